@@ -11,7 +11,9 @@ from gradekit.engine.liveness import names_used, peak_bytes
 from gradekit.engine.masked_lanes import left_out_lanes_matter
 from gradekit.engine.ttir import Function, Module, Op, Region, parse
 
-_COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
+COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
+"""Kinds of atomics that leave the same in an element in any order, roundings aside."""
+
 _EXTREMES = frozenset({"max", "min", "fmax", "fmin"})
 CONTIGUITY = "tt.contiguity"
 """The attribute by which a kernel promises that whole numbers follow one another: tl.max_contiguous."""
@@ -117,7 +119,7 @@ def _depends_on_order(op: Op, used: frozenset[str]) -> bool:
     if not op.name.startswith("tt.atomic"):
         return False
     looks = any(name in used for name in op.results)
-    return looks or op.name != "tt.atomic_rmw" or str(op.attributes.get("kind", "")).lower() not in _COMMUTING
+    return looks or op.name != "tt.atomic_rmw" or str(op.attributes.get("kind", "")).lower() not in COMMUTING
 
 
 def _adds_floats(op: Op) -> bool:

@@ -46,7 +46,7 @@ def decide(
         taken = [*run_steps(host.program.steps, option)]
         found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver, names)
     for one in launches:
-        found += [*one.one_writer(), *one.no_race()]
+        found += [*one.one_writer(), *one.one_order(), *one.no_race()]
     return found
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gradekit.engine.kernel_facts import COMMUTING
+from gradekit.program import View
 from gradekit.prove import question as q
 from gradekit.prove.coordinates import coordinates
 from gradekit.prove.parts import Substitution, atoms
@@ -19,6 +21,7 @@ from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, at_most, both, equal, less, of_atom, term, var
 from gradekit.prove.witness import NoWitness, witness
 
+BY_ORDER = "what atomics of several kinds, or an exchange, leave in an element depends on the order of programs"
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
 
@@ -130,6 +133,19 @@ class LaunchClaims:
         for position, first in enumerate(stores):
             verdicts = [self._apart(first, second, first is second) for second in stores[position:]]
             yield self._worst(q.ONE_WRITER, first, [v for v in verdicts if v is not None])
+
+    def one_order(self) -> Iterator[ProofVerdict]:
+        """For each atomic on what the call returns, or on what is loaded, that meets a store of another program, or an
+        atomic with which it does not commute: that it does is open, since what is left there depends on who is last."""
+        touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
+        used = {t.region.storage for a, t in touched if a.kind == "load"}
+        used |= {result.storage for result in self.host.program.results if isinstance(result, View)}
+        changing = [(a, t) for a, t in touched if a.kind != "load" and t.region.storage in used]
+        for place, (first, at) in enumerate(changing):
+            others = [a for a, t in changing[place:] if t.region.storage == at.region.storage and _by_order(first, a)]
+            answers = [self._apart(first, other, False) for other in others]
+            if any(answer is not None and answer.verdict != "proved" for answer in answers):
+                yield self.verdict(q.ONE_WRITER, first, q.OPEN, BY_ORDER)
 
     def no_race(self) -> Iterator[ProofVerdict]:
         """A verdict for each load from memory that other programs write."""
@@ -259,6 +275,12 @@ class LaunchClaims:
             program,
             exact=exact,
         )
+
+
+def _by_order(one: SymbolicAccess, other: SymbolicAccess) -> bool:
+    """Whether an atomic and what else changes its element leave something that depends on which is last."""
+    changes = {one.change, other.change}
+    return changes != {""} and (len(changes) > 1 or not changes <= COMMUTING)
 
 
 def _covers(known: Owed, one: Owed) -> bool:

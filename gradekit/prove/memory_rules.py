@@ -90,7 +90,8 @@ def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> SymbolicAccess:
 
 def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAccess:
     order = len(walk.accesses.found)
-    return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns)
+    change = str(op.attributes.get("kind", op.name)).lower() if kind == "atomic" else ""
+    return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns, change=change)
 
 
 # --- block pointers and descriptors ----------------------------------------------------------------------------------

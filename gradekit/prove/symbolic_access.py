@@ -37,8 +37,8 @@ class SymbolicAccess:
     """A load, store or atomic: lane by lane, of element `offset` from where argument `base` points, where `mask` holds.
 
     `path` holds where the operation runs. `base` is None where nothing is known of the address, and then `why` says
-    why. `owed` belongs to the address and matters in lanes that the mask leaves in; `owed_always` to the mask and the
-    path. `turns` are the counters of the loops around it. `guarded` says that hardware checks the bounds.
+    why. `change` is what an atomic does. `owed` belongs to the address and matters in lanes that the mask leaves in;
+    `owed_always` to the mask and the path. `turns` are the counters of the loops around it.
     """
 
     kind: str
@@ -54,6 +54,7 @@ class SymbolicAccess:
     owed: frozenset[Owed] = frozenset()
     owed_always: frozenset[Owed] = frozenset()
     why: str = ""
+    change: str = ""
 
     @property
     def active(self) -> Truth:

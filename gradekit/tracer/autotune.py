@@ -53,9 +53,15 @@ class Tuning:
     def run(self, tuner: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Records the launch in the configurations that Triton would try and whose turn it is; gives the first one's
         kernel."""
-        tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+        tuner.nargs = noted = _Noting(zip(tuner.arg_names, args, strict=False))
         configs = tuner.prune_configs(kwargs) if len(tuner.configs) > 1 else tuner.configs
         _refuse_conflicts(configs, kwargs)
+        lacking = noted.lacking(tuner, kwargs)
+        if self.for_proofs and lacking:
+            raise BeyondBudget(
+                f"nothing is proved of configurations that are pruned by {', '.join(lacking)}, which the tuning key "
+                "lacks: what was chosen for one call is used for another"
+            )
         if self.for_proofs and len(configs) > MOST:
             raise BeyondBudget(f"proofs look at no more than {MOST} configurations of a launch")
         working, options, kernels = self._options(tuner, in_turn(configs, self.turn), args, kwargs)
@@ -112,6 +118,33 @@ class Tuning:
             tuner.pre_hook({**tuner.nargs, **kwargs, **configs[0].all_kwargs()}, reset_only=True)
             _launch(tuner, configs[0], args, kwargs)
         return tuple(steps)
+
+
+class _Noting(dict[str, Any]):
+    """A launch's arguments by name, of which it is noted which have been asked for."""
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        self.asked: dict[str, None] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked[name] = None
+        return super().__getitem__(name)
+
+    def get(self, name: str, otherwise: Any = None) -> Any:
+        """See dict."""
+        self.asked[name] = None
+        return super().get(name, otherwise)
+
+    def lacking(self, tuner: Any, named: dict[str, Any]) -> list[str]:
+        """The numbers by which configurations may have been pruned, and which the tuning key lacks: those that were
+        asked for, and what the launch is given by keyword and remembers that it is computed from sizes."""
+        pruned = [name for name in self.asked if isinstance(super(_Noting, self).get(name), int)]
+        if tuner.early_config_prune is not None:
+            pruned += [
+                name for name, value in named.items() if isinstance(value, int) and type(value) not in (int, bool)
+            ]
+        return [name for name in dict.fromkeys(pruned) if name not in tuner.keys]
 
 
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:

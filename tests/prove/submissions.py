@@ -54,3 +54,17 @@ def add(x, y):
     k[(triton.cdiv(x.numel(), 256),)](x, y, out, x.numel(), BLOCK=256)
     return out
 """
+MIXED_ATOMICS = HEAD.replace(
+    "    tl.store(out + offsets, tl.load(x + offsets, mask=mask) + tl.load(y + offsets, mask=mask), mask=mask)",
+    "    first = tl.load(x + offsets, mask=mask)\n"
+    "    if tl.program_id(1) == 0:\n        tl.atomic_xchg(out + offsets, first, mask=mask)\n"
+    "    else:\n        tl.atomic_add(out + offsets, tl.load(y + offsets, mask=mask), mask=mask)",
+).replace("(triton.cdiv(n, 1024),)", "(triton.cdiv(n, 1024), 2)")
+ADDED_ALONE = MIXED_ATOMICS.replace("atomic_xchg", "atomic_add").replace("torch.empty", "torch.zeros")
+TUNED = HEAD.replace(
+    "@triton.jit",
+    "def pruned(configs, named_args, **kwargs):\n"
+    "    return [c for c in configs if named_args['n'] % c.kwargs['BLOCK'] == 0] or configs[:1]\n\n"
+    "@triton.autotune([triton.Config({'BLOCK': b}) for b in (256, 1024)], key=KEY,\n"
+    "                 prune_configs_by={'early_config_prune': pruned})\n@triton.jit",
+).replace("(triton.cdiv(n, 1024),)", "lambda meta: (triton.cdiv(n, meta['BLOCK']),)").replace(", BLOCK=1024", "")

@@ -12,6 +12,7 @@ from gradekit.assignment import get
 from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
 from gradekit.prove.assumptions import promise_of
+from gradekit.prove.claims import BY_ORDER
 from gradekit.prove.prover import CHECK, ProofBudget
 from gradekit.prove.sample_calls import calls_of, names_of
 from gradekit.prove.setting import setting_of
@@ -97,6 +98,18 @@ def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
     assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
     assert "line 8" in found.proofs.faults[0]
     assert "where the engine finds nothing" in found.as_data()["faults"][0]
+
+
+def test_what_atomics_of_two_kinds_leave_is_not_proved(decide):
+    verdicts = decide(submissions.MIXED_ATOMICS).proofs.verdicts
+    assert [v.why for v in verdicts if v.kind == "one-writer" and v.verdict == "open"] == [BY_ORDER]
+    assert {v.verdict for v in decide(submissions.ADDED_ALONE).proofs.verdicts} == {"proved"}
+
+
+def test_nothing_is_proved_where_a_tuner_prunes_by_what_its_key_lacks(decide):
+    found = decide(submissions.TUNED.replace("KEY", "[]")).proofs
+    assert found.counts["proved"] == 0 and "pruned by n, which the tuning key lacks" in found.gaps[0]
+    assert decide(submissions.TUNED.replace("KEY", "['n']")).proofs.counts["proved"] > 0
 
 
 def test_what_cannot_be_run_is_open_and_no_fault(decide, monkeypatch):
