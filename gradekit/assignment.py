@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,9 @@ from typing import Any
 from gradekit.schemas.check import problems, schema
 from gradekit.schemas.places import located
 from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
+
+COURSE_FILE = "course.toml"
+BUILT_IN = "built-in"
 
 
 class AssignmentError(Exception):
@@ -39,8 +43,20 @@ class Assignment:
     seed: int = 0
     max_launches: int | None = None
     kind: str = "kernel"
+    order: float = 1000.0
     bench: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """Where it is from: "built-in", or the folder that it was found in."""
+        return BUILT_IN if self.folder.parent in _built_in() else str(self.folder.parent)
+
+    @property
+    def points(self) -> float:
+        """What its public tests are worth, as far as `@points(...)` says it in numbers."""
+        found = re.findall(r"(?m)^@points\((\d+(?:\.\d+)?)(?![^\n]*bonus=True)", _text(self.tests))
+        return sum(map(float, found))
 
     @property
     def handout(self) -> Path:
@@ -171,30 +187,84 @@ def _module(name: str, path: Path) -> ModuleType:
 
 
 def discover(root: Path | None = None) -> dict[str, Assignment]:
-    """All assignments by id, sorted: those in `root`, or where GRADEKIT_ASSIGNMENTS
-    says, or in the nearest assignments/.
+    """All assignments by id, sorted: those in `root`, or in the folders of the search path; of two with one id, the
+    first of the path.
 
-    The nearest is one in the current folder or above it; then the one beside the package, then the packaged copy.
+    The path is what GRADEKIT_ASSIGNMENTS says (folders, or the word "built-in", with the system's separator between
+    them), else what `path` in course.toml says. Else it is the nearest folder assignments/, in the current folder or
+    above it, then those of installed packages with an entry point "gradekit.assignments", then gradekit's own.
 
     Raises:
-        AssignmentError: the folder that was named does not exist, or an assignment in it is described wrongly.
+        AssignmentError: a folder that was named does not exist, or an assignment in it is described wrongly.
     """
-    chosen = root or next(iter(_roots()), None)
-    if chosen is None:
-        return {}
-    if not chosen.is_dir():
-        raise AssignmentError(f"there is no folder of assignments at {chosen}")
-    return {path.parent.name: load(path.parent) for path in sorted(chosen.glob("*/assignment.toml"))}
+    folders = [root] if root else list(dict.fromkeys(folder.resolve() for folder in search_path()))
+    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    if missing:
+        raise AssignmentError(f"there is no folder of assignments at {missing}")
+    found = {path.parent.name: path.parent for folder in reversed(folders) for path in folder.glob("*/assignment.toml")}
+    return {id: load(found[id]) for id in sorted(found)}
 
 
-def _roots() -> Iterable[Path]:
-    if named := os.environ.get("GRADEKIT_ASSIGNMENTS"):
-        yield Path(named)
-    here, package = Path.cwd(), Path(__file__).parent
-    above = [folder / "assignments" for folder in (here, *here.parents)]
-    for folder in (*above, package.parent / "assignments", package / "_assignments"):
-        if next(folder.glob("*/assignment.toml"), None):
-            yield folder
+def search_path() -> list[Path]:
+    """The folders in which assignments are looked for, the first first."""
+    named = os.environ.get("GRADEKIT_ASSIGNMENTS")
+    if named:
+        return [folder for word in named.split(os.pathsep) if word for folder in _folders(word, Path.cwd())]
+    course = course_file(Path.cwd())
+    words = _course_path(course) if course else ()
+    if course and words:
+        return [folder for word in words for folder in _folders(word, course.parent)]
+    here = Path.cwd()
+    near = [folder for above in (here, *here.parents) if _holds_assignments(folder := above / "assignments")][:1]
+    return [*near, *_packaged(), *_built_in()]
+
+
+def _folders(word: str, base: Path) -> list[Path]:
+    return [*_packaged(), *_built_in()] if word == BUILT_IN else [base / word]
+
+
+def _built_in() -> list[Path]:
+    """gradekit's own: beside the package in a checkout, else the copy in it."""
+    package = Path(__file__).parent
+    places = (package.parent / "assignments", package / "_assignments")
+    return [folder for folder in places if _holds_assignments(folder)][:1]
+
+
+def _packaged() -> list[Path]:
+    """Folders of installed packages: an entry point of the group is a package, which is not imported, and the folder in
+    it: `kernels101:assignments`."""
+    found = []
+    for point in metadata.entry_points(group="gradekit.assignments"):
+        spec = importlib.util.find_spec(point.module)
+        places = spec.submodule_search_locations if spec else None
+        found += [Path(place, *point.attr.split(".")) for place in places or ()]
+    return found
+
+
+def _holds_assignments(folder: Path) -> bool:
+    return next(folder.glob("*/assignment.toml"), None) is not None
+
+
+def course_file(folder: Path) -> Path | None:
+    """The course.toml of the course that `folder` lies in, the nearest with a table [course]; None without one."""
+    for above in (folder, *folder.parents):
+        path = above / COURSE_FILE
+        if path.is_file() and re.search(r"(?m)^\[course\]", _text(path)):
+            return path
+    return None
+
+
+def _course_path(path: Path) -> list[str]:
+    words = read_toml(path).get("course", {}).get("path", [])
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise AssignmentError(f"{path}: course.path is {words!r}, but must be a list of folders")
+    return words
+
+
+def in_order(known: Mapping[str, Assignment], first: Iterable[str] = ()) -> list[Assignment]:
+    """The assignments in the order of learning: those that the course names `first`, then by their `order`."""
+    named = {id: place for place, id in enumerate(first)}
+    return sorted(known.values(), key=lambda each: (named.get(each.id, len(named)), each.order, each.id))
 
 
 def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:

@@ -63,7 +63,8 @@ def _fault(error: Exception) -> NoReturn:
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)
 @click.version_option(version("gradekit") or "unknown", prog_name="gradekit")
-def main() -> None:
+@click.option("--assignments", metavar="PATH", help="Where assignments are: folders, or built-in, as in a search path.")
+def main(assignments: str | None) -> None:
     """Grades Triton kernels on any machine, and says what is wrong with them.
 
     \b
@@ -73,6 +74,8 @@ def main() -> None:
                 3  gradekit itself failed: nothing counts against the submission
                 4  bench: this machine has no GPU
     """
+    if assignments:
+        os.environ["GRADEKIT_ASSIGNMENTS"] = assignments  # for every process that takes part
 
 
 @main.command()
@@ -85,15 +88,27 @@ def messages() -> None:
 
 @main.command("list")
 def list_() -> None:
-    """List the assignments."""
-    from gradekit.assignment import discover
+    """List the assignments in the order of learning: points, what they are about, and how far you are.
+
+    Where they are from several places, the place stands behind each.
+    """
+    from gradekit.assignment import course_file, discover, in_order
+    from gradekit.batch.course_file import load
+    from gradekit.batch.status_command import standing
+    from gradekit.course.attempts import is_started
 
     known = discover()
     if not known:
         raise click.UsageError("no assignments were found: set GRADEKIT_ASSIGNMENTS to their folder")
-    width = max(map(len, known))
-    for assignment in known.values():
-        click.echo(f"{assignment.id:<{width}}  {assignment.summary}")
+    course = course_file(Path.cwd())
+    ordered = in_order(known, load(course).policies if course else ())
+    width, worth = max(map(len, known)), [f"{each.points:g} points" if each.points else "" for each in ordered]
+    are_mixed = len({assignment.folder.parent for assignment in ordered}) > 1
+    for assignment, points in zip(ordered, worth, strict=True):
+        place, name = Path(assignment.id), f"  [{assignment.origin}]" if are_mixed else ""
+        own = f"  ({standing(place)})" if is_started(place, assignment.id) else ""
+        column = f"{points:<{max(map(len, worth))}}  " if any(worth) else ""
+        click.echo(f"{assignment.id:<{width}}  {column}{assignment.summary}{own}{name}")
 
 
 @main.command()
@@ -182,6 +197,7 @@ def check(
     _write(html_file, lambda: _page(data, "".join(sources)))
     if Path("-") not in (json_file, junit_file, html_file):
         _show(data)
+        _keep_attempt(path if path.is_dir() else path.parent, data, options)
     raise click.exceptions.Exit(checking.exit_code(report))
 
 
@@ -205,6 +221,18 @@ def stop() -> None:
 
     count = client.stopped()
     click.echo(f"Stopped: {count}." if count else "No server was running.")
+
+
+def _keep_attempt(folder: Path, data: dict[str, Any], options: dict[str, Any]) -> None:
+    """Keep what the checks of a started assignment came to, and say what has changed; of a part of them, nothing."""
+    from gradekit.course import attempts
+
+    if options["keyword"] or options["inputs"] or options["stop"] or data["status"] != "graded":
+        return
+    if attempts.is_started(folder, data["assignment"]) and (before := attempts.add(folder, data)):
+        from gradekit.report.text import clean
+
+        click.echo(clean(attempts.changed(before, data)))
 
 
 def _write(target: Path | None, text: Callable[[], str]) -> None:

@@ -88,7 +88,9 @@ def test_the_nearest_folder_above_is_found(course: Path, monkeypatch: pytest.Mon
     below = course / "students" / "ada"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
-    assert list(discover()) == ["softmax", "vector_add"]
+    known = discover()
+    assert {id for id, each in known.items() if each.folder.parent == course / "assignments"} == {"softmax", "vector_add"}
+    assert known["matmul"].origin == "built-in" and known["softmax"].origin == str(course / "assignments")
 
 
 def test_a_folder_that_does_not_exist_is_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ grader           the process that grades one submission after another
 cluster_worker   lends a machine to a cluster; `gpus`: its GPUs
 gpu_stage        correctness first, then speed where a GPU is
 policy           a course's rules as data: due dates, lateness, attempts
+course_file      course.toml; `course_book`: the grade book over all assignments; `course_pages`, `status_command`
 totals           from results, marks and the policy to the lines of the `gradebook`
 exports          the files of Canvas and Moodle filled; `feedback`: a report for each student; `summary`: of all
 similar          which submissions resemble each other, by what `fingerprint` kept of them

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradekit.batch.status_command import status
+
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder
     from gradekit.batch.grading_session import Workers
@@ -72,7 +74,8 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 
 @click.command()
 @click.argument("submissions", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@click.option("-a", "--assignment", "id", metavar="ID",
+              help="The assignment; by default each of course.toml's that SUBMISSIONS has a folder for.")  # fmt: skip
 @out
 @database
 @click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
@@ -86,7 +89,7 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
-def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool, roster: Path | None,
+def grade(submissions: Path, id: str | None, out: Path, store: str | None, resume: bool, roster: Path | None,
           course: Path | None, workers: Workers, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
@@ -96,14 +99,28 @@ def grade(submissions: Path, id: str, out: Path, store: str | None, resume: bool
     from gradekit.batch.grading_session import GradingSession
 
     folder = _class(out, store, new=True)
-    if not resume and folder.begun(id):
-        raise click.UsageError(f"{out} holds results of {id} already: go on with --resume, or name another folder")
     named = {name: value for name, value in options.items() if value is not None}
-    session = GradingSession(folder, id, options=named, roster=roster, course=course, workers=workers)
-    for line in session.take_in(submissions):
-        click.echo(line)
-    session.run(lambda line: click.echo(line))
-    click.echo("\n" + session.finish(), nl=False)
+    chosen = {id: submissions} if id else _by_assignment(folder, submissions, course)
+    begun = [id for id in chosen if folder.begun(id)]
+    if begun and not resume:
+        there = ", ".join(begun)
+        raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
+    for each, place in chosen.items():
+        session = GradingSession(folder, each, options=named, roster=roster, course=course, workers=workers)
+        for line in session.take_in(place):
+            click.echo(line)
+        session.run(lambda line: click.echo(line))
+        click.echo("\n" + session.finish(), nl=False)
+
+
+def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) -> dict[str, Path]:
+    """The folders of `submissions` that are called as an assignment of the course."""
+    ids = folder.course(course).policies
+    found = {id: submissions / id for id in ids if (submissions / id).is_dir()}
+    if not found:
+        there = ", ".join(ids) or "none: there is no course.toml"
+        raise click.UsageError(f"say the assignment with -a, or have a folder in {submissions} for each of {there}")
+    return found
 
 
 @click.command()
@@ -237,4 +254,5 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
 
 COMMANDS: dict[str, click.Command] = {
     "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook, "similar": similar, "worker": worker,
+    "status": status,
 }  # fmt: skip

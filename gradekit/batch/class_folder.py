@@ -2,9 +2,11 @@
 
 class.db                           the store
 roster.csv, course.toml            the class list and the policy, as they were last given
-gradebook.csv, summary.txt         what comes out
-index.html                         the class on one page, with links to the feedback
-feedback/<student>/                one report for each student
+gradebook.csv, course.csv          a line for each student and assignment; one for each student, with the total
+index.html                         the course on one page
+students/<student>/index.html      what one student has in all assignments
+<assignment>/                      of one assignment: gradebook.csv, summary.txt, index.html, and
+<assignment>/feedback/<student>/   one report for each student
 """
 
 from __future__ import annotations
@@ -15,9 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from gradekit.batch.gradebook import labelled, printed
+from gradekit.assignment import COURSE_FILE
+from gradekit.batch import course_book, course_file, course_pages, scheduler, totals
+from gradekit.batch.course_book import Lines
+from gradekit.batch.course_file import Course
+from gradekit.batch.feedback import safe_name
+from gradekit.batch.gradebook import Line, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn
-from gradekit.batch.roster import squeezed
+from gradekit.batch.roster import Student, squeezed
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
@@ -27,6 +34,7 @@ from gradekit.report import record
 
 WRITTEN = (
     "gradebook.csv",
+    "course.csv",
     "summary.txt",
     "index.html",
     "course.toml",
@@ -65,8 +73,56 @@ class ClassFolder:
     def tidy(self) -> None:
         """Remove what a run that was killed while it wrote has left half-written; the files themselves are whole."""
         for name in WRITTEN:
-            for left in [*self.path.glob(f".{name}.*"), *self.path.glob(f"feedback/*/.{name}.*")]:
-                left.unlink(missing_ok=True)
+            for place in ("", "*/", "students/*/", "*/feedback/*/"):
+                for left in self.path.glob(f"{place}.{name}.*"):
+                    left.unlink(missing_ok=True)
+
+    def of(self, assignment: str) -> Path:
+        """The folder of one assignment; made where it is not there."""
+        folder = self.path / assignment
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def own(self, name: str) -> Path | None:
+        """The folder's own copy of a file that was given once; None where there is none."""
+        path = self.path / name
+        return path if path.is_file() else None
+
+    def course(self, given: Path | None) -> Course:
+        """The course that the file `given` describes, else the one around the current folder, else as it was last."""
+        return self.remembered(given or course_file.above(), COURSE_FILE, course_file.load) or Course()
+
+    def roster(self, given: Path | None) -> Path | None:
+        """The class list that the course's file names; None where it names none, or one that is not there."""
+        file = given or course_file.above()
+        named = file.parent / course_file.load(file).roster if file else None
+        return named if named and named.is_file() else None
+
+    def lines(self, id: str, records: totals.Records, course: Course, students: Sequence[Student]) -> list[Line]:
+        """The grade book's lines of one assignment, with what people decided."""
+        return totals.lines(id, self.store.hand_ins(id), records, self.store.marks(id), course.policy(id), students)
+
+    def course_lines(self, course: Course, students: Sequence[Student]) -> dict[str, list[Line]]:
+        """The lines of all assignments of which there are hand-ins, as they were graded last, in the course's order."""
+        ids, order = self.store.assignments(), list(course.policies)
+        ids.sort(key=lambda id: order.index(id) if id in order else len(order))
+        return {id: self.lines(id, scheduler.settled(self.store, id), course, students) for id in ids}
+
+    def write_course(self, course: Course, lines: Lines) -> list[Path]:
+        """Write what is over all assignments: the grade books, the course's page and the students' pages."""
+        rows = course_book.rows(lines, course)
+        texts = {
+            "gradebook.csv": to_csv(line for each in lines.values() for line in each),
+            "course.csv": course_book.to_csv(rows, list(lines)),
+            "index.html": course_pages.course_page(course, lines, rows),
+        }
+        for row in rows:
+            place = self.path / "students" / safe_name(row.student)
+            place.mkdir(parents=True, exist_ok=True)
+            record.write(course_pages.student_page(course, row), place / "index.html")
+        for name, text in texts.items():
+            record.write(text, self.path / name)
+        return [self.path / name for name in texts]
 
     def begun(self, assignment: str) -> bool:
         """Whether there are hand-ins of this assignment already."""

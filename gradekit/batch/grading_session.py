@@ -19,7 +19,6 @@ from gradekit.batch import (
     gpus,
     gradebook,
     intake,
-    policy,
     pool,
     roster,
     scheduler,
@@ -30,7 +29,6 @@ from gradekit.batch import similar as similarity
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
-from gradekit.batch.policy import Policy
 from gradekit.batch.progress_log import ProgressLog, Say
 from gradekit.batch.roster import load as load_roster
 from gradekit.batch.store import Store
@@ -80,9 +78,9 @@ class GradingSession:
         self.folder, self.workers = folder, workers
         self._before = folder.store.options(id)
         self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
-        self._policies = folder.remembered(course, "course.toml", policy.load)
-        self._policy = (self._policies or {}).get(id, Policy())
-        self._students = folder.remembered(roster, "roster.csv", load_roster) or []
+        self.course = folder.course(course)
+        self._policy = self.course.policy(id)
+        self._students = folder.remembered(roster or folder.roster(course), "roster.csv", load_roster) or []
         self._todo: dict[str, HandIn] = {}
 
     # --- what to grade ------------------------------------------------------------------------------------------------
@@ -117,8 +115,8 @@ class GradingSession:
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
         id = self.request.assignment.id
-        if self._policies is not None and id not in self._policies:
-            there = ", ".join(self._policies) or "nothing"
+        if self.course.policies and id not in self.course.policies:
+            there = ", ".join(self.course.policies) or "nothing"
             yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
         if self._policy.due and not any(hand_in.submitted for hand_in in found):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
@@ -183,25 +181,31 @@ class GradingSession:
 
     def _dashboard(self, lines: Sequence[Line], records: totals.Records, progress: str = "") -> None:
         page = dashboard.render(self.request.assignment.id, lines, records, progress)
-        record.write(page, self.folder.path / "index.html")
+        record.write(page, self.folder.of(self.request.assignment.id) / "index.html")
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
     def finish(self) -> str:
-        """Write the grade book, the feedback and the summary; the summary's text."""
-        lines, records, folder = self.lines(), self._records(), self.folder.path
+        """Write the grade book, the feedback and the summary of this assignment, and those of the course over all that
+        were graded into the folder; the summary's text."""
+        lines, records, id = self.lines(), self._records(), self.request.assignment.id
         self.folder.tidy()
-        record.write(gradebook.to_csv(lines), folder / "gradebook.csv")
+        own = self.folder.of(id)
+        record.write(gradebook.to_csv(lines), own / "gradebook.csv")
         self._feedback(lines, records)
         text = summary.render(lines, records)
-        record.write(text, folder / "summary.txt")
+        record.write(text, own / "summary.txt")
         self._dashboard(lines, records)
-        return f"{text}\n{folder / 'gradebook.csv'}\n{folder / 'index.html'}\n{folder / 'feedback'}\n"
+        written = self.folder.write_course(self.course, self.course_lines() | {id: lines})
+        return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""
-        id, store = self.request.assignment.id, self.folder.store
-        return totals.lines(id, store.hand_ins(id), self._records(), store.marks(id), self._policy, self._students)
+        return self.folder.lines(self.request.assignment.id, self._records(), self.course, self._students)
+
+    def course_lines(self) -> dict[str, list[Line]]:
+        """The lines of all assignments that were graded into the folder, in the course's order."""
+        return self.folder.course_lines(self.course, self._students)
 
     def fill(self, text: str, *, column: str | None, grade_column: str) -> exports.Filled:
         """The file that an LMS exported, filled.
@@ -244,7 +248,7 @@ class GradingSession:
                 path = paths.get((line.student, digest))
                 source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
                 facts = feedback.hand_in_facts(line)
-                feedback.write(self.folder.path / "feedback", line.student, own, source, facts)
+                feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
 
     def _records(self) -> totals.Records:
         return scheduler.records(self.folder.store, self.request)

@@ -13,6 +13,8 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     extra_credit = 10                 # points above the possible ones that may count; none by default
     pending = "left out"              # what points count that were not measured; or "lost", or "given"
     hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
+    weight = 2                        # in the course's total, beside the others' (1 by default)
+    excused = ["bob"]                 # for whom it counts neither way in the course's total
     [assignments.softmax.extensions]
     ada = "2d"
 """
@@ -21,11 +23,9 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from gradekit.checking import UsageError
@@ -77,6 +77,8 @@ class Policy:
     extensions: Mapping[str, timedelta | datetime] = field(default_factory=dict)
     scale: float = 0.0
     pending: PendingPolicy = PendingPolicy.LEFT_OUT
+    weight: float = 1.0
+    excused: tuple[str, ...] = ()
 
     def due_for(self, student: str) -> datetime | None:
         """When the submission of `student` is due, with an extension where there is one."""
@@ -183,20 +185,6 @@ def spelled(duration: timedelta) -> str:
 # --- course.toml ------------------------------------------------------------------------------------------------------
 
 
-def load(path: Path) -> dict[str, Policy]:
-    """The policy of each assignment that course.toml names.
-
-    Raises:
-        PolicyError: it is not TOML, or an entry is not what it may be.
-        OSError: it cannot be read.
-    """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path} is not TOML: {error}") from None
-    return {name: parse(table, f"assignments.{name}") for name, table in data.get("assignments", {}).items()}
-
-
 def parse(table: Mapping[str, Any], where: str = "policy") -> Policy:
     """One assignment's table as a Policy.
 
@@ -278,6 +266,17 @@ def _step(value: Any, where: str) -> tuple[timedelta, float]:
     return _duration(value[0], where), _number(value[1], where, 100)
 
 
+def listed_names(value: Any, where: str) -> list[str]:
+    """A list of names from course.toml.
+
+    Raises:
+        PolicyError: it is none.
+    """
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise PolicyError(f"{where} must be a list of names, not {value!r}")
+    return value
+
+
 def _extensions(value: Any, where: str) -> dict[str, timedelta | datetime]:
     return {student: _either(more, f"{where}.{student}") for student, more in _table(value, where).items()}
 
@@ -292,5 +291,7 @@ _READERS = {
     "hidden": _one_of(VISIBILITIES),
     "extensions": _extensions,
     "scale": _number,
+    "weight": _number,
+    "excused": lambda value, where: tuple(listed_names(value, where)),
     "pending": lambda value, where: PendingPolicy(_one_of(tuple(PendingPolicy))(value, where)),
 }

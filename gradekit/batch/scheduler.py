@@ -33,6 +33,9 @@ MAX_TRIES = 2
 MAX_LOSSES = 6
 """How often a submission is handed out again where the machine that had it was lost."""
 
+CPU = "cpu"
+"""The class of machine that grades; others time on their cards."""
+
 POLL_SECONDS = 5.0
 """How often it is checked whether the pool has lost a job, in seconds."""
 
@@ -46,7 +49,7 @@ class BatchRequest:
 
     assignment: Assignment
     options: GradingOptions
-    machine: str = "cpu"
+    machine: str = CPU
 
     def key(self, digest: str) -> ResultKey:
         """What the result of a submission is stored by."""
@@ -138,10 +141,25 @@ def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
 
 def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
     """The newest record of every submission; what was measured on a card is in its place."""
-    newest = store.newest(request.assignment.id, request.grading, request.seed)
-    found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == request.machine}
+    return _records(store, request.assignment.id, request.grading, request.seed, request.machine)
+
+
+def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
+    """The newest record of every submission under the options that were said last, whatever has become of the
+    assignment and of gradekit since: of an assignment that is not graded now."""
+    options = store.options(assignment)
+    asked = digests.grading("", options).partition("+")[2] if options else ""
+    for release, seed in store.gradings(assignment):
+        if release.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
+            return _records(store, assignment, release, seed, CPU)
+    return {}
+
+
+def _records(store: Store, assignment: str, grading: str, seed: int, base: str) -> dict[str, dict[str, Any]]:
+    newest = store.newest(assignment, grading, seed)
+    found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == base}
     for (digest, machine), result in newest.items():
-        if machine != request.machine and digest in found:
+        if machine != base and digest in found:
             found[digest] = merged(found[digest], result.record)
     return found
 

@@ -247,6 +247,21 @@ class Store:
             chosen[row["digest"], row["machine"]] = _result(row)
         return chosen
 
+    def assignments(self) -> list[str]:
+        """The assignments of which there are hand-ins, in the order in which they came."""
+        table = _HAND_INS.c
+        query = sa.select(table.assignment).group_by(table.assignment).order_by(sa.func.min(table.id))
+        with self._transaction() as connection:
+            return list(connection.execute(query).scalars())
+
+    def gradings(self, assignment: str) -> list[tuple[str, int]]:
+        """The release with options and the seed of each grading of which there are results, the newest first."""
+        table = _RESULTS.c
+        query = sa.select(table.release, table.seed).where(table.assignment == assignment)
+        query = query.group_by(table.release, table.seed).order_by(sa.func.max(table.id).desc())
+        with self._transaction() as connection:
+            return [(release, seed) for release, seed in connection.execute(query)]
+
     def history(self, assignment: str, digest: str) -> list[StoredResult]:
         """Every result of one submission, oldest first: who was graded when, by what, on which machine."""
         table = _RESULTS.c

@@ -126,7 +126,7 @@ def test_each_submission_has_its_line_and_the_end_a_summary(graded: tuple[Path, 
 
 def test_identical_submissions_run_once_and_no_report_names_the_other(graded: tuple[Path, str]) -> None:
     assert results(graded[0]) == 8
-    reports = [json.loads((graded[0] / f"out/feedback/{s}/report.json").read_text()) for s in ("ada", "dan")]
+    reports = [json.loads((graded[0] / f"out/double/feedback/{s}/report.json").read_text()) for s in ("ada", "dan")]
     assert reports[0] == reports[1]
     assert reports[0]["submission"]["path"] == "submission.py"
 
@@ -135,7 +135,7 @@ def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
     scratch = graded[0] / "scratch"
     assert eventually(lambda: not list(scratch.iterdir())), list(scratch.iterdir())
     assert sorted(path.name for path in (graded[0] / "out").iterdir()) == [
-        "class.db", "feedback", "gradebook.csv", "index.html", "roster.csv", "summary.txt",
+        "class.db", "course.csv", "double", "gradebook.csv", "index.html", "roster.csv", "students",
     ]  # fmt: skip
 
 
@@ -172,7 +172,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     after = gradebook(folder)
     assert float(after["bob"]["points"]) == float(before["bob"]["points"]) + failed["possible"] / 2
     assert results(folder) == count + 1
-    assert "Nearly. (marked by Mo)" in (folder / "out/feedback/bob/report.txt").read_text()
+    assert "Nearly. (marked by Mo)" in (folder / "out/double/feedback/bob/report.txt").read_text()
     assert {student: line for student, line in after.items() if student != "bob"} == {
         student: line for student, line in before.items() if student != "bob"
     }
@@ -225,7 +225,7 @@ def killed(folder: Path, after: float) -> bool:
 
 def whole(folder: Path) -> None:
     """Every file that a student or a teacher reads is a whole one, if it is there."""
-    for file in (folder / "out/feedback").rglob("report.json"):
+    for file in (folder / "out").rglob("report.json"):
         assert json.loads(file.read_text())["schema"] == "gradekit/report/1"
     for file in (folder / "out").glob("gradebook.csv"):
         assert file.read_text().endswith("\n")

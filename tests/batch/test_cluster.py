@@ -91,7 +91,7 @@ def test_speed_is_measured_where_a_card_is_from_programs_alone(root: Path, mark:
         said = finished(grading(root, mark, "--cluster", cluster.address))
     assert found(root) == expected(measured=True)
     assert "0 submissions to grade" in said and ", on CPU emulation] s0000  100 / 100" in said
-    report = json.loads((root / "out/feedback/s0000/report.json").read_text())
+    report = json.loads((root / "out/double/feedback/s0000/report.json").read_text())
     assert report["environment"]["gpu"] == "CPU emulation"
     assert report["checks"][1]["details"]["speed"]["card"] == "CPU emulation"
     store = Store(f"sqlite:///{root / 'out/class.db'}")

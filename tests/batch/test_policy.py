@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gradekit.batch.course_file import load
 from gradekit.batch.policy import (
     Attempt,
     LatePolicy,
@@ -15,7 +16,6 @@ from gradekit.batch.policy import (
     PolicyError,
     chosen_attempt,
     counted,
-    load,
     parse,
     spelled,
 )
@@ -147,7 +147,7 @@ late = {steps = [["0s", 5], ["1d", 20]]}
 
 def test_course_toml_says_all_of_it(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text(COURSE)
-    softmax, matmul = load(tmp_path / "course.toml").values()
+    softmax, matmul = load(tmp_path / "course.toml").policies.values()
     assert softmax == Policy(
         DUE, DUE + 7 * DAY, timedelta(minutes=15), BY_DAY, "last", 10.0, "after_due_date",
         {"ada": DAY + 12 * HOUR, "bob": datetime.fromisoformat("2026-12-24T00:00:00+00:00")},

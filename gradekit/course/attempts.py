@@ -1,0 +1,83 @@
+"""A student's own attempts: what each check of a started assignment came to, in a file beside the submission.
+
+Runs where the student works; knows records alone. `gradekit check` adds a line, `status` and `list` read the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FILE = ".gradekit-attempts"
+MOST = 500
+"""Attempts that are kept: the newest."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One check of a submission: when, points `earned` of those `possible` with those `pending`, and how each check
+    ended."""
+
+    when: str
+    earned: float
+    possible: float
+    pending: float
+    outcomes: Mapping[str, str]
+
+    @property
+    def said(self) -> str:
+        """ "56 of 100 points, 20 pending"."""
+        return f"{self.earned:g} of {self.possible:g} points" + (f", {self.pending:g} pending" if self.pending else "")
+
+
+def is_started(folder: Path, assignment: str) -> bool:
+    """Whether `gradekit start` has laid the assignment's tests into the folder."""
+    return bool(assignment) and (folder / f"test_{assignment}.py").is_file()
+
+
+def read(folder: Path) -> list[Attempt]:
+    """The attempts in a folder, oldest first; a line that is none is passed over."""
+    try:
+        lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [attempt for line in lines[-MOST:] if (attempt := _attempt(line))]
+
+
+def _attempt(line: str) -> Attempt | None:
+    try:
+        return Attempt(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
+
+
+def add(folder: Path, record: Mapping[str, Any]) -> Attempt | None:
+    """Keep the attempt that came to `record` in a folder of a started assignment; the attempt before it, if any.
+
+    A folder that cannot be written keeps none, and that is no failure.
+    """
+    known = read(folder)
+    score = {name: record["score"][name] for name in ("earned", "possible", "pending")}
+    outcomes = {check["id"]: check["outcome"] for check in record["checks"]}
+    new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **score, "outcomes": outcomes}
+    lines = [json.dumps(vars(attempt)) for attempt in known[1 - MOST :]] + [json.dumps(new)]
+    try:
+        (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    except OSError:
+        return None
+    return known[-1] if known else None
+
+
+def changed(before: Attempt, record: Mapping[str, Any]) -> str:
+    """What is other than at the attempt before, in a sentence or two."""
+    now = {check["id"]: check["outcome"] for check in record["checks"]}
+    titles = {check["id"]: check["title"] for check in record["checks"]}
+    parts = [f"Last time: {before.said}."]
+    for words, old, new in (("Passes now", "failed", "passed"), ("Fails now", "passed", "failed")):
+        found = [titles[id] for id, outcome in now.items() if outcome == new and before.outcomes.get(id) == old]
+        parts += [f"{words}: {'; '.join(dict.fromkeys(found))}."] if found else []
+    return " ".join(parts)

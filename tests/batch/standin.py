@@ -1,0 +1,189 @@
+"""A stand-in course, from a Canvas download to its grade book: own assignments beside built-in ones, hidden tests, late
+work, a kill in the middle, marks, and back to Canvas. What comes out is known by hand.
+
+`python -m tests.batch.standin FOLDER` runs it whole: 60 students, three own and three built-in assignments.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from gradekit.batch.store import Store
+from tests.patience import GUARD
+from tests.plugin.samples import RIGHT, TESTS, TOML, TRIPLES
+from tests.zygote import python_path
+
+ROOT = Path(__file__).parents[2]
+
+HIDDEN = '''
+from hypothesis import given
+
+from gradekit import assert_close, points, public_tests, reference, vectors
+
+public = public_tests(__file__)
+
+@points(20)
+@given(x=vectors(size=(1000, 1100)))
+def test_long(submission, x):
+    """Doubles long vectors"""
+    assert_close(submission.double(x), reference(public.twice, x))
+'''
+
+BROKEN = "def double(x:\n"
+OWN = {"right": (RIGHT, Fraction(1)), "wrong": (TRIPLES, Fraction(20, 70)), "broken": (BROKEN, Fraction(0))}
+"""Texts for an assignment of the course's own, and the part of its 70 points that each earns: 30 for values and 20 for
+memory in the public tests, 20 in the hidden one."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A course in `folder`: its own assignments, those that are built in, and so many students."""
+
+    folder: Path
+    own: Sequence[str]
+    built_in: Sequence[str]
+    students: int
+    kills: int = 1
+
+    @property
+    def ids(self) -> list[str]:
+        return [*self.own, *self.built_in]
+
+    def text(self, student: int, id: str) -> tuple[str, Fraction] | None:
+        """What a student hands in, and what part of the points it earns; None for nothing."""
+        if student % 7 == 6:
+            return None
+        if id in self.own:
+            return list(OWN.values())[(student + self.own.index(id)) % 3]
+        text = (ROOT / "solutions" / id / "solution.py").read_text(encoding="utf-8")
+        return text if student % 2 else text + "\n# mine\n", Fraction(1)
+
+    def lay_out(self) -> None:
+        """The course's repository, and a Canvas download for each assignment."""
+        for id in self.own:
+            place, secret = self.folder / "assignments" / id, self.folder / "solutions" / id
+            place.mkdir(parents=True)
+            secret.mkdir(parents=True)
+            (place / "assignment.toml").write_text(TOML)
+            (place / f"test_{id}.py").write_text(TESTS)
+            (secret / f"test_{id}_hidden.py").write_text(HIDDEN)
+        rules = "".join(f"[assignments.{id}]\nscale = 100\nweight = {n + 1}\n" for n, id in enumerate(self.ids))
+        course = '[course]\nname = "Kernels"\nroster = "canvas.csv"\ndrop_lowest = 1\n'
+        (self.folder / "course.toml").write_text(course + rules)
+        (self.folder / "canvas.csv").write_text(self.canvas())
+        for id in self.ids:
+            for student in range(self.students):
+                if given := self.text(student, id):
+                    name = f"{last(student).lower()}ada_{1000 + student}_{5000 + student}_submission.py"
+                    place = self.folder / "in" / id / name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_text(given[0])
+
+    def canvas(self) -> str:
+        """Canvas's grade book, which is its class list too."""
+        head = ["Student", "ID", "SIS Login ID", "Section", *(f"{id} ({70 + n})" for n, id in enumerate(self.ids))]
+        rows = [["    Points Possible", "", "", "", *["100"] * len(self.ids)]]
+        rows += [[f"{last(s)}, Ada", str(1000 + s), f"s{s}", "A", *[""] * len(self.ids)] for s in range(self.students)]
+        return "\n".join(",".join(f'"{cell}"' for cell in row) for row in [head, *rows]) + "\n"
+
+    def run(self, *words: str | Path, kill_after: int = 0) -> str:
+        """What the command says; with `kill_after`, it is killed after so many results."""
+        command = [sys.executable, "-m", "gradekit", *map(str, words)]
+        environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONWARNINGS": "ignore"}
+        environment.pop("GRADEKIT_ASSIGNMENTS", None)
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        if kill_after:
+            self._kill(process, kill_after)
+            return ""
+        said, _ = process.communicate(timeout=10 * GUARD)
+        assert process.returncode == 0, said
+        return said
+
+    def _kill(self, process: subprocess.Popen[str], results: int) -> None:
+        """End the command as soon as its store has so many results."""
+        end = time.monotonic() + GUARD
+        while self.results() < results and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, "it ended before it could be killed"
+
+    def results(self) -> int:
+        """How many results the store has."""
+        if not (self.folder / "class/class.db").is_file():
+            return 0
+        store = Store(f"sqlite:///{self.folder / 'class/class.db'}")
+        given = {(id, digest) for id in store.assignments() for _, digest in store.hand_ins(id)}
+        return sum(len(store.history(id, digest)) for id, digest in given)
+
+    def graded(self) -> None:
+        """Grade all assignments into one folder, killed on the way as often as is asked for."""
+        for kill in range(self.kills):
+            self.run("grade", "in", "-o", "class", "--profile", "quick", "--resume", kill_after=2 * kill + 1)
+        self.run("grade", "in", "-o", "class", "--profile", "quick", "--resume")
+
+    def by_hand(self) -> dict[str, tuple[list[str], str]]:
+        """By student: the share in each assignment and the total, in percent, as course.csv has to have them."""
+        return {str(1000 + student): self._by_hand(student) for student in range(self.students)}
+
+    def _by_hand(self, student: int) -> tuple[list[str], str]:
+        shares = [given[1] if (given := self.text(student, id)) else Fraction(0) for id in self.ids]
+        lowest = shares.index(min(shares))
+        counted = [(share, n + 1) for n, share in enumerate(shares) if n != lowest]
+        total = sum(share * weight for share, weight in counted) / sum(weight for _, weight in counted)
+        return [percent(share) for share in shares], percent(total)
+
+    def course_book(self) -> dict[str, Mapping[str, str]]:
+        """course.csv by student."""
+        with (self.folder / "class/course.csv").open(encoding="utf-8", newline="") as stream:
+            return {row["student"]: row for row in csv.DictReader(stream)}
+
+
+def last(student: int) -> str:
+    """A family name for each number."""
+    return "X" + "".join(chr(ord("a") + int(digit)) for digit in str(student))
+
+
+def percent(share: Fraction) -> str:
+    """2/7 -> "28.57"."""
+    return f"{float(100 * share):.2f}".rstrip("0").rstrip(".")
+
+
+def tried(stand: Stand) -> None:
+    """Run the whole course, and compare what comes out with what is known by hand."""
+    stand.lay_out()
+    stand.graded()
+    book = stand.course_book()
+    found = {student: ([row[id] for id in stand.ids], row["total"]) for student, row in book.items()}
+    assert found == stand.by_hand()
+    assert book["1000"]["name"] == f"Ada {last(0)}"
+    id = stand.own[0]
+    column = stand.ids.index(id)
+    stand.run("gradebook", "canvas.csv", "-a", id, "-o", "class", "--to", "up.csv", "--column", id)
+    with (stand.folder / "up.csv").open(newline="") as stream:
+        sent = {row["ID"]: row[f"{id} (70)"] for row in csv.DictReader(stream) if row["ID"]}
+    handed = {str(1000 + s) for s in range(stand.students) if stand.text(s, id)}
+    assert {student: cell for student, cell in sent.items() if student in handed} == {
+        student: shares[column] for student, (shares, _) in stand.by_hand().items() if student in handed
+    }
+    assert all(cell == "" for student, cell in sent.items() if student not in handed)
+    whole = (stand.folder / "class/index.html").read_text(encoding="utf-8")
+    assert all(f'"{id}/index.html"' in whole for id in stand.ids) and 'students/1000/index.html"' in whole
+    assert "Total: " in (stand.folder / "class/students/1000/index.html").read_text(encoding="utf-8")
+    assert all(id in stand.run("status", "-o", "class") for id in stand.ids)
+
+
+if __name__ == "__main__":
+    tried(Stand(Path(sys.argv[1]).resolve(), ("double", "twice", "again"), ("vector_add", "softmax", "matmul"), 60, 2))
+    print("the grade book is right")

@@ -1,0 +1,83 @@
+"""A course of several assignments: one folder, one grade book, and what each student has in all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gradekit.batch import course_book, course_pages
+from gradekit.batch.course_file import Course, load
+from gradekit.batch.gradebook import Line
+from gradekit.batch.policy import Policy, PolicyError
+from tests.batch.standin import Stand, tried
+
+
+def line(student: str, id: str, points: float, status: str = "graded", **more: object) -> Line:
+    return Line(student, id, status, points, 50, **more)  # type: ignore[arg-type]
+
+
+LINES = {
+    "a": [line("ada", "a", 50, name="Ada", digest="x"), line("bob", "a", 25)],
+    "b": [line("ada", "b", 40), line("cyd", "b", 0, "fault")],
+    "c": [line("ada", "c", 0, "rejected"), line("bob", "c", 50), line("cyd", "c", 10)],
+}
+WEIGHTS = {"a": Policy(), "b": Policy(weight=2), "c": Policy(weight=1, excused=("bob",))}
+
+
+def totals(**course: object) -> dict[str, float | None]:
+    return {row.student: row.total for row in course_book.rows(LINES, Course("K", WEIGHTS, **course))}  # type: ignore[arg-type]
+
+
+def test_the_total_is_the_weighted_mean_of_what_counts() -> None:
+    assert totals() == {
+        "ada": 65.0,  # (1 * 1 + 0.8 * 2 + 0 * 1) / 4
+        "bob": 16.666666667,  # (0.5 * 1 + 0 * 2) / 3: nothing handed in is 0, and who is excused from c has no c
+        "cyd": 10.0,  # (0 * 1 + 0.2 * 1) / 2: a fault of the grader counts neither way
+    }
+
+
+def test_the_lowest_are_dropped_and_one_always_counts() -> None:
+    assert totals(drop_lowest=1) == {"ada": 86.666666667, "bob": 50.0, "cyd": 20.0}
+    assert totals(drop_lowest=9) == {"ada": 100.0, "bob": 50.0, "cyd": 20.0}
+
+
+def test_the_courses_csv_has_a_line_for_each_student() -> None:
+    rows = course_book.rows(LINES, Course("K", WEIGHTS, drop_lowest=1))
+    assert course_book.to_csv(rows, list(LINES)) == (
+        "student,name,email,a,b,c,total,dropped\nada,Ada,,100,80,0,86.67,c\nbob,,,50,0,EX,50,b\ncyd,,,0,,20,20,a\n"
+    )
+
+
+def test_the_pages_say_it_too() -> None:
+    course = Course("K", WEIGHTS, drop_lowest=1)
+    rows = course_book.rows(LINES, course)
+    page = course_pages.course_page(course, LINES, rows)
+    assert 'href="a/index.html"' in page and 'href="students/ada/index.html"' in page and "(0)" in page
+    own = course_pages.student_page(course, rows[0])
+    assert "Total: 86.67 %" in own and 'href="../../b/feedback/ada/report.html"' in own and "bob" not in own
+    assert "<script" not in page + own and "://" not in page + own
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[course]\nweigth = 1\n", "course has no entry 'weigth'"), ("[course]\ndrop_lowest = -1\n", "whole number from 0"),
+    ("course = 3\n", "course must be a table"), ('[course]\npending = "gone"\n', "course.pending must be one of left out"),
+    ("[course]\nassignments = 3\n", "must be a list of names"),
+])  # fmt: skip
+def test_what_a_courses_file_must_not_say_is_told(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "course.toml").write_text(text)
+    with pytest.raises(PolicyError, match=said):
+        load(tmp_path / "course.toml")
+
+
+def test_a_courses_file_names_its_assignments_in_order(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text(
+        '[course]\nassignments = ["b", "a"]\npending = "lost"\n[assignments.a]\npending = "given"\nweight = 2\n'
+    )
+    found = load(tmp_path / "course.toml")
+    assert list(found.policies) == ["b", "a"] and found.policy("a").weight == 2
+    assert [found.policy(id).pending for id in ("b", "a", "other")] == ["lost", "given", "lost"]
+
+
+def test_a_stand_in_course_comes_out_right_by_hand(tmp_path: Path) -> None:
+    tried(Stand(tmp_path, ("double", "twice"), ("vector_add",), 8))
