@@ -181,16 +181,21 @@ def check(
     marks: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
-    from gradekit import checking
+    from gradekit import checking, remembered
     from gradekit.progress import shown
     from gradekit.report import record
     from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
-    with shown(sys.stderr, f"Reading {path}") as progress:
+    with shown(sys.stderr, f"Reading {path}") as screen:
         sources: list[str] = []
-        watch = {"on_progress": progress, "on_subject": lambda subject: sources.append(subject.submission.text)}
+        watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
+        watch["on_evidence"] = lambda check, *more: screen.ended(check)
+        if sys.stderr.isatty():
+            watch |= {"on_early": screen.failing, "first": remembered.failed(path)}
         report = checking.check(path, id, asked, marks=marks, **watch)
+    if sys.stderr.isatty():
+        remembered.remember(path, [one.id for one in report.checks if one.lost])
     data = record.to_dict(report)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: _junit(data))
@@ -199,6 +204,21 @@ def check(
         _show(data)
         _keep_attempt(path if path.is_dir() else path.parent, data, options)
     raise click.exceptions.Exit(checking.exit_code(report))
+
+
+@main.command(context_settings={"ignore_unknown_options": True})
+@click.argument("path", default=".", type=click.Path(path_type=Path, exists=True))
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def watch(path: Path, options: tuple[str, ...]) -> None:
+    """Check the submission at PATH on each save, with OPTIONS of `gradekit check`, until it is interrupted.
+
+    A check of what has changed meanwhile is broken off, and what failed last time is looked at first. A process stays
+    ready for the next check, unless --no-server is among the options.
+    """
+    from gradekit import watching
+
+    is_terminal = sys.stdout.isatty()
+    watching.watch(path, options, lambda text: click.echo(text, nl=False), terminal=is_terminal)
 
 
 @main.group()

@@ -1,33 +1,78 @@
-"""One line on a terminal that says what is going on, and disappears when it is over."""
+"""What a terminal shows while a check runs: a line for each result that is known, and one for what is going on. All of
+it disappears when the report is there; off a terminal there is nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from typing import TextIO
 
+from gradekit.findings import Check, Outcome
 from gradekit.report.text import one_line, shortened
 
-Progress = Callable[[str, int, int], None]
-"""Called with what begins now, how many are done, and how many there are (0: not known yet)."""
+MARKS = {Outcome.PASSED: "+", Outcome.FAILED: "x", Outcome.PENDING: ".", Outcome.FAULT: "!"}
+MOST_MESSAGE = 4
+"""Lines of a failed check's message: the report has all of it."""
+
+
+class Screen:
+    """What is on the terminal `stream`; None: nothing is, and nothing is written."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        self._lines = 0
+        self._going_on: tuple[str, int, int] | None = None
+        self._lock = threading.Lock()  # what failed last time is looked at beside the rest
+
+    def __call__(self, title: str, done: int, total: int) -> None:
+        """A check begins: `done` of `total` have ended (0: not known yet)."""
+        with self._lock:
+            self._going_on = title, done, total
+            self._draw("")
+
+    def ended(self, check: Check) -> None:
+        """A check has ended."""
+        message = check.message if check.outcome in (Outcome.FAILED, Outcome.FAULT) else ""
+        self._add(f"  {MARKS[check.outcome]} {one_line(check.title)}", message)
+
+    def failing(self, title: str, message: str) -> None:
+        """A check that failed last time does so again, as far as is known before it is its turn."""
+        self._add(f"  x {one_line(title)} (again)", message)
+
+    def clear(self) -> None:
+        """Takes everything away that is still in sight."""
+        with self._lock:
+            self._going_on = None
+            in_sight = self._lines < shutil.get_terminal_size().lines
+            self._draw(f"\x1b[{self._lines}A\x1b[J" if self._lines and in_sight else "")
+            self._lines = 0
+
+    def _add(self, first: str, message: str) -> None:
+        lines = [first, *(f"      {line}" for line in message.splitlines()[:MOST_MESSAGE])]
+        with self._lock:
+            self._lines += len(lines)
+            self._draw("".join(f"\r{shortened(line, _width())}\x1b[K\n" for line in lines))
+
+    def _draw(self, text: str) -> None:
+        """Writes `text`, and after it what is going on; whatever else stood on that line is erased."""
+        last = line(*self._going_on, _width()) if self._going_on else ""
+        if self._stream is not None:
+            with contextlib.suppress(OSError, UnicodeEncodeError):
+                self._stream.write(f"{text}\r{last}\x1b[K")
+                self._stream.flush()
 
 
 @contextlib.contextmanager
-def shown(stream: TextIO, begin: str) -> Iterator[Progress]:
-    """A function that shows progress on `stream` while the context is open, `begin` at first; silent off a terminal."""
-    if not stream.isatty():
-        yield lambda title, done, total: None
-        return
-
-    def show(title: str, done: int, total: int) -> None:
-        _draw(stream, line(title, done, total, shutil.get_terminal_size().columns - 1))
-
-    show(begin, 0, 0)
+def shown(stream: TextIO, begin: str) -> Iterator[Screen]:
+    """The screen of `stream` while the context is open, `begin` at first; nothing is written off a terminal."""
+    screen = Screen(stream if stream.isatty() else None)
+    screen(begin, 0, 0)
     try:
-        yield show
+        yield screen
     finally:
-        _draw(stream, "")
+        screen.clear()
 
 
 def line(title: str, done: int, total: int, width: int) -> str:
@@ -36,8 +81,5 @@ def line(title: str, done: int, total: int, width: int) -> str:
     return shortened(counted + one_line(title), width)
 
 
-def _draw(stream: TextIO, text: str) -> None:
-    """Replace the line: back to its start, the text, and whatever stood after it erased."""
-    with contextlib.suppress(OSError, UnicodeEncodeError):
-        stream.write(f"\r{text}\x1b[K")
-        stream.flush()
+def _width() -> int:
+    return shutil.get_terminal_size().columns - 1

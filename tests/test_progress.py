@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from gradekit.findings import Check, Kind, Outcome
 from gradekit.progress import line, shown
 
 
@@ -27,6 +28,22 @@ def test_on_a_terminal_the_line_is_replaced_and_then_erased(monkeypatch: pytest.
     with shown(stream, "Reading a.py") as progress:
         progress("Agrees with torch", 3, 12)
     assert stream.getvalue() == "\rReading a.py\x1b[K\r[ 3/12] Agrees with torch\x1b[K\r\x1b[K"
+
+
+def test_each_result_stands_above_what_is_going_on_until_the_report_takes_their_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = Terminal()
+    with shown(stream, "Reading a.py") as screen:
+        screen("Agrees", 0, 2)
+        screen.failing("Agrees", "At [3]: wrong.\nsecond line")
+        screen.ended(Check("test_agrees", "Agrees", Kind.CORRECTNESS, Outcome.FAILED, 0, 5, "At [1]: wrong."))
+        so_far = stream.getvalue()
+    assert so_far.count("\n") == 5
+    assert "  x Agrees (again)\x1b[K\n\r      At [3]: wrong.\x1b[K\n" in so_far
+    assert so_far.endswith("  x Agrees\x1b[K\n\r      At [1]: wrong.\x1b[K\n\r[0/2] Agrees\x1b[K")
+    assert stream.getvalue() == so_far + "\x1b[5A\x1b[J\r\x1b[K"
 
 
 def test_the_line_is_erased_also_when_the_work_breaks() -> None:

@@ -7,6 +7,7 @@
     check_points    points and partial credit, which instructors write
     check_run       runs one check and collects its evidence; `examples` stands between it and Hypothesis
     telling_example of examples that failed alike, the one to show
+    first_look      what failed last time, looked at before its turn
     check_results   from that evidence to the checks of the report
     blamed_lines    the line to look at where a failed check names none
     example_cache   examples that were drawn before, for a process that grades many submissions

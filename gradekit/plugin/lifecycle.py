@@ -14,6 +14,7 @@ from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, evidence_of, running
 from gradekit.plugin.check_workers import CheckWorkers
 from gradekit.plugin.design import coverage_lines, prepare
+from gradekit.plugin.first_look import FirstLook
 from gradekit.plugin.run_state import GradingRun
 from gradekit.plugin.secret_run import run_secretly
 from gradekit.report.text import counted
@@ -30,8 +31,9 @@ class GradingPlugin:
 
     config: pytest.Config
 
-    def __init__(self, run: GradingRun) -> None:
+    def __init__(self, run: GradingRun, first_look: FirstLook | None = None) -> None:
         self.run = run
+        self._first_look = first_look or FirstLook(run, (), None)
         self._workers = CheckWorkers(run)
         self._collected: list[str] = []
         self.report: Report | None = None
@@ -81,6 +83,7 @@ class GradingPlugin:
             self.run.load()
             if self.run.rejection is None:
                 self._workers.share_out(session.items)
+                self._first_look.begin(self.run.items)
 
     # --- each check --------------------------------------------------------------------------------------------------
 
@@ -147,6 +150,7 @@ class GradingPlugin:
         Where the user asked to stop at a failure (-x), the checks after it are left out, as with -k.
         """
         run = self.run
+        self._first_look.close()
         self._workers.close()
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
         if run.rejection is not None:  # -x or not, every check ends with it

@@ -6,7 +6,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Report
 from gradekit.plugin import check_results
+from gradekit.plugin.first_look import FirstLook, OnEarly
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.run_state import GradingRun
 from gradekit.quiz.grading import grade as grade_quiz
@@ -84,9 +85,10 @@ class Listener:
 
 def grade(
     request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject | None = None,
-    on_evidence: OnEvidence | None = None,
+    on_evidence: OnEvidence | None = None, on_early: OnEarly | None = None, first: Collection[str] = (),
 ) -> Report:  # fmt: skip
-    """The report on the submission of `request`, by its assignment's tests.
+    """The report on the submission of `request`, by its assignment's tests. `on_early` hears soon which of the checks
+    `first` fail.
 
     Raises:
         NoSuchSubmission: there is nothing at the submission's path.
@@ -100,7 +102,7 @@ def grade(
     listener = Listener(on_progress, on_subject, on_evidence)
     run = GradingRun(request)
     with run:
-        found, output = _run_pytest(GradingPlugin(run), listener)
+        found, output = _run_pytest(GradingPlugin(run, FirstLook(run, first, on_early)), listener)
     if keyword and listener.left_out and not (run.items or run.faults):
         raise NoSuchCheck(keyword, listener.left_out)
     if found is None or not found.checks:  # the grader's fault, whatever pytest called it

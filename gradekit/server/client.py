@@ -25,8 +25,8 @@ from gradekit import wire
 from gradekit.processes import clean_environment
 from gradekit.server import address
 
-COMMANDS = {"check", "watch"}
-"""Those that need torch in two processes."""
+COMMANDS = {"check"}
+"""Those that need torch in two processes. (`watch` runs `check`.)"""
 
 CAP = 1 << 16
 LOST = 3

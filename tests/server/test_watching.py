@@ -1,0 +1,94 @@
+"""gradekit watch: each save is checked, a check of what has changed is broken off, and nothing is left in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gradekit import watching
+from tests.patience import GUARD
+
+ROOT = Path(__file__).parents[2]
+SLOW = "import time\ntime.sleep(600)\n"
+
+
+class Watch:
+    """A running `gradekit watch`, and what it has said."""
+
+    def __init__(self, path: Path, environment: dict[str, str]) -> None:
+        command = [sys.executable, "-P", "-u", "-m", "gradekit", "watch", str(path), "-a", "vector_add", "--quick"]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        self.said = ""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self.said += line
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(GUARD)
+        self._reader.join(GUARD)
+        return code
+
+    def until(self, condition: Callable[[str], bool]) -> None:
+        end = time.monotonic() + GUARD
+        while not condition(self.said):
+            assert time.monotonic() < end and self.process.poll() is None, self.said
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = os.environ | {"XDG_RUNTIME_DIR": folder, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        yield found
+        subprocess.run([sys.executable, "-P", "-m", "gradekit", "server", "stop"], env=found, check=True, capture_output=True)
+
+
+def test_each_save_is_checked_and_what_is_stale_is_broken_off(environment: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "submission.py"
+    file.write_text("def sub(x, y): ...\n")
+    watch = Watch(file, environment)
+    watch.until(lambda said: "It defines sub" in said)
+    file.write_text(SLOW)
+    watch.until(lambda said: said.count("--- ") == 2)
+    replacement = tmp_path / "new"
+    replacement.write_text("def mul(x, y): ...\n")
+    replacement.replace(file)  # as many editors save
+    watch.until(lambda said: "It defines mul" in said)
+    file.write_text(SLOW)
+    watch.until(lambda said: said.count("--- ") == 4)
+    assert watch.end() == 0
+
+
+def test_a_file_that_is_gone_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x")
+    before = watching.files(file)
+    assert not watching.changed(before, watching.files(file))
+    file.unlink()
+    assert not watching.changed(before, watching.files(file))
+    file.write_text("xy")
+    assert watching.changed(before, watching.files(file))
+
+
+def test_a_folder_is_watched_for_what_a_submission_is_read_from(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x")
+    before = watching.files(tmp_path)
+    (tmp_path / "notes.txt").write_text("x")
+    assert not watching.changed(before, watching.files(tmp_path))
+    (tmp_path / "b.py").write_text("x")
+    assert watching.changed(before, watching.files(tmp_path))
