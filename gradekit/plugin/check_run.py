@@ -104,8 +104,9 @@ class CheckRun:
                 raise
             else:
                 self._note_last_call()
+                self.evidence.details |= _used(self.subject)
             finally:
-                self.evidence.details |= self._counted() | _timed(self.subject) | _used(self.subject)
+                self.evidence.details |= self._counted() | _timed(self.subject)
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they write their history into the evidence."""
@@ -339,7 +340,10 @@ def _share(profile: Profile) -> Share:
 
 
 def _used(subject: Subject) -> dict[str, Any]:
-    """The share of its budget that the check has used, to three digits; nothing where no kernel ran."""
+    """The share of its budget that a check which passes has used, to three digits; nothing where no kernel ran.
+
+    A check that fails uses more or less, as its failing example is found anew or is known from another submission.
+    """
     return {"budget": float(f"{subject.used:.3g}")} if subject.used else {}
 
 

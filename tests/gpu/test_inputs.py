@@ -96,7 +96,7 @@ def test_a_kind_of_an_assignment_is_made_where_the_assignment_is_not(monkeypatch
     spec = Input("int32", (5,), (1,), profile="crow:4:9:ragged:3")
     here, texts = spec.tensor().clone(), kinds_of([spec, X, 3])
     monkeypatch.setattr(value_kinds, "_added", {})
-    with pytest.raises(ValueError, match="no profile"):
+    with pytest.raises(ValueError, match="there is no kind of values"):
         Input.from_json(spec.to_json())
     value_kinds.add_from(texts)
     assert torch.equal(make(Input.from_json(spec.to_json()), 7, "cpu"), here)
