@@ -92,9 +92,12 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
 
 def same_twice(evidence: Evidence) -> Diagnosis | None:
     """A kernel of a wrong result computes one expression under two names, one line after the other, as where a line was
-    copied and not changed."""
+    copied and not changed. What is added to a name is another value each time."""
     for kernel in _kernels(evidence):
+        added = {id(one.value) for one in kernel.statements if isinstance(one, ast.AugAssign)}
         for (one, first), (other, second) in itertools.pairwise(kernel.assigned):
+            if id(first) in added or id(second) in added:
+                continue
             is_formula = any(isinstance(part, ast.BinOp) for part in ast.walk(first)) and not called(first)
             if one != other and is_formula and ast.dump(first) == ast.dump(second):
                 return Diagnosis(

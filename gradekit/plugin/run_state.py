@@ -288,6 +288,11 @@ def _missing_entry(entry: str, submission: Submission, loaded: Loaded) -> Reject
     module = imported_from(submission.text, entry)
     if module:
         instead = f"It imports it from {module}, which is no file of this submission: hand that file in as well."
+    elif "run_cell_magic(" in submission.text:
+        instead = (
+            "A cell that begins with %%, such as %%time, has become text in get_ipython().run_cell_magic(...), which "
+            "is not run: take that line out of the notebook, or hand in the notebook itself."
+        )
     elif near:
         instead = f"It defines {near[0]}: is that the one? Then rename it."
     elif loaded.functions:

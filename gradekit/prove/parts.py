@@ -102,19 +102,24 @@ def rebuild(atom: Atom, args: list[Any]) -> Term:
 def atoms(*values: Term | Truth) -> dict[str, Atom]:
     """Every atom anywhere in the values, by key; those that an atom is made of stand before it."""
     found: dict[str, Atom] = {}
+    seen: set[int] = set()
     for value in values:
-        _collect(value, found)
+        _collect(value, found, seen)
     return found
 
 
-def _collect(value: Any, found: dict[str, Atom]) -> None:
+def _collect(value: Any, found: dict[str, Atom], seen: set[int]) -> None:
+    """`seen` has what was looked through, for values are made of one another many times."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
     if isinstance(value, Term):
         for mono in value.parts:
             for atom in mono:
-                _collect(atom, found)
+                _collect(atom, found, seen)
     elif isinstance(value, Truth) or isinstance(value, Atom) and value.key not in found:
         for arg in value.args:
-            _collect(arg, found)
+            _collect(arg, found, seen)
         if isinstance(value, Atom):
             found[value.key] = value
 

@@ -62,7 +62,8 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
     for name, result in zip(names, program.results, strict=True):
         if not isinstance(result, View):
             message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
-            raise Failure(Cause.WRONG_TYPE, message)
+            hint = "return one gradient for each argument of forward; None is for arguments that can have none"
+            raise Failure(Cause.WRONG_TYPE, message, facts={"hint": hint})
     _launches_only_own_kernels(program, entry)
     return None if any(program.launches()) else _without_kernels(program, entry)
 

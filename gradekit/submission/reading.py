@@ -8,6 +8,7 @@ import difflib
 import functools
 import hashlib
 import io
+import json
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -148,7 +149,7 @@ def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
     if not data.strip():
         raise SubmissionError(Cause.UNREADABLE, f"{file} is empty")
     digest = hashlib.sha256(data).hexdigest()
-    if file.suffix.lower() == ".ipynb":
+    if file.suffix.lower() == ".ipynb" or _is_notebook(data):
         return _notebook(file, data, digest, entry)
     text = _decode(file, data)
     _check(file, text)
@@ -352,6 +353,17 @@ def _depth_of_blocks(tree: ast.Module) -> int:
 
 def _is_only_words(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _is_notebook(data: bytes) -> bool:
+    """Whether a file that is called otherwise holds a notebook: JSON, with cells and the version of their format."""
+    if not data.lstrip().startswith(b"{") or b'"nbformat"' not in data:
+        return False
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and "nbformat" in content
 
 
 def _notebook(file: Path, data: bytes, digest: str, entry: str | None) -> Submission:

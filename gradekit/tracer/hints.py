@@ -78,6 +78,9 @@ HINTS = (
     (r"NameError: \w+ is not defined",
      ("The name is not defined at this point of the kernel. Is it misspelt, or given a value in one branch of an `if` "
       "only? Give it a value before both.")),
+    (r"Block pointers have been removed|has no attribute '(make_block_ptr|advance)'",
+     ("This Triton has no block pointers any more. Make a descriptor in their place, tl.make_tensor_descriptor(base, shape, "
+      "strides, block_shape), with its load and store; or write pointers and a mask: tl.load(base + offsets, mask=offsets < n).")),
     (r"module 'triton\.language' has no attribute '\w*thread",
      "A program has no threads to count: it works on a whole block, whose places are tl.arange(0, BLOCK)."),
     (r"module 'triton\.language' has no attribute '(matmul|mm|bmm)'", "The product of two-dimensional blocks is tl.dot(a, b)."),
@@ -156,8 +159,8 @@ HINTS = (
     (r"unexpected keyword argument 'dim'", "Triton calls it axis: tl.sum(x, axis=1)."),
     (r"unexpected keyword argument '(default|fill|fill_value|pad|padding)'", "Triton calls it other: tl.load(p, mask=mask, other=0.0)."),
     (r"invalid axis \d+\. Expected 0 <= axis < 0|too many indices for tensor of rank 0",
-     ("This is a single number: a reduction has removed its only dimension. Use it as it is, or keep the dimension with "
-      "keep_dims=True.")),
+     ("This is a single number, such as tl.program_id(0) or what a reduction leaves of its only dimension. Use it as it is: "
+      "beside a block, a number needs no [None, :]. A reduction keeps its dimension with keep_dims=True.")),
     (r"invalid axis", "Axes are counted from 0: a block of one dimension has axis 0 alone, one of two has 0 (down) and 1 (across)."),
     (r"too many indices for tensor", "Give one index for each dimension of the block: `:` keeps it, `None` adds one of size 1."),
     (r"invoked with a 0- or 1-dimensional tensor",

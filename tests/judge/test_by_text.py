@@ -90,6 +90,10 @@ def test_what_a_text_shows_of_a_wrong_result_is_told(rule: Any, wrong: str, said
     assert rule(Evidence(FAILURE, text=text)) is None
 
 
+def test_what_is_added_to_two_names_is_no_copied_line() -> None:
+    assert same_twice(of_wrong_values(IDLE.replace("one = x * 2", "one += x * 2").replace("two = x * 2", "two += x * 2"))) is None
+
+
 TILES = "@triton.jit\ndef kernel(p, q, k, v):\n    a = tl.dot(q, k)\n    do = tl.load(p + q[:, None] * 4 + k[None, :])\n    {}\n    tl.store(p, b)\n"
 
 

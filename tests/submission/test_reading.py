@@ -240,3 +240,13 @@ def test_an_unreadable_file_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file = write(tmp_path / "kernel.py")
     monkeypatch.setattr(Path, "open", denied)
     assert refusal(file).message == f"{file} cannot be opened: Permission denied"
+
+
+def test_a_notebook_that_is_called_a_python_file_is_read_as_a_notebook(tmp_path: Path) -> None:
+    cell = {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [], "source": ["def add(x, y):\n", "    return x"]}
+    book = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
+    path = tmp_path / "add.py"
+    path.write_text(json.dumps(book))
+    assert read(path, entry="add").functions() == ("add",)
+    path.write_text(json.dumps({"cells": [cell]}))  # a dictionary, which Python can read, too
+    assert read(path, entry="add").functions() == ()

@@ -43,6 +43,15 @@ def test_a_common_mistake_is_explained_at_its_line(mistake: Broken) -> None:
     assert error.message == f"{error.said}\n{error.hint}"
 
 
+def test_who_has_block_pointers_that_triton_has_removed_is_told_what_takes_their_place() -> None:
+    for said in (
+        "Block pointers have been removed in favor of the tensor descriptor API",
+        "module 'triton.language' has no attribute 'make_block_ptr'",
+    ):
+        assert "tl.make_tensor_descriptor(base, shape, strides, block_shape)" in hints.hint(said)
+        assert "mask=offsets < n" in hints.hint(said)
+
+
 def test_a_compilation_error_shows_what_triton_tells() -> None:
     """Triton's own text, with its excerpt of the source, stands in the detail"""
     mistake = next(mistake for mistake in MISTAKES if mistake.name == "arange size")
