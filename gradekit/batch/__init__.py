@@ -12,6 +12,7 @@ course_file      course.toml; `course_book`: the grade book over all assignments
 totals           from results, marks and the policy to the lines of the `gradebook`
 exports          the files of Canvas and Moodle filled; `feedback`: a report for each student; `summary`: of all
 similar          which submissions resemble each other, by what `fingerprint` kept of them
+submission_times when hand-ins came, from elsewhere; `feedback_zip`: reports under the names of Canvas and Moodle
 class_folder     a class's folder; `grading_session`: what a command of `class_commands` does with it
 progress_log     a line for each result, and the time that is left
 """

@@ -81,6 +81,8 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
 @click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
 @click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
+@click.option("--times", metavar="FILE", type=_FILE,
+              help="When hand-ins came: Canvas's submissions as JSON, Moodle's worksheet, or a CSV.")  # fmt: skip
 @_on_workers
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--secret-seed", type=click.IntRange(0, 2**62), metavar="N",
@@ -90,7 +92,7 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
               help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
 def grade(submissions: Path, id: str | None, out: Path, store: str | None, resume: bool, roster: Path | None,
-          course: Path | None, workers: Workers, **options: Any) -> None:  # fmt: skip
+          course: Path | None, workers: Workers, times: Path | None, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
@@ -107,7 +109,7 @@ def grade(submissions: Path, id: str | None, out: Path, store: str | None, resum
         raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
     for each, place in chosen.items():
         session = GradingSession(folder, each, options=named, roster=roster, course=course, workers=workers)
-        for line in session.take_in(place):
+        for line in session.take_in(place, times):
             click.echo(line)
         session.run(lambda line: click.echo(line))
         click.echo("\n" + session.finish(), nl=False)
@@ -214,6 +216,25 @@ def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
 @click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
 @out
 @database
+@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
+              help="The zip to write.")  # fmt: skip
+def feedback(id: str, out: Path, store: str | None, target: Path) -> None:
+    """Put the reports of ID into one zip, under the names that Canvas or Moodle knows the hand-ins by."""
+    from gradekit.batch import feedback_zip
+    from gradekit.report.text import counted
+
+    folder = _class(out, store)
+    files = feedback_zip.entries(feedback_zip.newest(folder.store.hand_ins(id)), folder.path / id / "feedback")
+    if not files:
+        raise click.UsageError(f"there is no feedback on {id} in {out}")
+    target.write_bytes(feedback_zip.zipped(files))
+    click.echo(f"{target}: {counted(len(files), 'report')}")
+
+
+@click.command()
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
 @click.option(
     "--least", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The score to be listed from."
 )
@@ -254,5 +275,6 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
 
 COMMANDS: dict[str, click.Command] = {
     "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook, "similar": similar, "worker": worker,
+    "feedback": feedback,
     "status": status,
 }  # fmt: skip

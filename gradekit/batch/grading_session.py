@@ -22,6 +22,7 @@ from gradekit.batch import (
     pool,
     roster,
     scheduler,
+    submission_times,
     summary,
     totals,
 )
@@ -85,14 +86,19 @@ class GradingSession:
 
     # --- what to grade ------------------------------------------------------------------------------------------------
 
-    def take_in(self, folder: Path) -> list[str]:
-        """Take in the hand-ins of `folder`; what there is to say of them.
+    def take_in(self, folder: Path, times: Path | None = None) -> list[str]:
+        """Take in the hand-ins of `folder`; what there is to say of them. The file `times` says when they came.
 
         Raises:
             IntakeError: nothing there looks like a submission.
+            TimesError: the file does not say it.
         """
         wanted = intake.Wanted.by(self.request.assignment)
-        found = roster.matched(intake.hand_ins(folder, wanted), self._students)
+        came = intake.hand_ins(folder, wanted)
+        if times:
+            zone = self._policy.due.tzinfo if self._policy.due else None
+            came = submission_times.timed(came, submission_times.load(times, zone))
+        found = roster.matched(came, self._students)
         submissions = scheduler.take_in(self.folder.store, self.request, found)
         self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"

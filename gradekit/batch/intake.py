@@ -261,6 +261,18 @@ def _submitters(folder: Path, facts: Mapping[str, Any]) -> Iterator[HandIn]:
         yield HandIn(student, folder, str(person.get(":name") or ""), str(person.get(":email") or ""), submitted)
 
 
+def lms_prefix(path: Path) -> str:
+    """What Canvas or Moodle wrote before the name of a hand-in's file: a part of a name, or a folder; else empty."""
+    for part in (path.name, *(above.name for above in path.parents)):
+        moodle = _MOODLE.fullmatch(part)
+        if moodle and moodle["kind"] == "file":
+            return part[: moodle.start("file")] if moodle["file"] else f"{part.removesuffix('/')}/"
+        canvas = _CANVAS.fullmatch(part)
+        if canvas and part == path.name:
+            return part[: canvas.start("file")]
+    return ""
+
+
 def modules_beside(path: Path) -> Callable[[str], Path]:
     """Where a hand-in's own module of a name lies. An LMS that puts all files side by side writes the same words before
     each file of one hand-in, and may write a number behind."""

@@ -178,7 +178,9 @@ def spelled(duration: timedelta) -> str:
         hours = rest // timedelta(hours=1)
         return f"{days} day{'s' * (days != 1)}" + (f" {hours} h" if hours else "")
     if duration >= timedelta(hours=1):
-        return f"{duration // timedelta(hours=1)} h"
+        hours, rest = divmod(duration, timedelta(hours=1))
+        minutes = math.ceil(rest / timedelta(minutes=1))
+        return f"{hours} h" + (f" {minutes} min" if 0 < minutes < 60 else "")
     return f"{max(math.ceil(duration / timedelta(minutes=1)), 1)} min"
 
 
