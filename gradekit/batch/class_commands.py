@@ -91,8 +91,8 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
-def grade(submissions: Path, id: str | None, out: Path, store: str | None, resume: bool, roster: Path | None,
-          course: Path | None, workers: Workers, times: Path | None, **options: Any) -> None:  # fmt: skip
+def grade(submissions: Path, id: str | None, out: Path, store: str | None, resume: bool, workers: Workers,
+          times: Path | None, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
@@ -101,14 +101,15 @@ def grade(submissions: Path, id: str | None, out: Path, store: str | None, resum
     from gradekit.batch.grading_session import GradingSession
 
     folder = _class(out, store, new=True)
+    files = {name: options.pop(name) for name in ("roster", "course")}
     named = {name: value for name, value in options.items() if value is not None}
-    chosen = {id: submissions} if id else _by_assignment(folder, submissions, course)
+    chosen = {id: submissions} if id else _by_assignment(folder, submissions, files["course"])
     begun = [id for id in chosen if folder.begun(id)]
     if begun and not resume:
         there = ", ".join(begun)
         raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
     for each, place in chosen.items():
-        session = GradingSession(folder, each, options=named, roster=roster, course=course, workers=workers)
+        session = GradingSession(folder, each, options=named, workers=workers, **files)
         for line in session.take_in(place, times):
             click.echo(line)
         session.run(lambda line: click.echo(line))

@@ -17,7 +17,7 @@ _pending = click.option(
 
 
 @click.command()
-@click.argument("lms", type=click.Choice(["gradescope", "prairielearn", "autolab", "classroom", "oci"]))
+@click.argument("lms")
 @click.argument("id")
 @click.option("--seconds", type=click.IntRange(min=30), metavar="N", help="The LMS's limit, where it is not the usual.")
 @click.option("--root", default="/", type=click.Path(exists=True, file_okay=False, path_type=Path), hidden=True)
@@ -37,6 +37,8 @@ def autograde(lms: str, id: str, **options: Any) -> None:
     from gradekit.lms.platforms import PLATFORMS
     from gradekit.report.record import from_dict
 
+    if lms not in PLATFORMS:
+        raise click.UsageError(f"{lms} is none of {', '.join(PLATFORMS)}")
     found = run(PLATFORMS[lms], id, **options)
     if PLATFORMS[lms].tells_by_exit_code:
         raise click.exceptions.Exit(exit_code(from_dict(found)))
@@ -56,10 +58,12 @@ def autograde(lms: str, id: str, **options: Any) -> None:
               help="With hidden tests and a secret seed (by default, but where students read it), or not.")  # fmt: skip
 @_pending
 def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, **more: Any) -> None:
-    """Make what is uploaded to LMS for the assignment ID: gradescope, prairielearn, autolab, classroom or oci.
+    """Make what is uploaded to LMS for the assignment ID.
+
+    LMS is gradescope, prairielearn, autolab, vpl or coderunner (Moodle), codegrade, classroom, gitlab or oci.
 
     It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no
-    solution. What students can read (classroom) has neither hidden tests nor a secret seed.
+    solution. What students can read (classroom, gitlab) has neither hidden tests nor a secret seed.
     """
     from gradekit.assignment import get
     from gradekit.lms.package import Cluster, PackageError, build

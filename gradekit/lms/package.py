@@ -16,6 +16,7 @@ from typing import Any
 import gradekit
 from gradekit.assignment import Assignment
 from gradekit.credit import PendingPolicy
+from gradekit.lms.platforms import PLATFORMS
 from gradekit.request import new_secret_seed
 from gradekit.versions import requirements, supported, version
 
@@ -38,10 +39,6 @@ class Cluster:
 
     address: str
     certificates: Path | None = None
-
-
-READ_BY_STUDENTS = {"classroom"}
-"""Where students can read whatever is uploaded: no hidden tests and no secret seed may be in it."""
 
 
 def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, **more: Any) -> list[str]:
@@ -71,12 +68,13 @@ def contents(
     Raises:
         PackageError: there are no scripts for this LMS, or students would read what is secret.
     """
-    if lms in READ_BY_STUDENTS and (hidden or secret_seed is not None):
+    is_read = lms in PLATFORMS and PLATFORMS[lms].is_read_by_students
+    if is_read and (hidden or secret_seed is not None):
         raise PackageError(
             f"students read what is uploaded to {lms}, so hidden tests and a secret seed stay at home: leave --hidden"
             " and --secret-seed out, and let `gradekit grade` over their repositories give the grade that counts"
         )
-    hidden = lms not in READ_BY_STUDENTS if hidden is None else hidden
+    hidden = not is_read if hidden is None else hidden
     if secret_seed is not None and not hidden:
         raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
     words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, **_where(cluster)}

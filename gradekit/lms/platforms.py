@@ -13,8 +13,22 @@ from typing import Any
 
 from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
-from gradekit.report import autolab, classroom, gradescope, prairielearn, terminal
+from gradekit.report import (
+    autolab,
+    classroom,
+    codegrade,
+    coderunner,
+    github,
+    gradescope,
+    junit,
+    page,
+    prairielearn,
+    terminal,
+    vpl,
+)
 from gradekit.report import record as records
+from gradekit.report.grade import grade
+from gradekit.report.story import summary
 
 Record = Mapping[str, Any]
 
@@ -29,7 +43,8 @@ class Platform:
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
     grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others
     never get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is
-    none; but where the platform `tells_by_exit_code`, as `gradekit check` does.
+    none; but where the platform `tells_by_exit_code`, as `gradekit check` does. A package that `is_read_by_students`
+    holds neither hidden tests nor a secret seed.
     """
 
     name: str
@@ -37,6 +52,7 @@ class Platform:
     seconds: int
     deliver: Deliver
     tells_by_exit_code: bool = False
+    is_read_by_students: bool = False
 
     def folder(self, root: Path) -> Path:
         """Where the submission lies."""
@@ -71,7 +87,11 @@ def _classroom(root: Path, record: Record, last: bool, pending: PendingPolicy) -
         with open(output, "a", encoding="utf-8") as stream:
             stream.write(f"result={classroom.encoded(record, pending)}\n")
     if last:
-        print(*_outcomes(record, pending), sep="\n", flush=True)
+        place = os.environ.get("GITHUB_STEP_SUMMARY")
+        if place:
+            with open(place, "a", encoding="utf-8") as stream:
+                stream.write(github.step_summary(record, pending))
+        print(*_outcomes(record, pending), *github.line_errors(record), sep="\n", flush=True)
 
 
 def _outcomes(record: Record, pending: PendingPolicy) -> list[str]:
@@ -89,13 +109,48 @@ def _oci(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None
         print(terminal.render(visible(record, False)), end="", flush=True)
 
 
+def _vpl(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    """The grade is the last line of standard output, of the points that the activity has."""
+    if last:
+        most = float(os.environ.get("GRADEKIT_GRADE_MAX") or 100)
+        print(vpl.render(visible(record, False), pending, most), end="", flush=True)
+
+
+def _coderunner(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    if last:
+        print(coderunner.render(visible(record, False), pending), end="", flush=True)
+
+
+def _codegrade(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    """Structured output has a descriptor of its own, which the script opens."""
+    if last:
+        with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
+            stream.write(codegrade.render(visible(record, False), pending))
+
+
+def _gitlab(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+    """GitLab shows the JUnit file beside a merge request, and keeps the page."""
+    record = visible(record, False)
+    records.write(junit.render(record), Path("gradekit-report.xml"))
+    if last:
+        records.write(page.render(record), Path("gradekit-report.html"))
+        print(summary(record, grade(record, pending)), flush=True)
+
+
+STRUCTURED = 3
+"""The descriptor of CodeGrade's structured output."""
+
 PLATFORMS = {
     platform.name: platform
     for platform in (
         Platform("gradescope", "autograder/submission", 600, _gradescope),
         Platform("prairielearn", "grade/student", 600, _prairielearn),
         Platform("autolab", None, 600, _autolab),
-        Platform("classroom", None, 600, _classroom),
+        Platform("classroom", None, 600, _classroom, is_read_by_students=True),
+        Platform("gitlab", None, 600, _gitlab, tells_by_exit_code=True, is_read_by_students=True),
+        Platform("vpl", None, 240, _vpl),
+        Platform("coderunner", None, 120, _coderunner),
+        Platform("codegrade", None, 600, _codegrade),
         Platform("oci", "submission", 3600, _oci, tells_by_exit_code=True),
     )
 }

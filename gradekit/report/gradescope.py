@@ -13,8 +13,8 @@ from typing import Any
 
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, grade
-from gradekit.report.grouping import ending
-from gradekit.report.story import explanation, summary
+from gradekit.report.grouping import blame, ending
+from gradekit.report.story import as_html, summary
 from gradekit.report.text import one_line
 
 VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
@@ -40,19 +40,31 @@ def render(
         return results
     if not graded.is_open:
         results["score"] = graded.points
-    results["tests"] = [_test(check, record["submission"], hidden) for check in record["checks"]]
+    results["tests"] = _tests(record, hidden)
     board = _leaderboard(record["checks"])
     return results | ({"leaderboard": board} if board else {})
 
 
-def _test(check: Mapping[str, Any], submission: Mapping[str, Any], hidden: str) -> dict[str, Any]:
+def _tests(record: Mapping[str, Any], hidden: str) -> list[dict[str, Any]]:
+    """The tests; of those that failed for one reason, the first tells it, and the others name that one."""
+    tests, told = [], dict[Any, str]()
+    for number, check in enumerate(record["checks"], start=1):
+        reason = (blame(check), check["details"].get("hidden")) if ending(check) == "failed" else number
+        same = told.get(reason)
+        output = f"<p>For the same reason as test {same}.</p>" if same else as_html(check, record["submission"])
+        told.setdefault(reason, str(number))
+        tests.append(_test(check, str(number), output, hidden))
+    return tests
+
+
+def _test(check: Mapping[str, Any], number: str, output: str, hidden: str) -> dict[str, Any]:
     test: dict[str, Any] = {
         "name": _name(check),
+        "number": number,
         "name_format": "text",
-        "output_format": "text",
+        "output_format": "html",
         "tags": [check["kind"]],
     }
-    output = explanation(check, submission)
     test |= {"output": output} if output else {}
     if check["outcome"] in ("passed", "failed"):
         test |= {"score": check["earned"], "max_score": check["possible"]}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradekit.report.grade import Grade
-from gradekit.report.text import clean, described, located, one_line, points
+from gradekit.report.text import clean, described, for_html, located, one_line, points
 from gradekit.submission import place
 
 LONGEST = 4000
@@ -19,6 +19,14 @@ def explanation(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
         return ""
     parts = [clean(located(check["message"], submission)).strip(), *_evidence(check, submission)]
     return cut("\n".join(part for part in parts if part))
+
+
+def as_html(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
+    """The same as HTML: the first line as a paragraph, what follows it line by line, code as code."""
+    first, _, rest = explanation(check, submission).partition("\n")
+    if not first:
+        return ""
+    return f"<p>{for_html(first)}</p>" + (f"<pre>{for_html(rest)}</pre>" if rest else "")
 
 
 def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:

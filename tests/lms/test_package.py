@@ -13,7 +13,7 @@ from gradekit.assignment import get
 from gradekit.lms.package import PackageError, build, contents
 from gradekit.versions import supported
 
-ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci")
+ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci", "gitlab", "vpl", "coderunner", "codegrade")
 
 
 @pytest.mark.parametrize("lms", ALL)
@@ -86,23 +86,24 @@ def test_the_same_assignment_and_seed_give_the_same_file(tmp_path: Path) -> None
 
 
 def test_an_lms_without_scripts_is_refused() -> None:
-    with pytest.raises(PackageError, match="there are some for autolab, classroom, gradescope"):
+    with pytest.raises(PackageError, match="there are some for autolab, classroom, codegrade"):
         contents("moodle", get("softmax"))
 
 
 SECRET = re.compile(r"hidden|secret_seed|solutions/")
 
 
-def test_nothing_secret_is_put_where_students_read() -> None:
-    assert not [name for name in contents("classroom", get("softmax")) if SECRET.search(name)]
+@pytest.mark.parametrize("lms", ["classroom", "gitlab"])
+def test_nothing_secret_is_put_where_students_read(lms: str) -> None:
+    assert not [name for name in contents(lms, get("softmax")) if SECRET.search(name)]
     for secret in ({"hidden": True}, {"secret_seed": 5}):
-        with pytest.raises(PackageError, match="students read what is uploaded to classroom"):
-            contents("classroom", get("softmax"), **secret)
+        with pytest.raises(PackageError, match="students read what is uploaded to"):
+            contents(lms, get("softmax"), **secret)
 
 
 @pytest.mark.parametrize("lms", ALL)
 def test_hidden_tests_and_their_seed_can_be_left_out_everywhere(lms: str) -> None:
     assert not [name for name in contents(lms, get("softmax"), hidden=False) if SECRET.search(name)]
-    if lms != "classroom":
+    if lms not in ("classroom", "gitlab"):
         names = contents(lms, get("softmax"))
         assert {"grader/solutions/softmax/test_softmax_hidden.py", "grader/solutions/softmax/secret_seed"} <= set(names)

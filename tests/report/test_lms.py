@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from dataclasses import replace
@@ -33,6 +34,11 @@ def story() -> str:
     return STORY.format(hint=Cause.MISSING_MASK.hint)
 
 
+def as_html() -> str:
+    first, rest = html.escape(story()).split("\n", 1)
+    return f"<p>{first}</p><pre>{rest}</pre>"
+
+
 # --- Gradescope -------------------------------------------------------------------------------------------------------
 
 
@@ -46,18 +52,18 @@ def test_gradescope_gets_these_results() -> None:
         "score": 57.142857143,
         "tests": [
             {
-                "name": "Agrees with torch.softmax on small matrices", "name_format": "text", "output_format": "text",
-                "tags": ["correctness"], "status": "passed", "score": 40, "max_score": 40,
+                "name": "Agrees with torch.softmax on small matrices", "number": "1", "name_format": "text",
+                "output_format": "html", "tags": ["correctness"], "status": "passed", "score": 40, "max_score": 40,
             },
             {
-                "name": "Agrees with torch.softmax on any shape, dtype and stride", "name_format": "text",
-                "output_format": "text", "tags": ["correctness"], "output": story(), "status": "failed", "score": 0,
+                "name": "Agrees with torch.softmax on any shape, dtype and stride", "number": "2", "name_format": "text",
+                "output_format": "html", "tags": ["correctness"], "output": as_html(), "status": "failed", "score": 0,
                 "max_score": 30,
             },
             {
-                "name": "pending: Is at least as fast as torch.compile", "name_format": "text",
-                "output_format": "text", "tags": ["speed"],
-                "output": "Speed is measured on a GPU, and this machine has none.",
+                "name": "pending: Is at least as fast as torch.compile", "number": "3", "name_format": "text",
+                "output_format": "html", "tags": ["speed"],
+                "output": "<p>Speed is measured on a GPU, and this machine has none.</p>",
             },
         ],
     }  # fmt: skip
