@@ -132,11 +132,11 @@ def negated(op: str, value: Any) -> Any:
     return -value if op == "-" else value
 
 
-def cast(value: Any, dtype: torch.dtype) -> Any:
-    """A value in another dtype; a number stays one."""
-    if isinstance(value, Tensor):
-        return value.to(dtype)
-    return float(value) if dtype.is_floating_point else bool(value) if dtype is torch.bool else int(value)
+def cast(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
+    """A value in another dtype, however that is rounded; a number stays one."""
+    if isinstance(input, Tensor):
+        return input.to(dtype)
+    return float(input) if dtype.is_floating_point else bool(input) if dtype is torch.bool else int(input)
 
 
 def tile_of(value: Any) -> Tensor:

@@ -64,15 +64,7 @@ def dimension(tile: Tensor, axis: int) -> int:
 
 
 def _sum(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    return (
-        tile.sum(axis, keepdim=keep)
-        if not tile.is_floating_point()
-        else tile.sum(axis, keepdim=keep, dtype=_sums(tile))
-    )
-
-
-def _sums(tile: Tensor) -> torch.dtype:
-    return torch.float32 if tile.dtype is torch.bfloat16 else tile.dtype
+    return tile.sum(axis, keepdim=keep, dtype=torch.float32 if tile.dtype is torch.bfloat16 else None)
 
 
 def _amax(tile: Tensor, axis: int, keep: bool) -> Tensor:
@@ -87,15 +79,7 @@ def _amin(tile: Tensor, axis: int, keep: bool) -> Tensor:
     return tile.amin(axis, keepdim=keep)
 
 
-def _argmax(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    return tile.argmax(axis, keepdim=keep)
-
-
-def _argmin(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    return tile.argmin(axis, keepdim=keep)
-
-
-_INDEX_OF: dict[Callable[..., Any], Callable[..., Tensor]] = {_amax: _argmax, _amin: _argmin}
+_INDEX_OF: dict[Callable[..., Any], Callable[..., Tensor]] = {_amax: torch.argmax, _amin: torch.argmin}
 
 
 def _dot(input: Any, other: Any, acc: Any = None, **_: Any) -> Tensor:
@@ -191,10 +175,6 @@ def _fma(x: Any, y: Any, z: Any) -> Any:
     return computed("+", computed("*", x, y), z)
 
 
-def _absolute(x: Any) -> Any:
-    return abs(x)
-
-
 def _same(x: Any, *_: Any, **__: Any) -> Any:
     return x
 
@@ -205,10 +185,6 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def _quotient(x: Any, y: Any, **_: Any) -> Any:
     return computed("/", x, y)
-
-
-def _cast(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
-    return cast(input, dtype)
 
 
 def _like(value: float) -> Callable[..., Tensor]:
@@ -226,16 +202,16 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil",
                      "sigmoid", "log1p", "expm1", "tan", "atan", "asin", "acos", "sinh", "cosh")
     },
-    "sqrt_rn": _elementwise(torch.sqrt), "abs": _absolute, "rint": _elementwise(torch.round),
+    "sqrt_rn": _elementwise(torch.sqrt), "abs": abs, "rint": _elementwise(torch.round),
     "maximum": _extreme(torch.fmax, max), "minimum": _extreme(torch.fmin, min), "clamp": _clamp,
     "fmax": _extreme(torch.fmax, max), "fmin": _extreme(torch.fmin, min),
-    "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(_argmax),
-    "argmin": _reduction(_argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape,
+    "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(torch.argmax),
+    "argmin": _reduction(torch.argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape,
     "view": _reshape,
     "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange, "cdiv": _cdiv,
     "expand_dims": _expand_dims, "split": _split, "join": _join, "cumsum": _running(torch.cumsum),
     "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power, "fma": _fma, "div_rn": _quotient,
-    "fdiv": _quotient, "where": chosen, "cast": _cast, "to": _cast, "zeros_like": _like(0), "ones_like": _like(1),
+    "fdiv": _quotient, "where": chosen, "cast": cast, "to": cast, "zeros_like": _like(0), "ones_like": _like(1),
     "multiple_of": _same, "max_contiguous": _same, "max_constancy": _same, "constexpr": _same, "assume": _nothing,
     "static_assert": _nothing, "static_print": _nothing, "device_assert": _nothing, "debug_barrier": _nothing,
     "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn,

@@ -10,12 +10,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
 from gradekit.engine.host import DTYPES as TORCH
-from gradekit.engine.host import compute, read, write, write_values
+from gradekit.engine.host import read
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
 from gradekit.interpreter.host_launches import Launches
@@ -26,7 +25,7 @@ from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, TilePointer
 from gradekit.interpreter.walk import bound
-from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
+from gradekit.program import Kernel, Launch, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -155,7 +154,7 @@ class WalkedCall:
                 tiles = self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
                 self._stored.append(tiles.stored)
             else:
-                self._host(step, memory)
+                run_step(step, memory, 1, self.allow)
                 self._stored.append(set())
         self.work = meter.work + STEP * len(self._steps)
         return self._results(memory)
@@ -293,19 +292,6 @@ class WalkedCall:
         every = kernel.constants.items()
         constants = {n: self._constants.get(n, DTYPES.get(v, v) if isinstance(v, str) else v) for n, v in every}
         return bound(function.args, (), constants | dict(zip(expected, values, strict=True)))
-
-    def _host(self, step: Step, memory: Memory) -> None:
-        match step:
-            case Allocate(storage=storage, nbytes=nbytes):
-                memory.allocate(storage, nbytes, "", None)
-            case Fill(target=target, value=value):
-                write(memory, target, torch.tensor(value), None)
-            case Copy(target=target, origin=origin):
-                write_values(memory, target, origin, None)
-            case Literal(target=target, values=values):
-                write(memory, target, torch.tensor(values).view(target.shape), None)
-            case Aten():
-                compute(memory, step, self.allow)
 
     def _results(self, memory: Memory) -> list[Tensor | None]:
         return [read(memory, one).clone() if isinstance(one, View) else None for one in self.program.results]
