@@ -1,6 +1,6 @@
 """What gradekit/interpreter computes of calls that were met while submissions were graded, now against an earlier version:
 
-    python benchmarks/evaluations.py record DIR [id ...]     grades beginner's mistakes and right submissions
+    python benchmarks/evaluations.py record DIR [id ...]       grades beginner's mistakes and right submissions
     python benchmarks/evaluations.py compare DIR             evaluates the same calls again
 
 `record` keeps, for each submission, every call that was evaluated (its source, program and inputs), with each change that
@@ -40,8 +40,8 @@ from tests.graded import grade
 from tests.repair.corpora import ROOT, corpus
 from tests.repair.corpora import assignments as with_corpus
 
-MISTAKES, RIGHT, CALLS = 4, 2, 3
-"""Of each assignment; so many calls of a right submission."""
+RIGHT, CALLS = 2, 3
+"""Right submissions of each assignment, and calls of each."""
 
 MOST_CHANGES = 40
 """Requests for changes of one call that are kept."""
@@ -173,12 +173,12 @@ def _evaluate_right(assignment: assignments.Assignment, path: Path) -> None:
             HostReplay(HostCall(call.entry, args, tuple(call.wanted)), call.observation.program, source, code_of(source)).run()
 
 
-def record(folder: Path, ids: Sequence[str]) -> None:
+def record(folder: Path, ids: Sequence[str], mistakes: int) -> None:
     """Grades submissions, and keeps what is evaluated."""
     folder.mkdir(parents=True, exist_ok=True)
     for id in ids or with_corpus():
         assignment = assignments.get(id)
-        for mistake in _some(list(corpus(id)), MISTAKES):
+        for mistake in _some(list(corpus(id)), mistakes):
             _keep(folder / f"{id}.{mistake.name}.pickle", partial(_grade_mistake, assignment, mistake.text))
         for path in _some(sorted((ROOT / "tests/course/right" / id).glob("*.py")), RIGHT):
             _keep(folder / f"{id}.right_{path.stem}.pickle", partial(_evaluate_right, assignment, path))
@@ -242,10 +242,11 @@ def main() -> None:
     parser.add_argument("what", choices=["record", "compare"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("ids", nargs="*")
+    parser.add_argument("--mistakes", type=int, default=4, help="so many of each assignment are recorded")
     options = parser.parse_args()
     torch.set_num_threads(1)  # the order of sums, and so the last bits, depend on it
     if options.what == "record":
-        record(options.folder, options.ids)
+        record(options.folder, options.ids, options.mistakes)
     else:
         sys.exit(compare(options.folder))
 
