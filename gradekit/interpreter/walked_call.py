@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
@@ -59,29 +60,20 @@ _EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "at
 
 def code_of(source: ParsedSource) -> Code:
     """What the kernels of a source may refer to."""
-    constants = _numbers_of(source)
-    alone = KernelWalk(Code({}, constants), (1, 1, 1), TileMemory(Memory()), Meter(Budget()))
-    for node in source.tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = node.value
-            if node.targets[0].id in constants:
-                continue
-            if isinstance(value, ast.Call) and called(value).endswith("constexpr") and value.args:
-                value = value.args[0]
-            try:
-                constants[node.targets[0].id] = alone.value(value, {})
-            except WRONG:
-                continue
+    walk = HostWalk(source, Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(MOST_WORK)))
+    try:
+        constants = {name: _constant(value) for name, value in walk.module.items() if isinstance(value, _CONSTANTS)}
+    except WRONG:
+        constants = {}
     return Code({node.name: node for node in source.kernels}, constants)
 
 
-def _numbers_of(source: ParsedSource) -> dict[str, Any]:
-    """The numbers of a module by their names, as Python computes them."""
-    walk = HostWalk(source, Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(MOST_WORK)))
-    try:
-        return {name: value for name, value in walk.module.items() if isinstance(value, (int, float))}
-    except WRONG:
-        return {}
+_CONSTANTS = (int, float, str, tuple, torch.dtype)
+
+
+def _constant(value: Any) -> Any:
+    """A value of host code as kernels have it."""
+    return DTYPES.get(str(value).removeprefix("torch."), value) if isinstance(value, torch.dtype) else value
 
 
 @dataclass
