@@ -8,7 +8,8 @@
     check_run       runs one check and collects its evidence; `examples` stands between it and Hypothesis
     telling_example of examples that failed alike, the one to show
     first_look      what failed last time, looked at before its turn
-    check_results   from that evidence to the checks of the report
+    check_evidence  what that is; `check_verdict` is what an exception says of a check
+    check_results   from both to the checks of the report
     blamed_lines    the line to look at where a failed check names none
     example_cache   examples that were drawn before, for a process that grades many submissions
     profiles        how many examples, and Hypothesis's settings

@@ -18,7 +18,8 @@ from gradekit.program import Allocate, Program, View, every_step
 from gradekit.submission.parsed_source import ParsedSource, called
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_results import CheckEvidence, CheckVerdict
+    from gradekit.plugin.check_evidence import CheckEvidence
+    from gradekit.plugin.check_verdict import CheckVerdict
 
 _REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
 _BY_CHANCE = "than chance explains"

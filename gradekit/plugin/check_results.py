@@ -1,16 +1,12 @@
 """From what happened in pytest to the report record: the outcome of a check, its message, its counterexample.
 
-Decides nothing about right and wrong: the type of an exception decides. A Failure or a failed assertion counts against
-the submission; what the engine cannot evaluate is pending; any other exception is a fault of the grader.
+Decides nothing about right and wrong: the type of an exception decides (see check_verdict.py).
 """
 
 from __future__ import annotations
 
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,60 +14,15 @@ import pytest
 from gradekit.credit import rounded
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.plugin import check_points
+from gradekit.plugin.check_evidence import CheckEvidence
+from gradekit.plugin.check_verdict import CheckVerdict, verdict_of
 from gradekit.plugin.counterexample import counterexample, names
-from gradekit.plugin.run_state import GradingRun, Rejection
+from gradekit.plugin.run_state import GradingRun
 from gradekit.versions import environment
 
 if TYPE_CHECKING:
-    from gradekit.judge.evidence import Diagnosis, EarlierRun
+    from gradekit.judge.evidence import Diagnosis
     from gradekit.subject.subject import Call
-
-
-class History:
-    """The examples of a check, in the order in which they ran. Whoever goes through them gets those around the failure
-    too: they are tried then, by `around`."""
-
-    def __init__(self) -> None:
-        self.ran: list[EarlierRun] = []
-        self.around: Callable[[], object] | None = None
-
-    def __iter__(self) -> Iterator[EarlierRun]:
-        around, self.around = self.around, None
-        if around is not None:
-            around()
-        return iter(self.ran)
-
-
-@dataclass
-class CheckEvidence:
-    """What stands behind a check's outcome.
-
-    `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
-    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
-    `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
-    """
-
-    award: check_points.Award = field(default_factory=check_points.Award)
-    drawn: dict[str, Any] = field(default_factory=dict)
-    call: Call | None = None
-    repeated: BaseException | None = None
-    diagnosis: Diagnosis | None = None
-    history: History = field(default_factory=History)
-    details: dict[str, Any] = field(default_factory=dict)
-    is_secret: bool = False
-    origin: str = ""
-
-
-@dataclass(frozen=True)
-class CheckVerdict:
-    """The part of a check that an exception decides."""
-
-    outcome: Outcome
-    message: str = ""
-    cause: Cause | None = None
-    line: int | None = None
-    source: SourceLine | None = None
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence) -> Check:
@@ -145,72 +96,7 @@ def _facts(run: GradingRun) -> dict[str, Any]:
     return run.submission.facts()
 
 
-# --- exceptions ------------------------------------------------------------------------------------------------------
-
-
-def verdict_of(error: BaseException) -> CheckVerdict:
-    """What `error`, raised by a check, says: by its type alone."""
-    from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
-    from gradekit.judge.failure import Failure, NeedsPerson
-    from gradekit.sandbox import TraceError
-    from gradekit.subject.device import NeedsCard
-
-    if isinstance(error, Rejection):
-        return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
-    if isinstance(error, Failure):
-        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
-    if isinstance(error, TraceError):
-        details = _detail(error) | ({"hint": error.hint} if error.hint else {})
-        return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=details)
-    if isinstance(error, ForbiddenOp):
-        message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
-        return CheckVerdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
-    if isinstance(error, OverBudget):
-        return CheckVerdict(Outcome.FAILED, str(error), Cause.BUDGET_EXCEEDED, getattr(error, "line", None))
-    if isinstance(error, Unsupported):
-        message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
-        return CheckVerdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
-    if isinstance(error, NeedsPerson):
-        return CheckVerdict(Outcome.PENDING, error.message)
-    if isinstance(error, NeedsCard):
-        return CheckVerdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
-    return _ordinary(error)
-
-
-def _detail(error: Any) -> dict[str, Any]:
-    return {"detail": error.detail} if error.detail else {}
-
-
-def _ordinary(error: BaseException) -> CheckVerdict:
-    if isinstance(error, pytest.skip.Exception):
-        return CheckVerdict(Outcome.PENDING, str(error))
-    if isinstance(error, (AssertionError, pytest.fail.Exception)):
-        return CheckVerdict(Outcome.FAILED, _sentence(error))
-    message = f"The grader failed here, not the submission: {_told(error)}{_in_tests(error)}"
-    text = "".join(traceback.format_exception(error))
-    return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
-
-
-def _told(error: BaseException) -> str:
-    if isinstance(error, pytest.FixtureLookupError):
-        return f"the test takes {error.argname!r}, which is neither a fixture nor drawn (a check takes submission)"
-    return f"{type(error).__name__}: {error}"
-
-
-def _in_tests(error: BaseException) -> str:
-    """Where in the assignment's own Python an exception was raised, or passed through, for whoever wrote it."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_assignments(Path(frame.filename))]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-
-
-def _is_assignments(file: Path) -> bool:
-    return (file.parent / "assignment.toml").is_file() or file.parent.parent.name == "solutions"
-
-
-def _sentence(error: BaseException) -> str:
-    """An assertion's own message, without the comparison that pytest appends to it."""
-    text = str(error).strip()
-    return text.split("\nassert ", 1)[0] or "The assertion failed."
+# --- outcomes and points ---------------------------------------------------------------------------------------------
 
 
 def _passed(evidence: CheckEvidence) -> CheckVerdict:

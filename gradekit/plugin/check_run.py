@@ -13,7 +13,8 @@ from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Cause
 from gradekit.plugin import check_points, example_cache
-from gradekit.plugin.check_results import CheckEvidence, diagnosis
+from gradekit.plugin.check_evidence import CheckEvidence
+from gradekit.plugin.check_results import diagnosis
 from gradekit.plugin.design import DESIGN, design_of
 from gradekit.plugin.exact_runs import exact_runs
 from gradekit.plugin.examples import Example, Examples, controlled
@@ -64,7 +65,7 @@ class CheckRun:
 
     @property
     def _key(self) -> Any:
-        return example_cache.key(self.item, self.run)
+        return example_cache.key(self.item, self.run.request.seed, self.run.profile)
 
     # --- the whole check ---------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
     from gradekit.inputs.spec import Input
-    from gradekit.plugin.check_results import CheckEvidence
+    from gradekit.plugin.check_evidence import CheckEvidence
     from gradekit.subject.subject import Call
 
 SHOWN = 8

@@ -18,12 +18,16 @@ from gradekit.plugin.design import DESIGN, design_of
 from gradekit.plugin.example_cache import flattened
 
 if TYPE_CHECKING:
-    from gradekit.plugin.run_state import GradingRun
+    from gradekit.plugin.examples import Example
+    from gradekit.plugin.profiles import Profile
     from gradekit.plugin.walked_submission import WalkedSubmission
     from gradekit.subject.subject import Subject
 
 MOST_ELEMENTS = 20_000
 """Of the inputs of an example."""
+
+MOST_BESIDE = 100_000
+"""Of the inputs of another example of the check that fails."""
 
 FROM_EACH = 3
 """So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
@@ -70,16 +74,16 @@ class HeldExample:
         return _elements(self.arguments)
 
 
-def held_examples(run: GradingRun) -> list[HeldExample]:
+def held_examples(items: Sequence[pytest.Item], profile: Profile, seed: int) -> list[HeldExample]:
     """Some examples of each check of results, different in sizes, dtypes and layouts: one of each, then the others."""
-    wanted = (item for item in run.items if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY))
-    of_each = [list(_of(item, run)) for item in wanted if isinstance(item, pytest.Function)]
+    wanted = (item for item in items if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY))
+    of_each = [list(_of(item, profile, seed)) for item in wanted if isinstance(item, pytest.Function)]
     return [held for turn in itertools.zip_longest(*of_each) for held in turn if held is not None]
 
 
-def _of(item: pytest.Function, run: GradingRun) -> Iterator[HeldExample]:
+def _of(item: pytest.Function, profile: Profile, seed: int) -> Iterator[HeldExample]:
     handle = getattr(item.obj, "hypothesis", None)
-    design = item.stash.get(DESIGN, None) or design_of(item.obj, run.profile, run.request.seed)
+    design = item.stash.get(DESIGN, None) or design_of(item.obj, profile, seed)
     if handle is None or design is None:
         return
     test = inspect.unwrap(handle.inner_test)
@@ -123,3 +127,12 @@ def _launches(call: Any, kernel: str) -> bool:
     if program is None or not kernel:
         return program is not None
     return any(program.kernels[launch.kernel].name == kernel for launch in program.launches())
+
+
+def elements_of(example: Example) -> int:
+    """The elements of all inputs of an example; 0 where they are not known, or more than MOST_BESIDE."""
+    given = [
+        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
+    ]
+    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
+    return sum(sizes) if sizes and sum(sizes) <= MOST_BESIDE else 0

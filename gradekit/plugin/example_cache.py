@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.plugin.run_state import GradingRun
+from gradekit.plugin.profiles import Profile
 from gradekit.reuse import SharedCache, shared
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ _drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
 _forms: SharedCache[Hashable, dict[str, Form]] = shared(MOST)
 
 
-def key(item: pytest.Item, run: GradingRun) -> Hashable:
+def key(item: pytest.Item, seed: int | None, profile: Profile) -> Hashable:
     """What the examples of a check depend on: the test as it stands in its file, the seed and the profile."""
     stat = item.path.stat()
-    return (item.nodeid, str(item.path), stat.st_mtime_ns, stat.st_size, run.request.seed, run.profile)
+    return (item.nodeid, str(item.path), stat.st_mtime_ns, stat.st_size, seed, profile)
 
 
 def get(key: Hashable) -> tuple[DrawnArguments, ...] | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit.causes import Cause
 from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Outcome
-from gradekit.plugin.check_results import verdict_of
+from gradekit.plugin.check_verdict import verdict_of
 from gradekit.plugin.examples import Examples
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from gradekit.findings import Check, Report
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_results import CheckEvidence
+    from gradekit.plugin.check_evidence import CheckEvidence
     from gradekit.subject.subject import Subject
 
 

@@ -5,7 +5,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,10 +17,9 @@ from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import awarding, worth
 from gradekit.plugin.design import DESIGN
-from gradekit.plugin.every_check import held_examples
+from gradekit.plugin.every_check import elements_of, held_examples
 from gradekit.plugin.mend_clues import clues_of
 from gradekit.plugin.other_checks import alike, is_emptied, untouched, with_a_mend
-from gradekit.plugin.screened_mends import ScreenedMends, elements_of
 from gradekit.repair.unexpected import survived
 
 if TYPE_CHECKING:
@@ -83,12 +82,12 @@ class MendTries:
         """What is known of the failure."""
         return clues_of(self._error, self._call, self.text)
 
-    def asked(self) -> Tries:
-        """What the search for a mend asks."""
+    def asked(self, screened: Callable[[MendTries], list[Mend]]) -> Tries:
+        """What the search for a mend asks; `screened` gives mends that seem right at a first look."""
         from gradekit.repair.search import Tries
 
         passed, repeats = lambda: self._passed, lambda: self._repeats
-        seen = (self.screened, self.holds, repeats, self.refutes, self.fails_alone)
+        seen = (lambda: screened(self), self.holds, repeats, self.refutes, self.fails_alone)
         return Tries(self.is_right, self.spent, passed, *seen)
 
     def after(self, text: str) -> MendTries | None:
@@ -209,18 +208,8 @@ class MendTries:
     def held(self) -> list[HeldExample]:
         """Examples of the other checks."""
         if self.run.held is None:
-            self.run.held = held_examples(self.run)
+            self.run.held = held_examples(self.run.items, self.run.profile, self.run.request.seed)
         return [held for held in self.run.held if held.check != self._item.name]
-
-    def screened(self) -> list[Mend]:
-        """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where
-        the look itself fails."""
-        with survived("The first look at all changes"):
-            found = ScreenedMends(self)
-            mends = found.mends()
-            self.in_part = found.in_part
-            return mends
-        return []
 
     def spent(self) -> int:
         """The units of work that the last text has cost."""

@@ -15,6 +15,7 @@ from gradekit.causes import SAYS_ALL, Cause
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.mend_tries import Failing, MendTries
+from gradekit.plugin.screened_mends import screened
 from gradekit.repair.unexpected import survived
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def mended_diagnosis(
     mending, (every, example) = _mending(run), examples
     tries = MendTries(item, run, every, Failing(error, call, example), mending.text)
     launch = launch_missing(mending.text, tries.clues)
-    return launch or mending.diagnosis(tries.clues, tries.asked()) or _of_two(mending, tries)
+    return launch or mending.diagnosis(tries.clues, tries.asked(screened)) or _of_two(mending, tries)
 
 
 def _mending(run: GradingRun) -> Mending:
@@ -78,7 +79,7 @@ def _of_refused(item: pytest.Item, run: GradingRun, failing: Failing, every: Exa
         return None
     mending = _mending(run)
     tries = MendTries(item, run, every, failing, mending.text)
-    found = mending.diagnosis(tries.clues, tries.asked())
+    found = mending.diagnosis(tries.clues, tries.asked(screened))
     return replace(found, cause=failing.error.cause) if found is not None else None
 
 
@@ -92,7 +93,7 @@ def _of_two(mending: Mending, tries: MendTries) -> Diagnosis | None:
             after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
             if after is None or second is None:
                 continue
-            other = second.found(after.clues, after.asked())
+            other = second.found(after.clues, after.asked(screened))
             if other is None or after.holds(other) is OtherChecks.NOT:
                 continue
             both = other.applied(second.text)

@@ -24,7 +24,7 @@ from gradekit.request import GradingRequest
 from gradekit.reuse import per_submission
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_results import CheckEvidence
+    from gradekit.plugin.check_evidence import CheckEvidence
     from gradekit.subject.subject import Subject
 
 OnProgress = Callable[[str, int, int], None]

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradekit.causes import Cause
+from gradekit.plugin.every_check import elements_of
+from gradekit.repair.unexpected import survived
 
 if TYPE_CHECKING:
     from gradekit.interpreter.shown_call import ShownCall
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from gradekit.submission.parsed_source import ParsedSource
 
 _OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
-
-MOST_ELEMENTS = 100_000
-"""Of the inputs of an example beside the failing one."""
 
 MOST_WALKED = 20_000
 """Of the inputs of such an example on which changes are looked at."""
@@ -159,10 +158,12 @@ class ScreenedMends:
         return confirmed(walked, own, self._tries.held(), self._tries.before)
 
 
-def elements_of(example: Example) -> int:
-    """The elements of all inputs of an example; 0 where they are not known, or more than MOST_ELEMENTS."""
-    given = [
-        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
-    ]
-    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
-    return sum(sizes) if sizes and sum(sizes) <= MOST_ELEMENTS else 0
+def screened(tries: MendTries) -> list[Mend]:
+    """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where the
+    look itself fails. `tries.in_part` has then those that make the failing call right in part."""
+    with survived("The first look at all changes"):
+        found = ScreenedMends(tries)
+        mends = found.mends()
+        tries.in_part = found.in_part
+        return mends
+    return []

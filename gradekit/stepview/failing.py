@@ -21,7 +21,7 @@ from gradekit.subject.entry import UPSTREAM
 from gradekit.subject.subject import Call
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_results import CheckEvidence
+    from gradekit.plugin.check_evidence import CheckEvidence
 
 DULL = 24
 """A passing example of fewer elements shows little: a larger one is played where there is one."""
