@@ -19,6 +19,9 @@ fi
 # shellcheck disable=SC2086  # several options
 /opt/gradekit/bin/pip install --no-cache-dir ${GRADEKIT_PIP_OPTIONS:-} -r "$here/requirements.txt"
 
+# Compiled now: whoever grades may not be able to write here.
+/opt/gradekit/bin/python -m compileall -q "$here/grader/gradekit"
+
 # Nothing but root reads the tests; a submission runs as somebody else, who must be able to read gradekit itself.
 chmod -R go+rX "$here/grader/gradekit"
 for private in assignments solutions certificates; do

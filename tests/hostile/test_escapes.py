@@ -11,19 +11,23 @@ import pytest
 from gradekit.program import View
 from gradekit.sandbox import TraceError, Tracer, host
 from tests.sampling import one_in, sampled
+from tests.server.forking import forked_tracers
 from tests.tracer.styles import Text
 
 from .escapes import ESCAPES, Escape
 from .world import World
 
+FORKED = "in a fork of a process with torch"
 PLACES = {
     "here": (),
     "as in a container": ("root", "apart"),
     "as on an old kernel": ("root", "apart", "landlock"),
     "without Landlock": ("landlock",),
+    FORKED: (),
 }
 """What each place does without: here is all that this machine offers; in the others there are no namespaces, neither
-namespaces nor Landlock, and namespaces alone. A sample is tried there each time, in forks of the tests' zygote."""
+namespaces nor Landlock, and namespaces alone. A sample is tried there each time, in forks of the tests' zygote; and in
+processes that come from where those of `gradekit check` do."""
 
 X = View(0, "float32", (4,), (1,))
 
@@ -35,7 +39,12 @@ def level(
     """The level of isolation in the place that the test is parametrized with. One fixture for all places: of two that
     are alive at once, the one that ends last would put back what the other has set."""
     without = PLACES[request.param]
-    with contextlib.nullcontext() if without else starting_for_real(), host.without(*without):
+    with contextlib.ExitStack() as place:
+        if not without:
+            place.enter_context(starting_for_real())
+        if request.param == FORKED:
+            place.enter_context(forked_tracers())
+        place.enter_context(host.without(*without))
         yield host.means().level
 
 

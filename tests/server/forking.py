@@ -1,0 +1,52 @@
+"""Tracers that come from a process which has torch, as those of `gradekit check` do."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from gradekit import processes
+from gradekit.processes import clean_environment
+from gradekit.server import tracers
+
+SERVE = """
+import socket, sys, torch, triton
+from gradekit.server import tracers
+tracers.serve(socket.socket(fileno=int(sys.argv[1])))
+"""
+
+
+@contextlib.contextmanager
+def forked_tracers() -> Iterator[None]:
+    """Inside, tracers are forked from a process that is started for this; they are started as gradekit starts them."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with control, ours:
+        with theirs, other:
+            command = [sys.executable, "-P", "-W", "ignore", "-c", SERVE, str(theirs.fileno())]
+            process = subprocess.Popen(command, env=clean_environment("/nonexistent"), pass_fds=[theirs.fileno()])
+            socket.send_fds(control, [b"."], [other.fileno()])
+        before, processes.forks = processes.forks, Counted(tracers.Forks(ours))
+        try:
+            yield
+        finally:
+            used, processes.forks = processes.forks.used, before
+            control.close()
+            process.wait()
+    assert used, "no tracer has come from there"
+
+
+class Counted:
+    """Forks that count how many processes have come from there."""
+
+    def __init__(self, forks: tracers.Forks) -> None:
+        self._forks, self.used = forks, 0
+
+    def __call__(self, command: processes.Command) -> subprocess.Popen[bytes] | None:
+        process = self._forks.start(command)
+        assert process is not None or command.module != "gradekit.tracer"
+        self.used += process is not None
+        return process
