@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from gradekit.schemas.check import problems, schema
 from gradekit.schemas.places import located
@@ -197,12 +197,21 @@ def discover(root: Path | None = None) -> dict[str, Assignment]:
     Raises:
         AssignmentError: a folder that was named does not exist, or an assignment in it is described wrongly.
     """
-    folders = [root] if root else list(dict.fromkeys(folder.resolve() for folder in search_path()))
-    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    return {id: load(folder) for id, folder in folders(root).items()}
+
+
+def folders(root: Path | None = None) -> dict[str, Path]:
+    """The folders of all assignments, as `discover` finds them, whether they are described rightly or not.
+
+    Raises:
+        AssignmentError: a folder that was named does not exist.
+    """
+    places = [root] if root else list(dict.fromkeys(folder.resolve() for folder in search_path()))
+    missing = next((folder for folder in places if not folder.is_dir()), None)
     if missing:
         raise AssignmentError(f"there is no folder of assignments at {missing}")
-    found = {path.parent.name: path.parent for folder in reversed(folders) for path in folder.glob("*/assignment.toml")}
-    return {id: load(found[id]) for id in sorted(found)}
+    found = {path.parent.name: path.parent for folder in reversed(places) for path in folder.glob("*/assignment.toml")}
+    return {id: found[id] for id in sorted(found)}
 
 
 def search_path() -> list[Path]:
@@ -267,7 +276,26 @@ def in_order(known: Mapping[str, Assignment], first: Iterable[str] = ()) -> list
     return sorted(known.values(), key=lambda each: (named.get(each.id, len(named)), each.order, each.id))
 
 
-def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
+def named_folder(id: str) -> Path:
+    """The folder of the assignment called `id`, or the folder `id` itself.
+
+    Raises:
+        AssignmentError: there is none; the message names the nearest that there is.
+    """
+    known = folders()
+    if id in known or not Path(id).is_dir():
+        return get(id, known)
+    return Path(id).resolve()
+
+
+T = TypeVar("T")
+
+
+@overload
+def get(id: str) -> Assignment: ...
+@overload
+def get(id: str, known: Mapping[str, T]) -> T: ...
+def get(id: str, known: Mapping[str, Any] | None = None) -> Any:
     """The assignment called `id`.
 
     Raises:
@@ -279,7 +307,7 @@ def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
     return known[id]
 
 
-def _instead(id: str, known: Mapping[str, Assignment]) -> str:
+def _instead(id: str, known: Mapping[str, Any]) -> str:
     if not known:
         return "no assignments were found at all: set GRADEKIT_ASSIGNMENTS to their folder"
     near = difflib.get_close_matches(id.lower(), known, n=1)

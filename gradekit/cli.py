@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from gradekit.authoring.lint_command import lint
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
@@ -532,7 +533,7 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-for _name, _command in (BATCH | LMS | {"prove": prove, "replay": replay, "view": view}).items():
+for _name, _command in (BATCH | LMS | {"lint": lint, "prove": prove, "replay": replay, "view": view}).items():
     main.add_command(_command, _name)
 
 

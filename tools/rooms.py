@@ -70,6 +70,7 @@ ROOMS = {
     "replaying": ("gradekit replay: a failing call as a Python file", "a submission or a record"),
     "session": ("gradekit in a notebook", "one grading run"),
     "course": ("starters, releases, worksheets, and the proof that an assignment grades as it should", "assignments"),
+    "authoring": ("what is wrong with an assignment, by reading, and the files of a new one", "an assignment's text"),
     "doctor": ("what this machine can check", "the machine"),
     "inspector": ("the machine code of a program's kernels, for a named GPU", "programs"),
     "stepview": ("one program of a grid played step by step, as data for a page", "a submission, its inputs and expected values"),

@@ -32,6 +32,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
+from gradekit.schemas.check import near
 
 FILE = "mistakes.toml"
 
@@ -162,7 +163,7 @@ def _expected(text: str) -> tuple[str, Cause]:
     try:
         return match[1], Cause(match[2])
     except ValueError:
-        raise MistakeError(f"there is no cause {match[2]!r}") from None
+        raise MistakeError(f"there is no cause {match[2]} ({near(match[2], list(Cause))})") from None
 
 
 def all_of(assignment: Assignment) -> Iterator[Mistake]:

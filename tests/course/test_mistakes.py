@@ -65,7 +65,7 @@ def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
 @pytest.mark.parametrize(
     ("toml", "said"),
     [
-        (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause 'bad-luck'"),
+        (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause bad-luck"),
         (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
         (EDIT.replace("title", "says"), "it must have the strings title, expect and edit, and may have base; it has base, "),
         ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),

@@ -1,0 +1,8 @@
+"""For those who write assignments: what is wrong with one, found by reading, and the files that a new one begins with.
+
+lint.py            all that reading finds, as sentences with file and line
+python_text.py     what is wrong with a test file, or with the Python beside it, by its syntax tree
+lint_command.py    the command `gradekit lint`
+
+Nothing of an assignment is imported or run here, and neither torch nor Triton is: it takes a fraction of a second.
+"""

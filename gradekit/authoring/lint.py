@@ -1,0 +1,208 @@
+"""All that reading finds wrong with an assignment: its files, their tables, its tests, its mistakes."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradekit import domain
+from gradekit.assignment import Assignment, AssignmentError, load, read_toml
+from gradekit.authoring import python_text
+from gradekit.authoring.python_text import Known, Remark
+from gradekit.course import mistakes
+from gradekit.domain.reading import complaints
+from gradekit.schemas.check import Problem, near, problems, schema
+from gradekit.schemas.places import line_of, located
+
+PUBLIC = 100
+"""What the public checks of an assignment sum up to, as a rule."""
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A sentence that begins with a file, and a line where it has one; a `note` need not be a mistake."""
+
+    text: str
+    is_note: bool = False
+
+
+def lint(folder: Path) -> list[Complaint]:
+    """What is wrong with the assignment in `folder`, in the order of its files."""
+    described = folder / "assignment.toml"
+    wrong = _of_assignment(described)
+    if wrong:
+        return wrong
+    return list(_Lint(load(folder)).complaints())
+
+
+def _of_assignment(path: Path) -> list[Complaint]:
+    try:
+        values = read_toml(path)
+    except AssignmentError as error:
+        return [Complaint(str(error))]
+    text = path.read_text(encoding="utf-8")
+    return [Complaint(located(path, text, problem)) for problem in problems(values, schema("assignment"))]
+
+
+class _Lint:
+    """An assignment that is described as it should be, and what else there is to say of it."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
+
+    def complaints(self) -> Iterator[Complaint]:
+        """In the order of files."""
+        yield from self._files()
+        if self.assignment.is_quiz:
+            return
+        yield from self._domain()
+        for path in self._python:
+            yield from self._of_python(path)
+        yield from self._points()
+        yield from self._signatures()
+        yield from self._mistakes()
+
+    def _files(self) -> Iterator[Complaint]:
+        one = self.assignment
+        needed = [(one.handout, "the handout"), (one.starter, "what students begin with")]
+        needed += (
+            [] if one.is_quiz else [(one.folder / "domain.toml", "what the entry promises"), (one.tests, "the tests")]
+        )
+        for path, what in needed:
+            if not path.is_file():
+                yield Complaint(f"{path}: there is no such file: {what}")
+        solutions = one.folder.parent.parent / "solutions" / one.id
+        staffs = [] if one.is_quiz else [f"test_{one.id}_hidden.py", "mistakes.toml"]
+        for name in [f"solution{one.suffix}", *staffs]:
+            if not (solutions / name).is_file():
+                yield Complaint(f"{solutions / name}: there is no such file", is_note=True)
+
+    # --- domain ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _domain_file(self) -> Path:
+        return self.assignment.folder / "domain.toml"
+
+    @functools.cached_property
+    def _entries(self) -> dict[str, domain.EntryDomain]:
+        try:
+            return domain.load(self._domain_file)
+        except domain.DomainError:
+            return {}
+
+    def _domain(self) -> Iterator[Complaint]:
+        if not self._domain_file.is_file():
+            return
+        yield from map(Complaint, complaints(self._domain_file))
+        text = self._domain_file.read_text(encoding="utf-8", errors="replace")
+        entry = self.assignment.entry
+        if self._entries and entry not in self._entries:
+            told = f"there is no [{entry}], the entry of assignment.toml ({near(entry, self._entries)})"
+            yield Complaint(f"{self._domain_file}:1: {told}")
+        for name, tensor, message in python_text.unknown_kinds(self._entries, self._known.kinds):
+            yield Complaint(located(self._domain_file, text, Problem((name, "tensors", tensor, "values"), message)))
+
+    # --- Python ------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _python(self) -> list[Path]:
+        one = self.assignment
+        own = [path for path in sorted(one.folder.glob("*.py")) if path != one.starter]
+        hidden = one.solutions / f"test_{one.id}_hidden.py" if one.solutions else None
+        return [*own, *([hidden] if hidden and hidden.is_file() else [])]
+
+    @functools.cached_property
+    def _known(self) -> Known:
+        trees = [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
+        added = {kind for tree in trees for kind in python_text.own_kinds(tree)}
+        return Known(self._entries, [*self._entries], python_text.all_kinds(added))
+
+    def _of_python(self, path: Path) -> Iterator[Complaint]:
+        tree = _parsed(path)
+        if not isinstance(tree, ast.Module):
+            yield from _told(path, [tree])
+            return
+        yield from _told(path, [*python_text.imports(tree), *python_text.undefined(tree)])
+        if path.stem.startswith("test_"):
+            yield from _told(path, python_text.of_tests(tree, self._known))
+
+    def _points(self) -> Iterator[Complaint]:
+        tree = _parsed(self.assignment.tests)
+        if isinstance(tree, ast.Module):
+            points = python_text.possible(tree)
+            if points != PUBLIC:
+                yield Complaint(f"{self.assignment.tests}: the points of its checks sum up to {points:g}", is_note=True)
+
+    def _signatures(self) -> Iterator[Complaint]:
+        """The entry takes what the domain says, in the starter and in the solution."""
+        entry, solution = self._entries.get(self.assignment.entry), self.assignment.solution
+        for path in filter(None, (self.assignment.starter, solution)):
+            tree = _parsed(path) if path.is_file() else None
+            if isinstance(tree, Remark):
+                yield from _told(path, [tree])
+            elif tree is not None:
+                yield from _told(path, _signature(tree, self.assignment.entry, entry))
+
+    # --- mistakes ----------------------------------------------------------------------------------------------------
+
+    def _mistakes(self) -> Iterator[Complaint]:
+        if self.assignment.solutions is None:
+            return
+        try:
+            names = mistakes.names(self.assignment)
+        except mistakes.MistakeError as error:
+            yield Complaint(str(error))
+            return
+        trees = [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
+        tests = [test.name for tree in trees for test in python_text.tests(tree)]
+        for name in names:
+            yield from self._mistake(name, tests)
+
+    def _mistake(self, name: str, tests: list[str]) -> Iterator[Complaint]:
+        try:
+            found = mistakes.mistake(self.assignment, name)
+        except mistakes.MistakeError as error:
+            yield Complaint(str(error))
+            return
+        if tests and found.check not in tests:
+            path = self.assignment.solutions / mistakes.FILE if self.assignment.solutions else Path(mistakes.FILE)
+            line = line_of(path.read_text(encoding="utf-8"), (name, "expect")) if path.is_file() else 1
+            yield Complaint(
+                f"{path}:{line}: {name} expects {found.check}, which is no test ({near(found.check, tests)})"
+            )
+
+
+def _signature(tree: ast.Module, name: str, entry: domain.EntryDomain | None) -> Iterator[Remark]:
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    names = {name for node in ast.walk(tree) for name in python_text.bound(node)}
+    if name not in names:
+        yield Remark(1, f"it does not define {name}, the entry of assignment.toml ({near(name, list(functions))})")
+    elif name in functions and entry is not None:
+        takes = [argument.arg for argument in functions[name].args.args]
+        promised = [argument.name for argument in entry.arguments]
+        if takes != promised[: len(takes)] or len(takes) < len(promised):
+            yield Remark(functions[name].lineno, f"{name} takes {takes}, and domain.toml says {promised}")
+
+
+def _parsed(path: Path) -> ast.Module | Remark:
+    try:
+        return _tree(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        return Remark(1, f"cannot be opened: {error.strerror}")
+    except SyntaxError as error:
+        return Remark(error.lineno or 1, f"is no Python: {error.msg}")
+    except UnicodeDecodeError as error:
+        return Remark(1, f"is no Python: {error}")
+
+
+@functools.lru_cache(maxsize=64)
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _told(path: Path, remarks: Iterable[Remark]) -> Iterator[Complaint]:
+    for remark in sorted(remarks, key=lambda remark: remark.line):
+        yield Complaint(f"{path}:{remark.line}: {remark.message}", remark.is_note)

@@ -1,0 +1,213 @@
+"""What is wrong with an assignment's Python, by its syntax tree: names that nobody defines, tests without points."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import gradekit
+from gradekit.causes import Cause
+from gradekit.domain import EntryDomain
+from gradekit.findings import Kind
+from gradekit.schemas.check import near, schema
+
+FIXTURES = ("submission", "tmp_path", "monkeypatch", "request", "capsys", "recwarn", "tmp_path_factory")
+_KIND_OF = {"assert_memory_clean": "memory", "assert_speed": "speed", "assert_launches": "structure"}
+"""Claims that tell what a test is about."""
+
+_OWN_KINDS = ("chosen", "with")
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something about a line, from 1, of a file; a `note` is no mistake, but may be one."""
+
+    line: int
+    message: str
+    is_note: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an assignment's tests may name: its entries by name, what a submission defines, kinds of values."""
+
+    entries: Mapping[str, EntryDomain]
+    functions: Collection[str]
+    kinds: Collection[str]
+
+
+def own_kinds(tree: ast.Module) -> set[str]:
+    """The kinds of values that a module adds: @value_kind("boxes")."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "value_kind"]
+    return {text for call in calls for text in _texts(call.args[:1])}
+
+
+def all_kinds(added: Collection[str]) -> list[str]:
+    """The names of gradekit's own kinds of values, and of those that an assignment has added."""
+    known = schema("domain")["$defs"]["tensor"]["properties"]["values"]["items"]["examples"]
+    return [*known, *_OWN_KINDS, *sorted(added)]
+
+
+def undefined(tree: ast.Module) -> Iterator[Remark]:
+    """Names that nothing in the file binds."""
+    if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
+        return
+    known = {name for node in ast.walk(tree) for name in bound(node)} | set(dir(builtins)) | {"__file__"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in known:
+            yield Remark(node.lineno, f"{node.id} is not defined{_hint(node.id, known)}")
+
+
+def _hint(name: str, known: Collection[str]) -> str:
+    told = near(name, sorted(known))
+    return f" ({told})" if told.startswith("did") else ""
+
+
+def bound(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return [(alias.asname or alias.name).partition(".")[0] for alias in names]
+        case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            return [name]
+    return []
+
+
+def imports(tree: ast.Module) -> Iterator[Remark]:
+    """Names that gradekit does not offer."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "gradekit":
+            for alias in node.names:
+                if alias.name not in gradekit.__all__:
+                    yield Remark(node.lineno, f"gradekit offers no {alias.name}{_hint(alias.name, gradekit.__all__)}")
+
+
+def tests(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The tests of a file."""
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+
+
+def possible(tree: ast.Module) -> float:
+    """The points of all tests together, without bonuses, as far as they are written out."""
+    found = [(_decorator(test, "points"), test) for test in tests(tree)]
+    ordinary = [call for call, _ in found if call is not None and not _texts_of_keyword(call, "bonus")]
+    return float(sum(a.value for c in ordinary for a in c.args[:1] if isinstance(a, ast.Constant)
+                     and isinstance(a.value, (int, float))))  # fmt: skip
+
+
+def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:
+    """What is wrong with the tests themselves."""
+    for test in tests(tree):
+        yield from _points(test)
+        yield from _parameters(test)
+        if ast.get_docstring(test) is None:
+            yield Remark(test.lineno, f"{test.name} has no docstring: its first line is what students read", True)
+    for node in ast.walk(tree):
+        yield from _named(node, known)
+
+
+def _points(test: ast.FunctionDef) -> Iterator[Remark]:
+    call = _decorator(test, "points")
+    if call is None:
+        yield Remark(test.lineno, f"{test.name} has no @points(...): it is worth nothing")
+        return
+    kinds = _texts([keyword.value for keyword in call.keywords if keyword.arg == "kind"])
+    for kind in kinds:
+        if kind not in list(Kind):
+            yield Remark(call.lineno, f"points: there is no kind {kind!r} ({near(kind, list(Kind))})")
+    claimed = {_called(node) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    wanted = {kind for claim, kind in _KIND_OF.items() if claim in claimed} if "assert_close" not in claimed else set()
+    if wanted and not kinds:
+        said = ", ".join(sorted(wanted))
+        yield Remark(call.lineno, f'{test.name} is about {said}: write @points(..., kind="{said}")', True)
+
+
+def _parameters(test: ast.FunctionDef) -> Iterator[Remark]:
+    given = [call for call in test.decorator_list if isinstance(call, ast.Call) and _called(call) == "given"]
+    known = [*FIXTURES, *(keyword.arg for call in given for keyword in call.keywords if keyword.arg)]
+    for call in test.decorator_list:
+        if isinstance(call, ast.Call) and _called(call) == "parametrize":
+            first = call.args[0]
+            names = _texts(first.elts if isinstance(first, (ast.Tuple, ast.List)) else [first])
+            known += [name.strip() for text in names for name in text.split(",")]
+    for argument in test.args.args:
+        if argument.arg not in known and not any(call.args for call in given):
+            told = near(argument.arg, known)
+            yield Remark(
+                test.lineno, f"{test.name} takes {argument.arg}, which is neither a fixture nor drawn ({told})"
+            )
+
+
+def _named(node: ast.AST, known: Known) -> Iterator[Remark]:
+    match node:
+        case ast.Attribute(value=ast.Name(id="submission"), attr=name) if (
+            known.functions and name not in known.functions
+        ):
+            yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.functions)})")
+        case ast.Attribute(value=ast.Name(id="Cause"), attr=name) if name.isupper() and name not in Cause.__members__:
+            yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({near(name, list(Cause.__members__))})")
+        case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=str(name))) if (
+            _called(call) == "domain_of"
+        ):
+            if known.entries and name not in known.entries:
+                yield Remark(node.lineno, f"domain.toml has no entry {name!r} ({near(name, list(known.entries))})")
+        case ast.Call() if _called(node) == "calls":
+            yield from _of_calls(node, known)
+
+
+def _of_calls(call: ast.Call, known: Known) -> Iterator[Remark]:
+    layouts = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]["examples"]
+    sizes = sorted({size for entry in known.entries.values() for size in entry.sizes})
+    for keyword in call.keywords:
+        values = list(_texts(ast.walk(keyword.value)))
+        keys = _texts(keyword.value.keys) if isinstance(keyword.value, ast.Dict) else []
+        words = [text for text in values if text not in keys]
+        if keyword.arg == "layouts":
+            unknown = [(text, "layout", layouts) for text in words if text.partition(":")[0] not in layouts]
+        elif keyword.arg == "values":
+            unknown = [(text, "kind of values", known.kinds) for text in words if _is_unknown(text, known.kinds)]
+        elif keyword.arg == "sizes":
+            unknown = [(text, "size", sizes) for text in keys if sizes and text not in sizes]
+        else:
+            unknown = []
+        for text, what, names in unknown:
+            yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({near(text, names)})")
+
+
+def _is_unknown(kind: str, known: Collection[str]) -> bool:
+    return kind.partition(":")[0] not in known
+
+
+def unknown_kinds(entries: Mapping[str, EntryDomain], kinds: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """The entry, the tensor and what is wrong, for each kind of values in a domain that there is not."""
+    for name, entry in entries.items():
+        for tensor in entry.tensors:
+            for kind in tensor.values:
+                if _is_unknown(kind, kinds):
+                    word = kind.partition(":")[0]
+                    yield name, tensor.name, f"has the kind {word!r}, which there is not ({near(word, kinds)})"
+
+
+def _decorator(test: ast.FunctionDef, name: str) -> ast.Call | None:
+    return next((d for d in test.decorator_list if isinstance(d, ast.Call) and _called(d) == name), None)
+
+
+def _called(call: ast.Call) -> str:
+    """The last word of what is called: `given` of hypothesis.given(...)."""
+    function = call.func
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def _texts(nodes: object) -> list[str]:
+    return [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]  # type: ignore[attr-defined]
+
+
+def _texts_of_keyword(call: ast.Call, name: str) -> list[ast.expr]:
+    return [keyword.value for keyword in call.keywords if keyword.arg == name]

@@ -1,0 +1,130 @@
+"""What authors get wrong is found by reading, with its file and line and what may have been meant; nothing else is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gradekit.assignment import discover, get, named_folder
+from gradekit.authoring.lint import Complaint, lint
+
+ALL = discover()
+
+
+@pytest.mark.parametrize("id", ALL)
+def test_nothing_is_said_of_an_assignment_that_is_right(id: str) -> None:
+    assert lint(ALL[id].folder) == []
+
+
+@pytest.fixture
+def softmax(tmp_path: Path) -> Path:
+    """A copy of softmax, with its solutions."""
+    one = get("softmax")
+    shutil.copytree(one.folder, tmp_path / "assignments" / "softmax")
+    assert one.solutions is not None
+    shutil.copytree(one.solutions, tmp_path / "solutions" / "softmax")
+    return tmp_path / "assignments" / "softmax"
+
+
+def file_of(softmax: Path, name: str) -> Path:
+    """A file of the assignment; the staff's begin with ../."""
+    return softmax.parent.parent / "solutions" / "softmax" / name[3:] if name.startswith("../") else softmax / name
+
+
+@pytest.fixture
+def changed(softmax: Path) -> Callable[[str, str, str], list[Complaint]]:
+    """What is said once a text stands in place of another in a file."""
+
+    def said(name: str, before: str, after: str) -> list[Complaint]:
+        path = file_of(softmax, name)
+        text = path.read_text()
+        assert before in text
+        path.write_text(text.replace(before, after, 1))
+        return lint(softmax)
+
+    return said
+
+
+TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py", "domain.toml", "../mistakes.toml"
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "told"),
+    [
+        (DOMAIN, "values =", "valuess =", "domain.toml:LINE: softmax.tensors.x.valuess is no key (did you mean values?)"),
+        (DOMAIN, "alone =", "alon =", "domain.toml:LINE: softmax.relations.alon is no key (did you mean alone?)"),
+        (DOMAIN, '"integers"', '"integer"', "domain.toml:LINE: softmax.tensors.x.values has the kind 'integer', which there is not (did you mean integers?)"),
+        (DOMAIN, '\nvalues = ["ones"', '\nlayouts = ["transpose"]\nvalues = ["ones"', "domain.toml:LINE: softmax.tensors.x.layouts[0] is 'transpose', but must be a layout (did you mean transposed?)"),
+        (DOMAIN, '"float16"', '"float15"', "domain.toml:LINE: softmax.dtypes.T has 'float15', which is no dtype (did you mean float16?)"),
+        (DOMAIN, 'shape = ["M", "N"]\ndtype', 'shape = ["M", "K"]\ndtype', "domain.toml:LINE: softmax.tensors.x.shape has 'K' in 'K', which is no size (there are M, N)"),
+        (DOMAIN, "M = {", "M = = {", "is not valid TOML"),
+        (DOMAIN, "[softmax]", "[softmx]", "domain.toml:1: softmax has no arguments"),
+        ("assignment.toml", "allow =", "allowed =", "assignment.toml:4: allowed is no key (did you mean allow?)"),
+        (TESTS, 'kind="memory"', 'kind="mem"', "test_softmax.py:LINE: points: there is no kind 'mem' (did you mean memory?)"),
+        (TESTS, "assert_close(submission.softmax(*call)", "assert_clos(submission.softmax(*call)", "test_softmax.py:LINE: assert_clos is not defined (did you mean assert_close?)"),
+        (TESTS, "    assert_close,\n", "    assert_closes,\n", "gradekit offers no assert_closes (did you mean assert_close?)"),
+        (TESTS, "(submission, call)", "(submision, call)", "takes submision, which is neither a fixture nor drawn (did you mean submission?)"),
+        (TESTS, "submission.softmax(*call)", "submission.softmx(*call)", "test_softmax.py:LINE: submission.softmx: there is no such entry (did you mean softmax?)"),
+        (TESTS, "@points(16)\n", "", "test_softmax.py:LINE: test_contiguous_float32 has no @points(...): it is worth nothing"),
+        (TESTS, '["normal", "ties"]', '["norml", "ties"]', "test_softmax.py:LINE: calls: there is no kind of values 'norml' (did you mean normal?)"),
+        (TESTS, 'sizes={"M": [1, 2, 7, 30], "N"', 'sizes={"M": [1, 2, 7, 30], "n"', "test_softmax.py:LINE: calls: there is no size 'n'"),
+        (TESTS, 'domain_of(__file__)["softmax"]', 'domain_of(__file__)["sofmax"]', "domain.toml has no entry 'sofmax' (did you mean softmax?)"),
+        (TESTS, "def softmax(x):", "def softmax(x:", "is no Python"),
+        (HIDDEN, "public.expected(*call)", "publik.expected(*call)", "publik is not defined (did you mean public?)"),
+        ("starter.py", "def softmax(x:", "def softmx(x:", "starter.py:1: it does not define softmax, the entry of assignment.toml (did you mean softmx?)"),
+        ("../solution.py", "def softmax(x", "def softmax(y", "softmax takes ['y'], and domain.toml says ['x']"),
+        (MISTAKES, "test_contiguous_float32 wrong-values", "test_contiguous_float32 wrong-value", "there is no cause wrong-value (did you mean wrong-values?)"),
+        (MISTAKES, "test_contiguous_float32 wrong-values", "test_contiguous wrong-values", "which is no test (did you mean test_contiguous_float32?)"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
+    softmax: Path, changed: Callable[[str, str, str], list[Complaint]], file: str, before: str, after: str, told: str
+) -> None:
+    """The line is that of what was changed: of a decorator that is gone, that of its function"""
+    text = file_of(softmax, file).read_text()
+    start = (
+        text[: text.index(before)].count("\n")
+        + before.lstrip("\n").count("\n") * (after == "")
+        + before.startswith("\n")
+    )
+    found = [one.text for one in changed(file, before, after) if not one.is_note]
+    assert any(told.replace("LINE", str(start + 1)) in text for text in found), "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after", "told"),
+    [
+        (TESTS, "@points(16)", "@points(6)", "the points of its checks sum up to 90"),
+        (TESTS, '@points(8, kind="memory")', "@points(8)", 'test_memory is about memory: write @points(..., kind="memory")'),
+        (TESTS, '    """Agrees with torch.softmax on contiguous float32 matrices"""\n', "", "test_contiguous_float32 has no docstring"),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_mistake_is_a_note(
+    changed: Callable[[str, str, str], list[Complaint]], file: str, before: str, after: str, told: str
+) -> None:
+    found = changed(file, before, after)
+    assert [told in one.text for one in found if one.is_note] == [True] and all(one.is_note for one in found)
+
+
+@pytest.mark.parametrize("name", ["README.md", "starter.py", "domain.toml", "test_softmax.py"])
+def test_a_file_that_is_missing_is_named(softmax: Path, name: str) -> None:
+    (softmax / name).unlink()
+    assert any(f"{name}: there is no such file" in one.text and not one.is_note for one in lint(softmax))
+
+
+def test_a_folder_is_as_good_as_a_name(softmax: Path) -> None:
+    assert named_folder(str(softmax)) == softmax and named_folder("matmul") == ALL["matmul"].folder
+
+
+def test_reading_imports_neither_torch_nor_pytest() -> None:
+    code = (
+        "import sys; from gradekit.authoring.lint import lint; from gradekit.assignment import folders\n"
+        "assert not [c for f in folders().values() for c in lint(f)]\n"
+        "assert not {'torch', 'triton', 'pytest', 'hypothesis'} & set(sys.modules), sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
