@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import gradekit
 from gradekit.cli import main
 from gradekit.inputs.layouts import LAYOUTS
-from gradekit.inputs.value_kinds import PROFILES
+from gradekit.inputs.value_kinds import PROFILES, WHOLE
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -23,7 +23,7 @@ def test_every_name_that_gradekit_offers_is_explained() -> None:
 
 
 def test_every_layout_and_kind_of_values_is_explained() -> None:
-    assert [name for name in (*LAYOUTS, *PROFILES) if not re.search(rf"\b{name}\b", INSTRUCTORS)] == []
+    assert [name for name in (*LAYOUTS, *PROFILES, *WHOLE) if not re.search(rf"\b{name}\b", INSTRUCTORS)] == []
 
 
 def test_the_readme_shows_every_command_and_no_other() -> None:
