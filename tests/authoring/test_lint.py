@@ -64,7 +64,7 @@ TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py"
         (DOMAIN, 'shape = ["M", "N"]\ndtype', 'shape = ["M", "K"]\ndtype', "domain.toml:LINE: softmax.tensors.x.shape has 'K' in 'K', which is no size (there are M, N)"),
         (DOMAIN, "M = {", "M = = {", "is not valid TOML"),
         (DOMAIN, "[softmax]", "[softmx]", "domain.toml:1: softmax has no arguments"),
-        ("assignment.toml", "allow =", "allowed =", "assignment.toml:4: allowed is no key (did you mean allow?)"),
+        ("assignment.toml", "allow =", "allowed =", "assignment.toml:LINE: allowed is no key (did you mean allow?)"),
         (TESTS, 'kind="memory"', 'kind="mem"', "test_softmax.py:LINE: points: there is no kind 'mem' (did you mean memory?)"),
         (TESTS, "assert_close(submission.softmax(*call)", "assert_clos(submission.softmax(*call)", "test_softmax.py:LINE: assert_clos is not defined (did you mean assert_close?)"),
         (TESTS, "    assert_close,\n", "    assert_closes,\n", "gradekit offers no assert_closes (did you mean assert_close?)"),
