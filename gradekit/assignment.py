@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 from gradekit.schemas.check import problems, schema
 from gradekit.schemas.places import located
@@ -284,24 +284,23 @@ def named_folder(id: str) -> Path:
     """
     known = folders()
     if id in known or not Path(id).is_dir():
-        return get(id, known)
+        return _named(id, known)
     return Path(id).resolve()
 
 
 T = TypeVar("T")
 
 
-@overload
-def get(id: str) -> Assignment: ...
-@overload
-def get(id: str, known: Mapping[str, T]) -> T: ...
-def get(id: str, known: Mapping[str, Any] | None = None) -> Any:
+def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
     """The assignment called `id`.
 
     Raises:
         AssignmentError: there is none; the message names the nearest that there is.
     """
-    known = discover() if known is None else known
+    return _named(id, discover() if known is None else known)
+
+
+def _named(id: str, known: Mapping[str, T]) -> T:
     if id not in known:
         raise AssignmentError(f"there is no assignment {id!r}; {_instead(id, known)}")
     return known[id]
