@@ -66,6 +66,7 @@ def _hint(name: str, known: Collection[str]) -> str:
 
 
 def bound(node: ast.AST) -> list[str]:
+    """The names that a node of a syntax tree binds."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]
