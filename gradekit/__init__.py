@@ -18,6 +18,7 @@ _OFFERED = {
     "gradekit.judge.compare": ("assert_close",),
     "gradekit.judge.failure": ("Failure",),
     "gradekit.judge.framework_claims": ("assert_compiles", "assert_opcheck", "assert_operator"),
+    "gradekit.judge.growth": ("assert_growth",),
     "gradekit.judge.memory_checks": (
         "assert_allocates",
         "assert_bytes_moved",

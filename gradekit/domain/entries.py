@@ -121,7 +121,8 @@ class EntryDomain:
 
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
     or overlap. `exact` has kinds of values at which formulas part, by the names of tensors, `rounding` which uses of
-    values may be rounded to 16 bits (gradekit.exact; None: any).
+    values may be rounded to 16 bits (gradekit.exact; None: any). What a call allocates grows no faster than `memory`,
+    an expression of sizes.
     """
 
     name: str
@@ -136,6 +137,7 @@ class EntryDomain:
     aliases: tuple[str, ...] = ()
     exact: tuple[Mapping[str, str], ...] = ()
     rounding: tuple[str, ...] | None = None
+    memory: str | None = None
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -26,7 +26,7 @@ from gradekit.program import ITEMSIZE
 from gradekit.schemas.check import Place, Problem, near, problems, schema
 from gradekit.schemas.places import located
 
-_AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding")
+_AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "memory")
 """What an entry has as its table says it."""
 
 GIVEN_NAMES = ("seed", "own")
@@ -225,6 +225,7 @@ def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Everything that is arithmetic on sizes, and where it stands."""
     for number, limit in enumerate(table.get("limits", [])):
         yield ("limits", number), limit
+    yield from ((("memory",), each) for each in [table.get("memory")] if each)
     for name, tensor in _tensors(table):
         for key in ("shape", "range"):
             yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)

@@ -105,7 +105,7 @@ def assert_launches(observation: Observed, at_most: int = 1) -> None:
     raise Failure(
         Cause.TOO_MANY_LAUNCHES,
         f"The call launches {launches} kernels, and may launch {at_most} {kernels} at most.",
-        line=_line_of(_nth_launch(observation.program, at_most)),
+        line=line_of(_nth_launch(observation.program, at_most)),
         facts={"launches": launches, "at_most": at_most},
     )
 
@@ -126,7 +126,7 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
         Cause.TOO_MUCH_MEMORY,
         f"The call allocates {_bytes(used)}, and may allocate {_bytes(allowed)}"
         + (" at most." if at_most_bytes is not None else ": the result and nothing else."),
-        line=_line_of(_extra_allocation(observation.program)),
+        line=line_of(extra_allocation(observation.program)),
         facts={"bytes_allocated": used, "at_most": allowed},
     )
 
@@ -173,7 +173,8 @@ def _nth_launch(program: Program | None, number: int) -> Launch | None:
     return launches[number] if number < len(launches) else None
 
 
-def _extra_allocation(program: Program | None) -> Allocate | None:
+def extra_allocation(program: Program | None) -> Allocate | None:
+    """The largest allocation that is no result."""
     if program is None:
         return None
     results = {r.storage for r in program.results if isinstance(r, View)}
@@ -181,5 +182,6 @@ def _extra_allocation(program: Program | None) -> Allocate | None:
     return max(extra, key=lambda allocation: allocation.nbytes, default=None)
 
 
-def _line_of(step: Allocate | Launch | None) -> int | None:
+def line_of(step: Allocate | Launch | None) -> int | None:
+    """The submission's line of a step."""
     return step.source.line if step and step.source else None

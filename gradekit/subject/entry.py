@@ -19,6 +19,7 @@ from gradekit.judge.contents import Results
 from gradekit.subject.runs import Observation
 
 if TYPE_CHECKING:
+    from gradekit.program import Program
     from gradekit.subject.timed_call import Timed
 
 UPSTREAM = "the gradient of the result"
@@ -36,6 +37,9 @@ class Caller(Protocol):
 
     def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
         """What torch makes of a model around `entry`."""
+
+    def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
+        """What `entry(*args)`, or its backward pass, becomes, without being run."""
 
 
 class Entry:
@@ -72,6 +76,15 @@ class Entry:
         """
         observation = self._caller.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
         return observation if only is None else part_of(observation, list(wanted).index(only))
+
+    def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
+        """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run.
+
+        Raises:
+            TraceError: as `Subject.call` says.
+        """
+        given = args if upstream is None else (*args, upstream.named(UPSTREAM))
+        return self._caller.traced(self._name, given, tuple(wanted))
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args`, timed on a card: eager torch, torch.compile and the submission in turn.

@@ -128,6 +128,17 @@ class Subject:
             self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation
 
+    def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
+        """The program of a call that no check makes: it is not run, and no other call depends on it.
+
+        Raises:
+            TraceError: the student's code could not be traced.
+        """
+        program = self._trace(call_spec(entry, tuple(args), wanted).form)
+        if isinstance(program, TraceError):
+            raise program.with_traceback(None)
+        return program
+
     def again(self, seen: Observation) -> Observation | None:
         """The call of `seen` made once more, after all calls in between; None where it became the very same program.
 
