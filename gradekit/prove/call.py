@@ -12,7 +12,7 @@ from gradekit.prove import question as q
 from gradekit.prove.assumptions import contents
 from gradekit.prove.claims import PROGRAM, LaunchClaims
 from gradekit.prove.coverage import Coverage
-from gradekit.prove.kernel import TooLong, accesses
+from gradekit.prove.kernel import accesses
 from gradekit.prove.memory_rules import itemsize
 from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict
@@ -22,6 +22,7 @@ from gradekit.prove.symbolic_access import SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value
 from gradekit.prove.terms import ZERO, Term, Truth, at_most, less, term
+from gradekit.prove.walk import TooLong
 
 MOST_IN_A_TILE = 1 << 20
 """Elements: Triton refuses larger tensors."""

@@ -20,9 +20,9 @@ from gradekit.prove.integer_rules import selected
 from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import TRUE, ZERO, Term, Truth, at_most, both, choose, less, negated, term, var
+from gradekit.prove.walk import CONTROL, Walk
 
 if TYPE_CHECKING:
-    from gradekit.prove.kernel import Walk
     from gradekit.prove.symbolic_access import Owed
 
 MOST_TURNS = (1 << 31) - 1
@@ -209,10 +209,10 @@ def _nothing(walk: Walk, op: Op) -> None:
     """Has no result, or hands values on where the block that it ends is looked at."""
 
 
-CONTROL: dict[str, Callable[[Walk, Op], None]] = {
+CONTROL.update({
     "scf.for": _for,
     "scf.while": _while,
     "scf.if": _if,
     "tt.call": _call,
     **dict.fromkeys(("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br", "llvm.intr.assume"), _nothing),
-}
+})

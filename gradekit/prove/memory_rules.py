@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gradekit.engine import Op, Type
 from gradekit.prove.symbolic_access import SymbolicAccess
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
+from gradekit.prove.walk import MEMORY, Walk
 
-if TYPE_CHECKING:
-    from gradekit.prove.kernel import Walk
-
-Rule = Callable[["Walk", Op], Sequence[Value]]
-RULES: dict[str, Rule] = {}
+Rule = Callable[[Walk, Op], Sequence[Value]]
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
 BYTES = {"i1": 1, "ptr": 8, "bf16": 2, "f16": 2, "f32": 4, "f64": 8}
@@ -25,7 +21,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     """Enters a rule into the table."""
 
     def enter(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
+        MEMORY.update(dict.fromkeys(names, function))
         return function
 
     return enter

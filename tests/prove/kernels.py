@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from gradekit.engine import parse
 from gradekit.program import Launch, Scalar, View
-from gradekit.prove.kernel import accesses, program_ids
+from gradekit.prove.kernel import accesses
 from gradekit.prove.probe import touched
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import SymbolicPointer, lane
 from gradekit.prove.terms import ZERO, Truth, term
 from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.prove.walk import program_ids
 
 ROWS, COLUMNS = 4, 8
 GRID = (3, 2, 1)
