@@ -16,6 +16,7 @@ import click
 
 from gradekit.authoring.lint_command import lint
 from gradekit.batch.class_commands import COMMANDS as BATCH
+from gradekit.batch.marking_commands import COMMANDS as MARKING
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
 from gradekit.proving.prove_command import prove
@@ -533,7 +534,9 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-for _name, _command in (BATCH | LMS | {"lint": lint, "prove": prove, "replay": replay, "view": view}).items():
+for _name, _command in (
+    BATCH | MARKING | LMS | {"lint": lint, "prove": prove, "replay": replay, "view": view}
+).items():
     main.add_command(_command, _name)
 
 

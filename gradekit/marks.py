@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,10 @@ from gradekit.findings import Check, Kind, Outcome, Report, Status
 
 TOTAL = "total"
 """In place of a check's id: all points of a submission that was rejected, or that the grader failed to grade."""
+
+
+LINE = "line:"
+"""In place of a check's id, with a number: a comment at this line of the submission."""
 
 
 class MarkError(Exception):
@@ -73,6 +77,10 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
     """
     known = {check.id: check for check in report.checks}
     for id, mark in marks.items():
+        if id.startswith(LINE):
+            if mark.points is not None or not id.removeprefix(LINE).isdigit():
+                raise MarkError(f"{id}: a line has a number, and a comment without points")
+            continue
         if id == TOTAL and id not in known:
             _fits_total(report, mark)
             continue
@@ -109,7 +117,15 @@ def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) ->
     if total is not None and total.points is not None and report.status is not Status.GRADED:
         return _by_hand(report, total, total.points, possible or report.score.possible)
     checks = tuple(_marked(check, marks[check.id]) if check.id in marks else check for check in report.checks)
-    return replace(report, checks=checks)
+    return replace(report, checks=checks, notes=(*report.notes, *_comments(report, marks)))
+
+
+def _comments(report: Report, marks: Mapping[str, Mark]) -> Iterator[str]:
+    """Comments at lines, of this very submission; an empty one has been taken back."""
+    own = {int(id.removeprefix(LINE)): mark for id, mark in marks.items() if id.startswith(LINE)}
+    for line, mark in sorted(own.items()):
+        if mark.comment and mark.answer in ("", report.submission.get("sha256")):
+            yield f"Line {line}: {mark.comment} (comment by {mark.person})"
 
 
 def _by_hand(report: Report, mark: Mark, points: float, possible: float) -> Report:

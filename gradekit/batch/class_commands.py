@@ -141,12 +141,13 @@ def mark(student: str, check: str, id: str, out: Path, store: str | None, points
     from gradekit.marks import Mark, MarkError
 
     try:
-        click.echo(_class(out, store).mark(id, student, check, Mark(points, person or _user(), why)))
+        click.echo(_class(out, store).mark(id, student, check, Mark(points, person or user(), why)))
     except MarkError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _user() -> str:
+def user() -> str:
+    """What the system calls whoever runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # an id without a name, as in containers

@@ -29,7 +29,7 @@ from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Report
-from gradekit.marks import Mark, MarkError, checked
+from gradekit.marks import LINE, Mark, MarkError, checked
 from gradekit.report import record
 
 WRITTEN = (
@@ -181,6 +181,8 @@ class ClassFolder:
         marks = _shared(mark, group) if group else {check: mark}
         checked(report, marks)
         answers = {found.id: found.details.get("answer", "") for found in group}
+        if check.startswith(LINE):
+            answers[check] = str(report.submission.get("sha256", ""))
         for id, share in marks.items():
             self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")

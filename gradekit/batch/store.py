@@ -88,6 +88,18 @@ _MARKS = sa.Table(
 )  # fmt: skip
 
 
+_REQUESTS = sa.Table(  # what students asked to be looked at again
+    "request", _METADATA,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("assignment", sa.String(100), nullable=False, index=True),
+    sa.Column("student", sa.Text, nullable=False),
+    sa.Column("check", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("made", sa.String(40), nullable=False),
+    sa.Column("answer", sa.Text, nullable=False),  # empty: it is open
+    sa.Column("person", sa.Text, nullable=False),
+)  # fmt: skip
+
 _OPTIONS = sa.Table(
     "grading_options", _METADATA,
     sa.Column("id", sa.Integer, primary_key=True),
@@ -127,6 +139,19 @@ class StoredMark:
     check: str
     mark: Mark
     made: datetime
+
+
+@dataclass(frozen=True)
+class StoredRequest:
+    """What a student asked to be looked at again, and the `answer` of a `person`; empty while it is open."""
+
+    id: int
+    student: str
+    check: str
+    text: str
+    made: datetime
+    answer: str = ""
+    person: str = ""
 
 
 class StoreError(UsageError):
@@ -284,6 +309,32 @@ class Store:
         with self._transaction() as connection:
             rows = list(connection.execute(query).mappings())
         return {(row["student"], row["check"]): _persons(row) for row in rows}
+
+
+    def add_request(self, assignment: str, student: str, check: str, text: str) -> None:
+        """Remember that a student asks for a check to be looked at again."""
+        row = {"assignment": assignment, "student": student, "check": check, "text": text, "made": _now()}
+        with self._transaction() as connection:
+            connection.execute(sa.insert(_REQUESTS), [row | {"answer": "", "person": ""}])
+
+    def answer_request(self, id: int, answer: str, person: str) -> None:
+        """Answer a request; the first answer stays.
+
+        Raises:
+            StoreError: there is no open request of this number.
+        """
+        change = sa.update(_REQUESTS).where(_REQUESTS.c.id == id, _REQUESTS.c.answer == "")
+        with self._transaction() as connection:
+            if not connection.execute(change.values(answer=answer, person=person)).rowcount:
+                raise StoreError(f"there is no open request {id}")
+
+    def requests(self, assignment: str) -> list[StoredRequest]:
+        """All requests of an assignment, oldest first."""
+        query = sa.select(_REQUESTS).where(_REQUESTS.c.assignment == assignment).order_by(_REQUESTS.c.id)
+        with self._transaction() as connection:
+            rows = [dict(row) for row in connection.execute(query).mappings()]
+        known = [{name: value for name, value in row.items() if name != "assignment"} for row in rows]
+        return [StoredRequest(**row | {"made": datetime.fromisoformat(row["made"])}) for row in known]
 
 
 def _engine(url: str) -> sa.Engine:

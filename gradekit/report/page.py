@@ -7,6 +7,7 @@ script, by their hashes, and nothing else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,8 @@ def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, st
         "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
         "overview": list(_overview(record["checks"])),
         "checks": checks, "plot": speed_plot.plot(record["checks"]),
-        "source": list(source_view.rows(source, _said(checks))), "notes": [one_line(note) for note in record["notes"]],
+        "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
+        "notes": [one_line(note) for note in record["notes"]],
         "footer": _footer(record),
     }  # fmt: skip
 
@@ -83,6 +85,17 @@ def _intro(story: Story, teller: int) -> str:
 
 def _points_lost(lost: float) -> str:
     return f"{points(lost)} point{'s' * (lost != 1)}"
+
+
+_COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
+"""A note on one line of the submission: a person's comment."""
+
+
+def _commented(notes: Iterable[str], said: dict[int, list[dict[str, Any]]]) -> dict[int, list[dict[str, Any]]]:
+    """`said` with people's comments at their lines."""
+    for match in filter(None, map(_COMMENT.fullmatch, notes)):
+        said.setdefault(int(match[1]), []).append({"number": 0, "text": one_line(match[2]), "hint": ""})
+    return said
 
 
 def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]]:

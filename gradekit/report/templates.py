@@ -37,10 +37,11 @@ def data_block(data: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def page(template: str, view: dict[str, Any], script: str = "") -> str:
-    """The page that `template` makes of `view`, with one script of ours or none."""
+def page(template: str, view: dict[str, Any], script: str = "", *, forms: bool = False) -> str:
+    """The page that `template` makes of `view`, with one script of ours or none; `forms` are sent where it is from."""
     style, style_hash = asset("style.css")
-    policy = f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{style_hash}'"
+    target = "'self'" if forms else "'none'"
+    policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src '{style_hash}'"
     known: dict[str, Any] = {"style": style}
     if script:
         known["script"], script_hash = asset(script)

@@ -1,0 +1,172 @@
+"""What people mark a class with, as data for a page: hand-ins, their checks and source, reasons that were given before,
+requests. Runs where staff do; every decision goes the way of `gradekit mark`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradekit.batch import feedback, totals
+from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.gradebook import Line
+from gradekit.batch.grading_session import GradingSession
+from gradekit.batch.store import StoredRequest
+from gradekit.marks import LINE, Mark
+from gradekit.report import source_view
+from gradekit.report.grouping import ending
+from gradekit.report.text import clean, one_line, points
+
+
+@dataclass
+class Marking:
+    """The marking of one assignment by one person; `is_anonymous` hides who handed in, and mixes the order."""
+
+    folder: ClassFolder
+    id: str
+    person: str
+    is_anonymous: bool = False
+
+    def __post_init__(self) -> None:
+        self.session = GradingSession(self.folder, self.id)
+
+    def handed_in(self) -> list[Line]:
+        """The lines of those who have handed in, in the order of marking."""
+        found = [line for line in self.session.lines() if line.digest]
+        if self.is_anonymous:  # the same order each time, and no one's
+            random.Random(hashlib.sha256(self.id.encode()).digest()).shuffle(found)
+        return found
+
+    def called(self, number: int, line: Line) -> str:
+        """What the page calls a hand-in."""
+        return f"Submission {number + 1}" if self.is_anonymous else one_line(line.label)
+
+    def overview(self) -> dict[str, Any]:
+        """The list of hand-ins, with who has an open request."""
+        marked = {student for student, _ in self.folder.store.marks(self.id)}
+        open_ = {request.student for request in self.requests() if not request.answer}
+        rows = [
+            {"name": self.called(number, line), "number": number, "points": f"{points(line.points)} / "
+             f"{points(line.possible)}", "status": line.status, "marked": "marked" if line.student in marked else "",
+             "request": "request" if line.student in open_ else ""}
+            for number, line in enumerate(self.handed_in())
+        ]  # fmt: skip
+        return {"title": f"{one_line(self.id)}: marking", "rows": rows, "requests": self._shown_requests()}
+
+    def one(self, number: int) -> dict[str, Any]:
+        """One hand-in: its checks, its source with what is said of each line, and reasons to give again.
+
+        Raises:
+            IndexError: there are not so many.
+        """
+        lines = self.handed_in()
+        if not 0 <= number < len(lines):
+            raise IndexError(number)
+        line = lines[number]
+        marks = self.folder.store.marks(self.id)
+        found = totals.marked(self.session.records()[line.digest], line.student, marks)
+        comments = {
+            int(check.removeprefix(LINE)): kept.mark
+            for (student, check), kept in marks.items()
+            if student == line.student and check.startswith(LINE) and kept.mark.answer == found["submission"]["sha256"]
+        }
+        said = {place: [{"number": "", "text": clean(mark.comment), "hint": ""}]
+                for place, mark in comments.items() if mark.comment}  # fmt: skip
+        for check in found["checks"]:
+            if check["source"] and ending(check) == "failed":
+                told = {"number": one_line(check["title"]), "text": one_line(check["message"]), "hint": ""}
+                said.setdefault(check["source"]["line"], []).append(told)
+        return {
+            "title": f"{one_line(self.id)}: {self.called(number, line)}", "number": number,
+            "before": number - 1, "after": number + 1 if number + 1 < len(lines) else -1,
+            "points": f"{points(line.points)} of {points(line.possible)} points", "message": clean(found["message"]),
+            "checks": [_check(check) for check in found["checks"]], "reasons": reasons(marks),
+            "source": list(source_view.rows(self._source(line, found), said)),
+            "requests": [each for each in self._shown_requests() if each["number"] == number],
+        }  # fmt: skip
+
+    def _source(self, line: Line, found: Mapping[str, Any]) -> str:
+        paths = [hand_in.path for hand_in, digest in self.folder.store.hand_ins(self.id)
+                 if hand_in.student == line.student and digest == line.digest]  # fmt: skip
+        return feedback.source_of(paths[-1], found["submission"]["sha256"]) if paths else ""
+
+    def decide(self, number: int, form: Mapping[str, str]) -> None:
+        """Do what a form of the page asks for: mark a check, comment a line, or answer a request.
+
+        Raises:
+            MarkError: there is no such check, or it is not worth that much.
+            ValueError: a number cannot be read.
+        """
+        student = self.handed_in()[number].student
+        if "request" in form:
+            self.folder.store.answer_request(int(form["request"]), form["answer"], self.person)
+            return
+        check, worth, why = form["check"], form.get("points", "").strip(), form.get("why", "").strip()
+        again = form.get("again", "")
+        if again:
+            worth, _, why = again.partition("|")
+        if check == "line":
+            check = f"{LINE}{int(form['line'])}"
+        self.folder.mark(self.id, student, check, Mark(float(worth) if worth else None, self.person, why))
+
+    def requests(self) -> list[StoredRequest]:
+        """What students have asked to be looked at again."""
+        return self.folder.store.requests(self.id)
+
+    def _shown_requests(self) -> list[dict[str, Any]]:
+        places = {line.student: (number, self.called(number, line)) for number, line in enumerate(self.handed_in())}
+        return [
+            {"id": each.id, "number": places[each.student][0], "name": places[each.student][1],
+             "check": one_line(each.check), "text": clean(each.text), "answer": clean(each.answer)}
+            for each in self.requests() if each.student in places
+        ]  # fmt: skip
+
+
+def reasons(marks: totals.Marks) -> list[dict[str, str]]:
+    """The rubric: points with their reasons as they were given before, the most frequent first."""
+    given = [kept.mark for (_, check), kept in marks.items() if kept.mark.comment and not check.startswith(LINE)]
+    found = [("" if mark.points is None else f"{mark.points:g}", mark.comment) for mark in given]
+    ranked = sorted(dict.fromkeys(found), key=lambda item: -found.count(item))
+    return [{"value": f"{worth}|{why}", "text": one_line(f"{worth or '-'}: {why}")} for worth, why in ranked]
+
+
+def _check(check: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": check["id"], "title": one_line(check["title"]), "ending": ending(check),
+        "message": clean(check["message"]),
+        "points": f"{points(check['earned'])} / {points(check['possible'])}", "possible": points(check["possible"]),
+    }  # fmt: skip
+
+
+def history(folder: ClassFolder, id: str, student: str) -> str:
+    """A student's attempts, oldest first, each with what changed since the one before, then people's decisions."""
+    lines, before = [], dict[str, str]()
+    for hand_in, digest in folder.store.hand_ins(id):
+        if hand_in.student != student:
+            continue
+        when = hand_in.submitted.isoformat(" ", "minutes") if hand_in.submitted else "no time"
+        results = folder.store.history(id, digest)
+        lines.append(f"{when}  {one_line(hand_in.path.name)}" + ("" if results else "  not graded yet"))
+        for result in results:
+            score = result.record["score"]
+            said = f"{points(score['earned'])} of {points(score['possible'])} points, {result.record['status']}"
+            now = {check["id"]: check["outcome"] for check in result.record["checks"]}
+            made = f"{result.graded:%Y-%m-%d %H:%M} on {one_line(result.grader)}"
+            lines.append(f"    {made}: {said}{_changed(before, now)}")
+            before = now
+    for (whose, check), kept in folder.store.marks(id).items():
+        if whose == student:
+            worth = "a comment" if kept.mark.points is None else f"{points(kept.mark.points)} points"
+            by = f"{one_line(kept.mark.person)}, {kept.made:%Y-%m-%d %H:%M}"
+            lines.append(f"{one_line(check)}: {worth} by {by}: {one_line(kept.mark.comment)}")
+    return "\n".join(lines) + "\n"
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    gained = [id for id, outcome in now.items() if outcome == "passed" and before.get(id) == "failed"]
+    lost = [id for id, outcome in now.items() if outcome == "failed" and before.get(id) == "passed"]
+    words: Sequence[tuple[str, list[str]]] = (("passes now", gained), ("fails now", lost))
+    return "".join(f"; {word}: {', '.join(map(one_line, found))}" for word, found in words if found)

@@ -1,0 +1,164 @@
+"""Marking in a browser does what the command does, keeps out whoever has not its address, and survives a regrade."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.grading_session import GradingSession
+from gradekit.batch.intake import HandIn
+from gradekit.batch.marking import Marking, history
+from gradekit.batch.marking_server import MarkingServer
+from gradekit.cli import main
+from gradekit.report import page
+from tests.plugin.samples import laid_out
+from tests.report.samples import FAILED, PASSED, REJECTED, SourceLine, record
+
+SOURCE = "import torch\n\ndef double(x):\n    return x + '<b>'\n"
+SHA = hashlib.sha256(SOURCE.encode()).hexdigest()
+MINE = {"submission": {"path": "submission.py", "sha256": SHA, "cells": []}}
+WRONG = record(PASSED, replace(FAILED, source=SourceLine(4, "    return x + '<b>'")), **MINE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
+    """A class in which ada and bob have handed in the same, and cyd something that cannot be read."""
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(laid_out(tmp_path)))
+    monkeypatch.chdir(tmp_path)
+    made = ClassFolder.open(tmp_path / "out", new=True)
+    request = GradingSession(made, "double").request
+    for student, digest, found in (("ada", "a", WRONG), ("bob", "a", WRONG), ("cyd", "c", record(**REJECTED, checks=()))):
+        (tmp_path / f"{student}.py").write_text(SOURCE)
+        made.store.add_hand_ins("double", [(HandIn(student, tmp_path / f"{student}.py", student.title()), digest)])
+        made.store.add_result(request.key(digest), found, "host")
+    return made
+
+
+@pytest.fixture
+def server(folder: ClassFolder) -> Iterator[MarkingServer]:
+    with MarkingServer(Marking(folder, "double", "Mo")) as made:
+        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield made
+        made.shutdown()
+        thread.join()
+
+
+def fetched(url: str, host: str | None = None, **form: str) -> str:
+    data = urllib.parse.urlencode(form).encode() if form else None
+    asked = urllib.request.Request(url, data, {"Host": host} if host else {})
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def points(folder: ClassFolder) -> dict[str, float]:
+    return {line.student: line.points for line in GradingSession(folder, "double").lines()}
+
+
+def test_a_person_marks_checks_and_lines_and_gives_a_reason_again(server: MarkingServer, folder: ClassFolder) -> None:
+    assert all(name in fetched(server.url) for name in ("Ada", "Bob", "Cyd"))
+    before = fetched(f"{server.url}0")
+    assert "&lt;b&gt;" in before and "<b>" not in before and "1 of 33 elements is wrong" in before
+    after = fetched(f"{server.url}0", check=FAILED.id, points="15", why="Nearly.")
+    assert "accepted, 15 / 30" in after and "15: Nearly." in after
+    fetched(f"{server.url}1", check=FAILED.id, again="15|Nearly.")
+    assert points(folder) == {"ada": 55, "bob": 55, "cyd": 0}
+    assert "Comment: Why a string?" in fetched(f"{server.url}0", check="line", line="4", why="Why a string?")
+    assert "Comment: " not in fetched(f"{server.url}1")
+    fetched(f"{server.url}2", check="total", points="20", why="Read it by hand.")
+    assert points(folder)["cyd"] == 20
+
+
+def test_marks_survive_a_regrade_and_comments_stay_with_their_text(server: MarkingServer, folder: ClassFolder) -> None:
+    fetched(f"{server.url}0", check=FAILED.id, points="15", why="Nearly.")
+    fetched(f"{server.url}0", check="line", line="4", why="Why a string?")
+    session = GradingSession(folder, "double")
+    folder.store.add_result(session.request.key("a"), WRONG, "host")
+    session.finish()
+    report = (folder.path / "double/feedback/ada/report.html").read_text()
+    assert "Comment: Why a string?" in report and "Nearly. (marked by Mo)" in report
+    assert "Why a string?" not in (folder.path / "double/feedback/bob/report.html").read_text()
+    newer = record(PASSED, submission={"path": "submission.py", "sha256": "ff" * 32, "cells": []})
+    folder.store.add_result(session.request.key("a"), newer, "host")
+    assert "Why a string?" not in fetched(f"{server.url}0")
+
+
+def test_only_who_has_the_address_gets_in(server: MarkingServer, folder: ClassFolder) -> None:
+    root = f"http://127.0.0.1:{server.server_port}"
+    for url, host in ((f"{root}/", None), (f"{root}/0", None), (f"{root}/guessed/0", None), (server.url, "evil.example")):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            fetched(url, host)
+        with refused.value:
+            assert refused.value.code == 404
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        fetched(f"{root}/guessed/0", check=FAILED.id, points="30", why="mine")
+    refused.value.close()
+    assert server.server_address[0] == "127.0.0.1" and not folder.store.marks("double")
+
+
+@pytest.mark.parametrize("form", [
+    {"check": FAILED.id, "points": "31", "why": "x"}, {"check": "nothing", "points": "1", "why": "x"},
+    {"check": "line", "line": "x", "why": "x"}, {"request": "7", "answer": "x"}, {"check": FAILED.id, "points": "many", "why": "x"},
+])  # fmt: skip
+def test_what_cannot_be_done_is_told_and_changes_nothing(
+    server: MarkingServer, folder: ClassFolder, form: dict[str, str]
+) -> None:
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        fetched(f"{server.url}0", **form)
+    with refused.value:
+        assert refused.value.code == 400 and b"cannot be done" in refused.value.read()
+    assert not folder.store.marks("double")
+
+
+def test_marking_can_be_anonymous(folder: ClassFolder) -> None:
+    made = Marking(folder, "double", "Mo", is_anonymous=True)
+    shown = str(made.overview()) + str([made.one(number) for number in range(3)])
+    assert "Submission 1" in shown and not [name for name in ("Ada", "ada", "Bob", "Cyd") if name in shown]
+    assert [line.student for line in made.handed_in()] == [line.student for line in made.handed_in()]
+
+
+def said(folder: ClassFolder, *words: str) -> str:
+    done = CliRunner().invoke(main, [*words, "-a", "double", "-o", str(folder.path)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_requests_are_a_list_with_answers(server: MarkingServer, folder: ClassFolder) -> None:
+    said(folder, "requests", "--student", "Ada", "--check", FAILED.id, "--text", "It is right on my machine.")
+    assert "It is right on my machine." in fetched(server.url) and "open" in said(folder, "requests")
+    fetched(f"{server.url}0", request="1", answer="Try 33 columns.")
+    assert "answered by Mo: Try 33 columns." in said(folder, "requests")
+    done = CliRunner().invoke(main, ["requests", "--answer", "1", "again", "-a", "double", "-o", str(folder.path)])
+    assert done.exit_code == 2 and "no open request 1" in done.output
+
+
+def test_the_command_does_what_the_page_does(folder: ClassFolder) -> None:
+    said(folder, "mark", "Ada", "line:4", "--why", "Why a string?", "--by", "Mo")
+    said(folder, "mark", "Ada", FAILED.id, "--points", "15", "--why", "Nearly.", "--by", "Mo")
+    assert points(folder)["ada"] == 55
+    done = CliRunner().invoke(main, ["mark", "Ada", "line:4", "--points", "3", "--why", "x", "-a", "double", "-o", str(folder.path)])
+    assert done.exit_code == 2 and "a comment without points" in done.output
+    told = said(folder, "history", "ada")
+    assert "40 of 70 points, graded" in told and "15 points by Mo" in told and "line:4: a comment by Mo" in told
+
+
+def test_the_history_says_what_has_changed(folder: ClassFolder) -> None:
+    request = GradingSession(folder, "double").request
+    folder.store.add_hand_ins("double", [(HandIn("ada", folder.path / "b.py"), "b")])
+    folder.store.add_result(request.key("b"), record(PASSED, replace(PASSED, id=FAILED.id)), "host")
+    assert f"; passes now: {FAILED.id}" in history(folder, "double", "ada")
+
+
+def test_a_comment_stands_at_its_line_on_the_page() -> None:
+    text = page.render(WRONG | {"notes": ["Line 3: Say what it does. (comment by Mo)"]}, SOURCE)
+    assert "Comment: Say what it does. (comment by Mo)" in text
