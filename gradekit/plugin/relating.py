@@ -88,7 +88,25 @@ def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[st
         for place, (seen, expected) in enumerate(again, 1):
             assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
         tried.append("independent")
-    return tried
+    return tried + _called_in_ways(subject, entry, pairs)
+
+
+def _called_in_ways(
+    subject: Subject, entry: EntryDomain, pairs: Sequence[tuple[Observation, list[Reference]]]
+) -> list[str]:
+    """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
+    another call."""
+    from gradekit.relations.calling import assert_called, ways_of
+
+    names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
+    for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
+        alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
+        calls = _spread(sorted(alike, key=_size)[: 2 * AGAIN], AGAIN)[::-1]
+        for number, way in enumerate(ways_of(calls[0][0], names) if calls else ()):
+            seen, expected = calls[number % len(calls)]
+            assert_called(subject, seen, expected, way)
+            tried[way.name or "gradients in part"] = None
+    return [f"called: {way}" for way in tried]
 
 
 def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:

@@ -49,7 +49,7 @@ def assert_relation(
         return False
     related = call(*other.args)
     call(*args)  # again the last that was called: it is remembered, and what a report shows
-    _assert(related, [wanted], Cause.BROKEN_RELATION, other.says)
+    assert_same(related, [wanted], Cause.BROKEN_RELATION, other.says)
     return True
 
 
@@ -62,13 +62,13 @@ def assert_independent(subject: Repeats, seen: Observation, expected: Sequence[R
     """
     for again in filter(None, (subject.again(seen) for _ in range(times))):
         says = f"Called again after other calls, {seen.entry} must give the same result"
-        _assert(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+        assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
     if between := subject.interleaved(seen):
         says = (
             f"With another call of {seen.entry} between this one and its backward pass, the gradients must stay "
             "the same"
         )
-        _assert(between, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+        assert_same(between, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
 
 
 def _wanted(other: RelatedCall, result: torch.Tensor, allowance: torch.Tensor) -> Reference | None:
@@ -85,7 +85,12 @@ def _reference(native: torch.Tensor, allowance: torch.Tensor) -> Reference:
     return Reference(lambda: [worked], 0, None)
 
 
-def _assert(seen: Observation, expected: Sequence[Reference], cause: Cause, says: str) -> None:
+def assert_same(seen: Observation, expected: Sequence[Reference], cause: Cause, says: str) -> None:
+    """Raise unless a related call gave what is `expected`: where values differ, for this `cause`, with what it `says`.
+
+    Raises:
+        Failure: as said.
+    """
     try:
         assert_close(seen, expected)
     except Failure as failure:

@@ -33,7 +33,8 @@ class Form:
     """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host
     code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
     before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
-    of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`."""
+    of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`. It is called in
+    the usual `way`, "", or in one of `gradekit.tracer.ways`."""
 
     entry: str
     args: tuple[Argument, ...]
@@ -42,6 +43,7 @@ class Form:
     multiprocessors: int = MANY
     between: tuple[Argument, ...] = ()
     is_timed: bool = False
+    way: str = ""
 
     @functools.cached_property
     def name(self) -> str:
@@ -58,7 +60,7 @@ class Form:
         """What the tracer is asked: worked out once, for a class makes the same calls. Not to be changed."""
         request = {
             "do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args],
-            "multiprocessors": self.multiprocessors, "turn": self.turn,
+            "multiprocessors": self.multiprocessors, "turn": self.turn, "way": self.way,
         }  # fmt: skip
         if not self.wanted:
             return request

@@ -166,6 +166,19 @@ class Subject:
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
         return _same_part(seen, self._runs.again(Case(this, args, program)))
 
+    def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
+        """The call of `seen` in another `way` of calling (see `gradekit.tracer.ways`); where it has a backward pass,
+        with the gradients of the arguments at the positions `wanted` alone.
+
+        Raises:
+            TraceError, Failure, Unsupported: as `call` does.
+        """
+        this = call_spec(seen.entry, seen.inputs, tuple(wanted))
+        form = replace(this.form, way=way)
+        program = self.retraced(form)
+        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
+        return self._runs.again(Case(CallSpec(form, form.name, is_known=False), tuple(seen.inputs), program))
+
     def retraced(self, form: Form) -> Program:
         """The program of a call, traced anew: what was made before may have left something behind.
 

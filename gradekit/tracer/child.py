@@ -78,21 +78,21 @@ class Child:
         loaded = self._loaded()
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
-    def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None) -> Any:
+    def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, way: str = "") -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
         self.tracer.tuning.turn = turn
         views = [decode(arg, object) for arg in args]
-        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views)))
+        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views, way)))
 
     def gradient(
         self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, wanted: list[int], upstream: Any,
-        between: list[Any],
+        between: list[Any], way: str = "",
     ) -> Any:  # fmt: skip
         """The program of one call and its backward pass, perhaps with another call between the two."""
         self.tracer.tuning.turn = turn
         views, others = ([decode(arg, object) for arg in some] for some in (args, between))
         layout = None if upstream is None else decode(upstream, View)
-        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout, others)
+        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout, others, way)
         return self._program(self._on(multiprocessors, call))
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:

@@ -12,6 +12,7 @@ import torch
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
+from gradekit.tracer import ways
 from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
@@ -36,8 +37,8 @@ class CallTracer:
         self.mask = CudaMask(self.recorder)
         self.steps = StepRecorder(self.recorder, self.mask)
 
-    def call(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> Program:
-        """The program of `entry(*args)`.
+    def call(self, loaded: LoadedModule, entry: str, args: Sequence[Argument], way: str = "") -> Program:
+        """The program of `entry(*args)`, called in this `way`.
 
         Raises:
             Refusal: there is no such function, it does not take these arguments, or it fails.
@@ -45,7 +46,7 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         try:
-            with self.mask, self.steps:
+            with ways.forward_mode(way, values), self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
@@ -98,10 +99,10 @@ class CallTracer:
 
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
-        between: Sequence[Argument] = (),
+        between: Sequence[Argument] = (), way: str = "",
     ) -> Program:  # fmt: skip
-        """The program of `entry(*args)` and its backward pass; where it is said, with `entry(*between)` between the
-        two, whose tensors are inputs too.
+        """The program of `entry(*args)` and its backward pass, called in this `way`; where it is said, with
+        `entry(*between)` between the two, whose tensors are inputs too.
 
         Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
         results are the gradients of the arguments at the positions `wanted`, None where there is none.
@@ -114,11 +115,11 @@ class CallTracer:
         leaves = [values[position].requires_grad_() for position in wanted]
         try:
             with self.mask, self.steps:
-                result = _differentiable(function(*values), entry)
+                result = _differentiable(function(*ways.derived(way, values, wanted)), entry)
             other = self._forward(function, between, wanted, inputs) if between else None
             inputs.append(self._upstream(result, upstream, args))
             with self.mask, self.steps, without_symbolic_shapes():
-                gradients = torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
+                gradients = ways.gradients(way, result, leaves, inputs[-1])
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)

@@ -1,0 +1,86 @@
+"""What a call gives must not depend on the way in which a model calls it: each way is a factor, tried on results that
+were right, for every entry with gradients.
+
+    forward     under no_grad, in inference mode
+    backward    for each of the inputs that want a gradient alone, and in pairs; twice in one graph; of inputs that are
+                views of leaves, or results of operations
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gradekit.findings import Cause
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference
+from gradekit.relations.holding import assert_same
+from gradekit.sandbox import TraceError
+from gradekit.subject.entry import part_of
+from gradekit.subject.runs import Observation
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of calling, by its `name` in `gradekit.tracer.ways`; `says` begins the sentence about it. Of a backward
+    pass, gradients are `wanted` of the arguments at these positions."""
+
+    name: str
+    says: str
+    wanted: tuple[int, ...] = ()
+
+
+FORWARD = (
+    Way("no gradients", "Under torch.no_grad()"),
+    Way("inference", "In torch.inference_mode()"),
+)
+BACKWARD = (
+    Way("backward twice", "In a second backward pass of one graph (retain_graph=True)"),
+    Way("views", "Where the inputs are views of other tensors"),
+    Way("results", "Where the inputs are results of other operations"),
+)
+
+
+class Calls(Protocol):
+    """What can make a call in another way: see `gradekit.subject.subject`."""
+
+    def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
+        """The same call in another way."""
+
+
+def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
+    """The ways in which the call of `seen` can be made too; `names` are those of its arguments."""
+    if not seen.wanted:
+        yield from FORWARD
+        return
+    yield from (Way(way.name, way.says, seen.wanted) for way in BACKWARD)
+    looked_at = None if seen.part is None else seen.wanted[seen.part]
+    for size in (1, 2):
+        for some in itertools.combinations(seen.wanted, size):
+            if len(some) < len(seen.wanted) and looked_at in (None, *some):
+                which = " and ".join(names[position] for position in some)
+                yield Way("", f"Where {which} alone need{'s' * (size == 1)} a gradient", some)
+
+
+def assert_called(calls: Calls, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
+    """Raise unless the call of `seen`, made in this way, gives what is `expected` of it.
+
+    Raises:
+        Failure: broken-relation where other values come; or whatever else is wrong with that call.
+    """
+    what = "gradient" if seen.wanted else "result"
+    says = f"{way.says}, the {what} must be the same"
+    try:
+        made = calls.in_way(seen, way.name, way.wanted)
+    except TraceError as error:
+        raise Failure(error.cause, f"{says}: {error.message}", line=error.line) from None
+    except Failure as failure:
+        raise failure.naming(f"{says}: ") from None
+    wanted = list(expected)
+    if seen.part is not None:
+        made = part_of(made, way.wanted.index(seen.wanted[seen.part]))
+    elif seen.wanted:
+        wanted = [expected[seen.wanted.index(position)] for position in way.wanted]
+    assert_same(made, wanted, Cause.BROKEN_RELATION, says)
