@@ -14,6 +14,7 @@ exports          the files of Canvas and Moodle filled; `feedback`: a report for
 similar          which submissions resemble each other, by what `fingerprint` kept of them
 submission_times when hand-ins came, from elsewhere; `feedback_zip`: reports under the names of Canvas and Moodle
 class_folder     a class's folder; `grading_session`: what a command of `class_commands` does with it
+leaderboard      speeds of a class beside each other, with ties
 marking          hand-ins as people mark them: `marking_server`, in a browser; `marking_commands`
 progress_log     a line for each result, and the time that is left
 """

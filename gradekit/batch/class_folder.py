@@ -35,6 +35,7 @@ from gradekit.report import record
 WRITTEN = (
     "gradebook.csv",
     "course.csv",
+    "leaderboard.html",
     "summary.txt",
     "index.html",
     "course.toml",

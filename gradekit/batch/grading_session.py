@@ -19,6 +19,7 @@ from gradekit.batch import (
     gpus,
     gradebook,
     intake,
+    leaderboard,
     pool,
     roster,
     scheduler,
@@ -245,16 +246,29 @@ class GradingSession:
         id, store = self.request.assignment.id, self.folder.store
         seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
         last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}
+        lines = list(lines)
+        found = self._speeds(lines, records)
         paths = {(hand_in.student, digest): hand_in.path for hand_in, digest in store.hand_ins(id)}
         for line in lines:
             digest = line.digest or last.get(line.student, "")
             if digest in records:
                 own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
                 own = feedback.with_grade(feedback.visible(own, seen), line, self._policy.pending)
+                own["notes"] += leaderboard.standing(line.student, found)
                 path = paths.get((line.student, digest))
                 source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
                 facts = feedback.hand_in_facts(line)
                 feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
+
+    def _speeds(self, lines: Iterable[Line], records: totals.Records) -> dict[str, list[leaderboard.Speed]]:
+        """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""
+        nicknames, id = self._policy.leaderboard, self.request.assignment.id
+        if nicknames is None:
+            return {}
+        found = leaderboard.speeds({line.student: records[line.digest] for line in lines if line.digest in records})
+        if page := leaderboard.board(id, found, nicknames):
+            record.write(page, self.folder.of(id) / "leaderboard.html")
+        return found
 
     def _records(self) -> totals.Records:
         return scheduler.records(self.folder.store, self.request)

@@ -15,8 +15,11 @@ own, never the clock's, so that grading again tomorrow gives the same grade.
     hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
     weight = 2                        # in the course's total, beside the others' (1 by default)
     excused = ["bob"]                 # for whom it counts neither way in the course's total
+    attempts = 3                      # later ones count nothing; as many as they like by default
     [assignments.softmax.extensions]
     ada = "2d"
+    [assignments.softmax.leaderboard] # speeds are shown to the class: on the board is who chose a name for it
+    ada = "Kernel Queen"
 """
 
 from __future__ import annotations
@@ -79,6 +82,8 @@ class Policy:
     pending: PendingPolicy = PendingPolicy.LEFT_OUT
     weight: float = 1.0
     excused: tuple[str, ...] = ()
+    attempts: int = 0
+    leaderboard: Mapping[str, str] | None = None
 
     def due_for(self, student: str) -> datetime | None:
         """When the submission of `student` is due, with an extension where there is one."""
@@ -158,8 +163,10 @@ def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
 
 
 def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> CountedAttempt | None:
-    """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing."""
-    marks = [counted(attempt, policy, student) for attempt in sorted(attempts, key=_when)]
+    """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing; of no
+    more than the policy allows."""
+    allowed = sorted(attempts, key=_when)[: policy.attempts or None]
+    marks = [counted(attempt, policy, student) for attempt in allowed]
     if not marks:
         return None
     if policy.keep == "last":
@@ -279,6 +286,13 @@ def listed_names(value: Any, where: str) -> list[str]:
     return value
 
 
+def _nicknames(value: Any, where: str) -> dict[str, str]:
+    names = dict(_table(value, where))
+    if not all(isinstance(name, str) for name in names.values()) or len(set(names.values())) < len(names):
+        raise PolicyError(f"{where} must have a name of its own for each student, not {value!r}")
+    return names
+
+
 def _extensions(value: Any, where: str) -> dict[str, timedelta | datetime]:
     return {student: _either(more, f"{where}.{student}") for student, more in _table(value, where).items()}
 
@@ -294,6 +308,8 @@ _READERS = {
     "extensions": _extensions,
     "scale": _number,
     "weight": _number,
+    "attempts": lambda value, where: int(_number(value, where)),
+    "leaderboard": _nicknames,
     "excused": lambda value, where: tuple(listed_names(value, where)),
     "pending": lambda value, where: PendingPolicy(_one_of(tuple(PendingPolicy))(value, where)),
 }
