@@ -78,9 +78,9 @@ class FurtherInputs:
     def __init__(self, subject: Subject) -> None:
         from gradekit.plugin.further_costs import FurtherCosts
         from gradekit.plugin.longest_calls import LongestCalls
+        from gradekit.source.unfollowed import host_text
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
-        from gradekit.unseen.host_text import host_text
         from gradekit.unseen.kernel_inputs import KernelInputs
         from gradekit.unseen.long_dimensions import LongDimensions
 
@@ -138,7 +138,6 @@ class FurtherInputs:
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         from gradekit.unseen.further import Purpose
-        from gradekit.unseen.repeats import repeats
 
         for turn in range(ROUNDS):
             before = len(found.ran)
@@ -146,7 +145,7 @@ class FurtherInputs:
             special = [] if turn else self._special(draws, forms)
             calls = self._host.further(draws, forms)
             self._see_kernels()
-            again = [] if turn else [*repeats(draws, self._kernels, self._host.paths)]
+            again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
             yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)

@@ -137,22 +137,19 @@ class Path:
 
     def holds(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison whether it goes as it did; None where that is not known."""
-        return self._holds(evaluated(self.origins.terms, leaves, COLUMNS))
+        return self.held(evaluated(self.origins.terms, leaves, COLUMNS))
 
     def levels(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
         """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
         that `min` of them is either; None for others."""
-        return self._levels(evaluated(self.origins.terms, leaves, COLUMNS))
+        return self.at_limits(evaluated(self.origins.terms, leaves, COLUMNS))
 
-    def holds_and_levels(self, leaves: Mapping[Leaf, Any]) -> tuple[list[Any], list[Any]]:
-        """Both."""
-        values = evaluated(self.origins.terms, leaves, COLUMNS)
-        return self._holds(values), self._levels(values)
-
-    def _holds(self, values: Sequence[Any]) -> list[Any]:
+    def held(self, values: Sequence[Any]) -> list[Any]:
+        """What `holds` gives, of the terms' values."""
         return [_holds(condition, values) for condition, _ in self.steps]
 
-    def _levels(self, values: Sequence[Any]) -> list[Any]:
+    def at_limits(self, values: Sequence[Any]) -> list[Any]:
+        """What `levels` gives, of the terms' values."""
         return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
 
     def taken_by(self, form: TracedForm) -> bool:

@@ -9,17 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.origins import Condition
 from gradekit.size_terms import Leaf, leaves_in
+from gradekit.unseen.candidates import constants
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout, layouts_like
 from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, sizes_alone
-from gradekit.unseen.solving import OtherWay, PathTrials, constants, possible, solved
+from gradekit.unseen.search import OtherWay, Search, possible, solved
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -59,7 +58,7 @@ class HostInputs:
     tried: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
     _large: set[tuple[Way, tuple[str, ...]]] = field(default_factory=set)
-    _trials: PathTrials = field(default_factory=PathTrials)
+    search: Search = field(default_factory=Search)
     _far: Counter[int | None] = field(default_factory=Counter)
     _left_to_solver: int = 0
     _left_laid_out: int = 0
@@ -188,7 +187,7 @@ class HostInputs:
         """Sizes for tensors that are laid out so, `far` out where there are no others."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), True, BEYOND, laid_out)
         for beyond, same_path in itertools.product((BEYOND, FAR) if far else (BEYOND,), (True, False)):
-            found = self._trials.solutions(wanted, replace(scope, beyond=beyond), same_path).sizes
+            found = self.search.other_way(replace(wanted, same_path=same_path), replace(scope, beyond=beyond)).sizes
             if found:
                 return Chosen(found, same_path)
         return Chosen()
@@ -204,7 +203,7 @@ class HostInputs:
         if key not in self._solved:
             chosen, scope = Chosen(), replace(scope, beyond=farthest)
             for same_path in (True, False):
-                found = self._trials.solutions(wanted, scope, same_path)
+                found = self.search.other_way(replace(wanted, same_path=same_path), scope)
                 chosen = Chosen(found.sizes, same_path) if found.sizes else chosen
                 if found.sizes and found.beyond:
                     self._far[way[0].line] += wide and _is_far(scope, found.sizes[0])
@@ -220,8 +219,7 @@ class HostInputs:
 
 def _is_far(scope: CallScope, sizes: Mapping[str, int]) -> bool:
     """Whether a call has more elements than any that is made where there are smaller ones."""
-    elements = scope.elements({name: torch.tensor([size]) for name, size in sizes.items()})
-    return float(elements) > replace(scope, beyond=BEYOND).at_most
+    return scope.count(sizes) > replace(scope, beyond=BEYOND).at_most
 
 
 def _for_again(calls: Iterable[FurtherCall]) -> list[FurtherCall]:

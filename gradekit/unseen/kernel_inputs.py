@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
+from gradekit.engine.branch_coverage import SEVERAL
 from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
+from gradekit.unseen.candidates import ROUGH
 from gradekit.unseen.dtype_groups import dtype_groups
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, kernel_text, numbers_in
 from gradekit.unseen.kernel_limits import limits_in
 from gradekit.unseen.missing_ways import COMPARING, Missing, launching
-from gradekit.unseen.scope import CallScope, fraction_choices
-from gradekit.unseen.size_sweep import MOST_AROUND, SizeSweep, SizeSweeps
-from gradekit.unseen.solving import tried
+from gradekit.unseen.scope import FAR, CallScope, fraction_choices, sizes_alone
+from gradekit.unseen.search import Candidates, KernelWay, Search
 from gradekit.unseen.special_values import chosen_kinds, kinds_alike
 
 MOST_BRANCHES = 24
@@ -30,6 +30,16 @@ MOST_BRANCHES = 24
 
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""
+
+MOST_LOOPS = 2
+"""Loops that one check tries with each kind of values, and with each group of dtypes that the kernel treats alike."""
+
+MANY = 1 << 10
+"""Elements from which on a larger call is made as well: the last of many may be right by chance."""
+
+WHOLE, ROOMY = 256, 48
+"""Sizes of which tiles are filled to their ends, so that what is masked there has a value of its own; and those of
+calls with some thousand elements, in several rows."""
 
 PATH = "submission.py"
 """What programs call the submission."""
@@ -49,7 +59,7 @@ class KernelInputs:
     _far: set[KernelBranch] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     _grouped: dict[KernelBranch, KernelBranch] = field(default_factory=dict)
-    _sweeps: SizeSweeps = field(default_factory=SizeSweeps)
+    search: Search = field(default_factory=Search)
     _known_numbers: tuple[int, ...] | None = None
 
     def begin_check(self) -> None:
@@ -131,9 +141,11 @@ class KernelInputs:
         of_kernels = Counter((text.name, number) for text in self._texts.values() for number in limits_in(text))
         return sorted({number for (_, number), count in of_kernels.items() if count > 1 and number not in given})
 
-    def sweep(self, draws: Draws, path: Path, far: bool) -> SizeSweep | None:
-        """What `SizeSweeps.of` gives, with the numbers that the check's kernels decide by."""
-        return self._sweeps.of(draws, path, self._numbers(), far)
+    def _among(self, draws: Draws, path: Path, far: bool) -> Candidates | None:
+        """Sizes that take a path, near the numbers that the check's kernels decide by; with `far`, all that the entry
+        promises, of large tensors."""
+        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
+        return self.search.among(path, scope, self._numbers(), ROUGH)
 
     def _numbers(self) -> tuple[int, ...]:
         if self._known_numbers is None:
@@ -166,10 +178,13 @@ class KernelInputs:
         for far in (False, True):
             for path in paths:
                 mine = [one for one, its in left.items() if path in its]
-                sweep = self.sweep(draws, path, far) if mine else None
-                for one, solved in [(one, sweep.solved(one)) for one in mine] if sweep is not None else ():
-                    if not solved:
+                among = self._among(draws, path, far) if mine else None
+                found = [(one, among.solutions(KernelWay(one)).sizes) for one in mine] if among is not None else []
+                for one, solved in found:
+                    if not solved or among is None:
                         continue
+                    if among.scope.count(solved[0]) <= MANY:
+                        solved = solved[:1]
                     del left[one]
                     tried = functools.partial(self._far.add, one.branch)
                     is_wanted = functools.cache(functools.partial(self._is_missing, one.branch))
@@ -198,6 +213,32 @@ class KernelInputs:
         if together is not None:
             yield from _alike(draws, forms, together)
 
+    def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls for loops that none of the check's examples made run several times, with each kind of values.
+
+        A program that takes a second row, or a second tile, may still hold something of the first. That shows only
+        where the values of both are far enough apart; which kinds of values do that depends on what is computed.
+        """
+        loops = [one for one in self.missing() if (one.branch.name, one.branch.way) == ("scf.for", SEVERAL)]
+        loops = [one for one in loops if one.is_of_sizes]
+        first = list({replace(one.branch, dtypes=()): None for one in loops})[:MOST_LOOPS]
+        wanted = [one for one in loops if replace(one.branch, dtypes=()) in first]
+        for turn in itertools.zip_longest(*(list(self._repeated(draws, one, paths)) for one in wanted)):
+            yield from (call for call in turn if call is not None)
+
+    def _repeated(self, draws: Draws, one: Missing, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """The smallest of at least two in each dimension for which the loop runs several times in every program; kinds
+        for all tensors, until each has had all of its own."""
+        for path in launching(one, paths):
+            among = self._among(draws, path, far=True)
+            found = among.solutions(KernelWay(one, everywhere=True)).sizes if among is not None else ()
+            for turn in range(max((len(options) for _, options in draws.values), default=1) if found else 0):
+                kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
+                call = made(draws, path.form, found[0], turn, kinds)
+                yield FurtherCall(call, one.why, one.branch.line, Purpose.BESIDE)
+            if found:
+                return
+
 
 def _in_order(one: Missing) -> tuple[Any, ...]:
     return one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way, one.branch.dtypes
@@ -220,10 +261,9 @@ def _valued(
         dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
         for rows in (False, True):
             kinds = chosen_kinds(draws, dtypes, telling, rows)
-            sizes = _roomy(CallScope(draws, rank_of(draws, form)))
-            if kinds and sizes:
-                names = values_of(draws, kinds)
-                yield FurtherCall(made(draws, form, sizes, 0, names), why, line)
+            if kinds:
+                sizes = CallScope(draws, rank_of(draws, form)).near(ROOMY)
+                yield FurtherCall(made(draws, form, sizes, 0, values_of(draws, kinds)), why, line)
 
 
 def _alike(draws: Draws, forms: Sequence[TracedForm], one: Missing) -> Iterator[FurtherCall]:
@@ -231,36 +271,6 @@ def _alike(draws: Draws, forms: Sequence[TracedForm], one: Missing) -> Iterator[
     form = min(forms, key=lambda form: form.elements)
     dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
     scope = CallScope(draws, rank_of(draws, form))
-    for sizes in filter(None, (_whole(scope), _roomy(scope))):
+    for sizes in (scope.near(WHOLE), scope.near(ROOMY)):
         for kinds in kinds_alike(draws, dtypes):
             yield FurtherCall(made(draws, form, sizes, 0, values_of(draws, kinds)), one.why, one.branch.line)
-
-
-def _whole(scope: CallScope) -> dict[str, int] | None:
-    """Sizes of which most tiles are filled to their ends: what is masked there has a value of its own."""
-    names = tried(scope, (128, 256, 1024))
-    if not names:
-        return None
-    fits = scope.allows(names) & (scope.elements(names) <= MOST_AROUND << 1)
-    for name in scope.sizes:
-        fits &= (names[name] % 128 == 0) | (names[name] == max(scope.range(name)[0], 1))
-    if not bool(fits.any()):
-        return None
-    long = torch.stack([names[name].clamp(max=256).double().log2() for name in scope.sizes]).sum(dim=0)
-    place = int(torch.where(fits, long + scope.elements(names).log2() / 64, -1.0).argmax())
-    return {name: int(column[place]) for name, column in names.items()}
-
-
-def _roomy(scope: CallScope) -> dict[str, int] | None:
-    """Sizes of a call with some thousand elements, in several rows where it has rows."""
-    names = tried(scope, (577, 24, 25, 48))
-    if not names:
-        return None
-    count = scope.elements(names)
-    fits = scope.allows(names) & (count > 0)
-    if not bool(fits.any()):
-        return None
-    least = torch.stack([column.clamp(max=24) for column in names.values()]).double().prod(dim=0)
-    badness = (count - 2400).abs() / 2400 - least.log2() / 4
-    place = int(torch.where(fits, badness, torch.inf).argmin())
-    return {name: int(column[place]) for name, column in names.items()}

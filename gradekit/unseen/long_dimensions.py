@@ -196,8 +196,7 @@ class Stretch:
         return self._seen[-1][0] if self._seen else 0
 
     def _short(self, name: str) -> int:
-        least, most = self.scope.range(name)
-        return max(least, min(1 if name == self._single else self.other, most))
+        return self.scope.nearest(name, 1 if name == self._single else self.other)
 
     @functools.cached_property
     def _single(self) -> str:

@@ -126,18 +126,12 @@ def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other:
     """Sizes with one of this length, or of the greatest that the entry promises, and all others short, or as great as
     that leaves room for."""
     scope = CallScope(draws, rank_of(draws, form), True)
-    sizes = {one: _short(scope, one, other or OTHERS[0] or 1) for one in scope.sizes}
+    sizes = {one: scope.nearest(one, other or OTHERS[0] or 1) for one in scope.sizes}
     sizes[name] = length or _greatest(draws, form, sizes, name)
     for one in scope.sizes if other is None else ():
         if one != name and not scope.listed(one):
             sizes[one] = _greatest(draws, form, sizes, one)
     return {one: sizes[name] for one in draws.derive} | sizes
-
-
-def _short(scope: CallScope, name: str, other: int) -> int:
-    listed = scope.listed(name)
-    least, most = scope.range(name)
-    return listed[0] if listed else max(least, min(other, most))
 
 
 def _greatest(draws: Draws, form: TracedForm, sizes: Mapping[str, int], name: str) -> int:

@@ -21,6 +21,9 @@ LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
 """Elements of the largest tensor of a further call; how many times the largest of the check's own it may be; and how
 many times where nothing smaller is another way, and the check draws any size that the entry promises."""
 
+MOST_NEAR = 1 << 16
+"""Elements of a call whose sizes are about alike."""
+
 MOST_PRODUCT = 1 << 26
 """The product of all sizes of a further call: what a matrix product costs."""
 
@@ -105,6 +108,22 @@ class CallScope:
         listed = all(one.name == str(one.members[0]) for one in options) and len(options) > 1
         return [one.members[0] for one in options] if listed else None
 
+    def near(self, size: int, most: int = MOST_NEAR) -> dict[str, int]:
+        """Sizes as near to this one as a call may have them, the outermost made small until it may and has no more than
+        `most` elements."""
+        found = {name: self.nearest(name, size) for name in self.names}
+        for name in self.sizes:
+            columns = {one: torch.tensor([n]) for one, n in found.items()}
+            if bool(self.allows(columns)) and self.count(found) <= most:
+                break
+            found[name] = self.nearest(name, 2)
+        return found
+
+    def nearest(self, name: str, size: int) -> int:
+        """The size nearest to this one that `name` may have."""
+        least, most = self.range(name)
+        return min(self.listed(name) or (min(max(size, least), most),), key=lambda one: abs(one - size))
+
     @property
     def limits(self) -> Sequence[str]:
         """Those of the entry that its named sizes decide."""
@@ -163,6 +182,10 @@ class CallScope:
                 product = product * part
             largest = torch.maximum(largest, product)
         return largest
+
+    def count(self, sizes: Mapping[str, int]) -> float:
+        """The elements of the largest tensor of one call."""
+        return float(self.elements({name: torch.tensor([size]) for name, size in sizes.items()}))
 
     def leaves(self, names: Mapping[str, Any]) -> dict[Leaf, Any]:
         """The numbers that host code is given in these calls, but for strides."""

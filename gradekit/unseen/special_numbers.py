@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 
@@ -13,8 +12,7 @@ from gradekit.domain import ScalarDomain
 from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.scope import BEYOND, CallScope, fractions
-from gradekit.unseen.solving import tried
+from gradekit.unseen.scope import BEYOND, LARGEST, CallScope, fractions
 
 CLOSE, SMALLEST = 2.0**-10, 1e-6
 """How far beside a fraction, as a share of it, and the smallest that is tried."""
@@ -35,7 +33,7 @@ def near_fractions(draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     close = _close_to([n for n in numbers if 0 < n < 1])
     values = [(scalar.name, value) for scalar in fractions(draws) for value in close if _has(scalar, value)]
-    sizes = _many(draws, form) if form is not None and values else {}
+    sizes = _many(CallScope(draws, rank_of(draws, form), True, BEYOND)) if form is not None and values else {}
     for turn, (name, value) in enumerate(dict.fromkeys(values) if form is not None else ()):
         told = f"{name} is {value:.6g}, close to a number that it is compared with"
         yield FurtherCall(made(draws, form, sizes, turn, {name: value}), told)  # type: ignore[arg-type]
@@ -53,15 +51,9 @@ def _close_to(numbers: Sequence[float]) -> list[float]:
     return [*between, *(number * (1 + side * CLOSE) for number in beside for side in (1, -1)), *few]
 
 
-def _many(draws: Draws, form: TracedForm) -> dict[str, Any]:
-    """Sizes that make the largest tensor of those that are tried."""
-    scope = CallScope(draws, rank_of(draws, form), True, BEYOND)
-    columns = tried(scope, SIZES)
-    if not columns:
-        return {}
-    count = scope.elements(columns) * scope.allows(columns)
-    place = int(count.argmax())
-    return {name: int(column[place]) for name, column in columns.items()}
+def _many(scope: CallScope) -> dict[str, int]:
+    """Sizes of a call with as many elements as may be."""
+    return max((scope.near(size, LARGEST) for size in SIZES), key=scope.count)
 
 
 def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[int, ...]]) -> Iterator[FurtherCall]:
@@ -71,8 +63,7 @@ def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[in
     if form is None or not keys:
         return
     scope = CallScope(draws, rank_of(draws, form), True, BEYOND)
-    base = {name: min(scope.listed(name) or (7 + n,)) for n, name in enumerate(scope.names)}
-    base = {name: max(scope.range(name)[0], min(size, scope.range(name)[1])) for name, size in base.items()}
+    base = {name: scope.nearest(name, 7 + place) for place, name in enumerate(scope.names)}
     rows = {}
     for key in keys:
         for first in range(len(scope.sizes) - len(key) + 1):
