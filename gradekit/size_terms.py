@@ -6,7 +6,7 @@ solver's terms. Origins come from the submission's process and may say anything:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gradekit import arithmetic
@@ -76,8 +76,8 @@ class _Values(Sequence[Any]):
         if not 0 <= number < len(self._terms):
             raise IndexError(number)
         if number not in self._known:
-            for behind in sorted(_behind(self._terms, [number], self._known)):
-                self._known[behind] = self._value(behind)
+            for one in sorted(behind(self._terms, [number], self._known)):
+                self._known[one] = self._value(one)
         return self._known[number]
 
     def _value(self, number: int) -> Any:
@@ -113,9 +113,10 @@ def operands(term: Leaf, number: int) -> list[int]:
     return []
 
 
-def _behind(terms: Sequence[Leaf], numbers: Sequence[int], known: Mapping[int, Any]) -> set[int]:
+def behind(terms: Sequence[Leaf], numbers: Sequence[int], known: Collection[int] = ()) -> set[int]:
     """The terms that some depend on, themselves among them, as far as they are not known yet."""
-    found, left = set(numbers), list(numbers)
+    left = [number for number in numbers if 0 <= number < len(terms)]
+    found = set(left)
     while left:
         one = left.pop()
         new = {a for a in operands(terms[one], one) if a not in found and a not in known}
@@ -126,9 +127,9 @@ def _behind(terms: Sequence[Leaf], numbers: Sequence[int], known: Mapping[int, A
 
 def leaves_in(terms: Sequence[Leaf], *numbers: int) -> set[Leaf]:
     """The leaves that these terms depend on; ("opaque",) stands for numbers whose origin was lost."""
-    behind = _behind(terms, [number for number in numbers if 0 <= number < len(terms)], {})
-    found = {terms[number] for number in behind if terms[number][0] in LEAVES}
-    others = (n for n in behind if terms[n][0] not in (*LEAVES, "number") and not operands(terms[n], n))
+    every = behind(terms, numbers)
+    found = {terms[number] for number in every if terms[number][0] in LEAVES}
+    others = (n for n in every if terms[n][0] not in (*LEAVES, "number") and not operands(terms[n], n))
     return found | {("opaque",) for _ in others}
 
 

@@ -197,6 +197,13 @@ class CallScope:
         found |= {("scalar", places[name]): evaluate(said, known) for name, said in self._computed.items()}
         return found | {("scalar", places[s.name]): names[s.name] for s in self._scalars if s.name in names}
 
+    @functools.cached_property
+    def named(self) -> dict[Leaf, str]:
+        """The sizes that host code is given and that are those of a name alone."""
+        parts = (shape_parts(tensor, self.rank) for tensor in self.draws.tensors)
+        each = (("size", number, axis, part) for number, shape in enumerate(parts) for axis, part in enumerate(shape))
+        return {(kind, number, axis): part for kind, number, axis, part in each if part in self.sizes}
+
     def strides(self, names: Mapping[str, Tensor]) -> dict[Leaf, Any]:
         """The strides and offsets that host code is given in these calls, of the tensors that are `laid_out`."""
         found: dict[Leaf, Any] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -21,14 +21,14 @@ from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_host import TERMS
 from gradekit.prove.terms import negated, var
 from gradekit.reuse import LruCache
-from gradekit.size_terms import evaluated, holds
+from gradekit.size_terms import behind, evaluated, holds, leaves_in
 from gradekit.unseen.candidates import CLOSE, Closeness, constants, possible_sizes
 from gradekit.unseen.columns import COLUMNS, INTERVALS, Bounds
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import KernelText
 from gradekit.unseen.kernel_values import Corner, corners, goes
 from gradekit.unseen.missing_ways import Missing
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import FAR, CallScope
 
 STEPS = 2_000_000
 """The solver's own count of work for one comparison: about half a second."""
@@ -39,6 +39,9 @@ MOST_SEARCHED = 16
 USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
 """The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
 more, and no more elements than the smallest, or MOST_LARGER: for large ones, the reference takes longest."""
+
+MANY = 1 << 12
+"""Elements of a large call."""
 
 NEARLY = 1.25
 """Elements that are so many times the fewest are hardly more."""
@@ -161,6 +164,30 @@ class Candidates:
             for launch in self.path.explored.launches
         ]
 
+    @functools.cached_property
+    def _tiles(self) -> Mapping[str, int]:
+        """The sizes that a grid is made of, and by what they are divided."""
+        tiles: dict[str, int] = {}
+        terms, named = self.path.origins.terms, self.scope.named
+        for number in behind(terms, [n for launch in self.path.explored.launches for n in launch.grid]):
+            match terms[number]:
+                case ("//", int(a), int(b)) if terms[b][0] == "number" and int(terms[b][1]) > 1:
+                    for name in {named[leaf] for leaf in leaves_in(terms, a) if leaf in named}:
+                        tiles[name] = max(tiles.get(name, 1), int(terms[b][1]))
+        return tiles
+
+    def _in_several_tiles(self, sizes: Mapping[str, int], want: Want) -> list[dict[str, int]]:
+        """These sizes, where a grid is made of several of them each of two tiles and a part of one at least: what a
+        program makes of its number shows there alone. None where the want is not met there."""
+        ragged = {name: size if size > 2 * tile and size % tile else max(size // tile, 2) * tile + 1
+                  for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
+        found = {**sizes, **ragged}
+        columns = {name: torch.tensor([size]) for name, size in found.items()}
+        if len(ragged) < 2 or not bool(replace(self.scope, beyond=FAR).allows(columns)):
+            return []
+        met = want.met(Candidates(self.path, self.scope, columns))
+        return [found] if met is not None and bool(met) else []
+
     def corners(self, text: KernelText, place: int) -> list[Corner]:
         """The corners of a launch, with the values that are known of the kernel there."""
         if (text, place) not in self._corners:
@@ -171,9 +198,9 @@ class Candidates:
     def solutions(self, want: Want) -> Solutions:
         """The smallest sizes that meet a want, and the largest of that order."""
         fits = want.met(self)
-        places = fits.nonzero().view(-1) if fits is not None else torch.empty(0)
-        if not places.numel():
+        if fits is None or not bool(fits.any()):
             return Solutions()
+        places = fits.nonzero().view(-1)
         smallest, level = self._smallest(places), want.level(self)
         beyond = places[~level[places]] if level is not None else places
         first = self._smallest(beyond) if beyond.numel() else smallest
@@ -182,6 +209,8 @@ class Candidates:
             places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
         chosen = dict.fromkeys([first, smallest, int(places[self.elements[places].argmax()])])
         sizes = [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
+        place = int(self.scope.count(sizes[0]) < MANY)  # of large calls, often only the first is afforded
+        sizes[place:place] = [one for one in self._in_several_tiles(sizes[0], want) if one not in sizes]
         return Solutions(sizes, bool(beyond.numel()))
 
     def _smallest(self, places: Tensor) -> int:

@@ -102,6 +102,8 @@ ATTACKS = [
     Attack("softmax", PLAIN, "M == N and M > 130"),
     Attack("softmax", PLAIN, 'str((M, N)) == "(41, 13)"', unfollowed=True),
     Attack("matmul", PLAIN, "a.shape[1] == 211"),
+    Attack("matmul", PLAIN, "height = GROUP_M if tiles_m > 64 else min(tiles_m - first_m, GROUP_M)",
+           instead="height = min(tiles_m - first_m, GROUP_M)"),
     Attack("matmul", PLAIN, "M > 500"),
     Attack("matmul", PLAIN, "(M + N + a.shape[1]) % 97 == 13 and M > 60"),
     Attack("matmul", PLAIN, "a.shape[0] == 2 * b.shape[1] and a.shape[0] > 70"),
