@@ -68,13 +68,18 @@ def fit(walk: Walking, op: Op, value: Term) -> Term:
 
 
 @rule("arith.addi")
-def _add(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    return fit(walk, op, a + b) if isinstance(a, Term) else OTHER
+def _add(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    return fit(walk, op, a + b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
 
 
 @rule("arith.subi")
-def _subtract(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    return fit(walk, op, a - b) if isinstance(a, Term) else OTHER
+def _subtract(walk: Walking, op: Op, a: Value, b: Value) -> Value:
+    return fit(walk, op, a - b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
+
+
+def _either_alone(a: Value, b: Value) -> Value:
+    """The sum, or the difference, of two conditions: in one bit 1 + 1 is 0."""
+    return (a & negated(b)) | (negated(a) & b) if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
 
 
 @rule("arith.muli")
@@ -180,9 +185,7 @@ def _or(walk: Walking, op: Op, a: Value, b: Value) -> Value:
 
 @rule("arith.xori")
 def _xor(walk: Walking, op: Op, a: Value, b: Value) -> Value:
-    if isinstance(a, Truth) and isinstance(b, Truth):
-        return (a & negated(b)) | (negated(a) & b)
-    return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else OTHER
+    return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else _either_alone(a, b)
 
 
 @rule("arith.shli")

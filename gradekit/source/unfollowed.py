@@ -31,7 +31,7 @@ METHODS = frozenset({"bit_count", "to_bytes", "as_integer_ratio"})
 ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
 """Methods of sizes, and what is asked of tensors, whose results are not followed."""
 
-FLOATS = frozenset({"float()", "math"})
+FLOATS = frozenset({"float()", "math", "a float"})
 """What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
 
 DTYPES = frozenset({"dtype", "element_size", "itemsize"})
@@ -194,6 +194,8 @@ class _Unfollowed:
                 )
             case ast.Attribute(attr=name) if name in ADDRESSES or name in METHODS:
                 return (name,)
+            case ast.BinOp(op=ast.Pow(), right=exponent):
+                return ("a float",) if any(type(n) is float for n in _numbers(exponent)) else ()
             case ast.JoinedStr() | ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str())):
                 return ("text",)
             case ast.Subscript(value=value, slice=index):

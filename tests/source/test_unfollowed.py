@@ -28,6 +28,7 @@ def lines(body: str, lost: tuple[int, ...] = ()) -> list[int]:
         "n = 1 if n in {3, 5} else 2",
         "while bin(n).count('1') == 7:\n    n = 1",
         "kernel[(n,)](x, BLOCK=int(n ** 0.5))",
+        "if n > 9000 and n ** 0.5 % 1 == 0:\n    n = n - 1",
         "y = [a for a in x if re.match('4+', repr(a))]",
     ],
 )
@@ -53,7 +54,7 @@ def test_a_call_at_whose_line_a_size_was_lost_is_not_followed() -> None:
     "body",
     [
         "if n % 251 == 250 or n > 4096:\n    n = 0",
-        "scale = 1 / math.sqrt(n)\nkernel[(n,)](x, scale)",
+        "scale = 1 / math.sqrt(n)\nkernel[(n,)](x, scale * n ** -0.5)",
         "for row in range(n):\n    kernel[(row,)](x)",
         "if x.data_ptr() % 16 == 0:\n    n = 0",
         "raise ValueError(f'{n} is too much')",
