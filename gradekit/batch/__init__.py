@@ -11,6 +11,7 @@ policy           a course's rules as data: due dates, lateness, attempts
 course_file      course.toml; `course_book`: the grade book over all assignments; `course_pages`, `status_command`
 totals           from results, marks and the policy to the lines of the `gradebook`
 exports          the files of Canvas and Moodle filled; `feedback`: a report for each student; `summary`: of all
+canvas_api       points into Canvas by its API, after a yes
 similar          which submissions resemble each other, by what `fingerprint` kept of them
 submission_times when hand-ins came, from elsewhere; `feedback_zip`: reports under the names of Canvas and Moodle
 class_folder     a class's folder; `grading_session`: what a command of `class_commands` does with it

@@ -275,8 +275,39 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     serve(worker_processes(address, count, found))
 
 
+@click.command()
+@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+@out
+@database
+@click.option("--url", required=True, metavar="URL", help="Canvas's address, such as https://canvas.example.org.")
+@click.option("--to", "target", nargs=2, type=int, required=True, metavar="COURSE ASSIGNMENT", help="Canvas's numbers.")
+@click.option("--send", is_flag=True, help="Send it after a yes; without, only say what would be sent.")
+def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, int], send: bool) -> None:
+    """Bring the points of ID into Canvas by its API, with the token in the variable CANVAS_TOKEN.
+
+    Says what Canvas does not have yet; with --send, asks, and sends it in one request.
+    """
+    from gradekit.batch.canvas_api import TOKEN, Canvas
+    from gradekit.batch.grading_session import GradingSession
+    from gradekit.report.text import counted
+
+    token = os.environ.get(TOKEN)
+    if not token:
+        raise click.UsageError(f"set {TOKEN} to an access token of Canvas (Account, Settings, New Access Token)")
+    lines = GradingSession(_class(out, store), id).lines()
+    there = Canvas(url, *target, token)
+    plan = there.planned(lines, max((line.possible for line in lines), default=0.0))
+    for line in lines:
+        if line.student in plan:
+            click.echo(f"{line.label}: {plan[line.student]}")
+    click.echo(f"{counted(len(plan), 'student')} with points that Canvas does not have")
+    if plan and send and click.confirm("Send them?"):
+        there.send(plan)
+        click.echo("Sent.")
+
+
 COMMANDS: dict[str, click.Command] = {
     "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook, "similar": similar, "worker": worker,
-    "feedback": feedback,
+    "feedback": feedback, "canvas": canvas,
     "status": status,
 }  # fmt: skip
