@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.findings import SCHEMA, Cause, Check, Kind, Outcome, Report, SourceLine, Status
+from gradekit.report.rests_on import rests_on
 
 
 class RecordError(ValueError):
@@ -21,7 +22,8 @@ class RecordError(ValueError):
 
 def to_dict(report: Report) -> dict[str, Any]:
     """The record of `report`: data that any JSON writer accepts; numbers JSON has no name for become "inf" or "nan"."""
-    score = report.score
+    score, checks = report.score, [_check(check) for check in report.checks]
+    resting = rests_on(checks)
     return {
         "schema": SCHEMA,
         "assignment": report.assignment,
@@ -32,7 +34,8 @@ def to_dict(report: Report) -> dict[str, Any]:
         "source": _source(report.source),
         "submission": plain(report.submission),
         "score": {"earned": score.earned, "possible": score.possible, "pending": score.pending},
-        "checks": [_check(check) for check in report.checks],
+        "checks": checks,
+        **({"rests_on": resting} if resting else {}),
         "notes": list(report.notes),
         "environment": plain(report.environment),
         "seed": report.seed,

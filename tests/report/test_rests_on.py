@@ -1,0 +1,29 @@
+"""A record without failures says what it rests on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradekit.report.rests_on import rests_on
+
+
+def check(outcome: str = "passed", **details: Any) -> dict[str, Any]:
+    return {"outcome": outcome, "details": details}
+
+
+UNSEEN = {"line": 7, "what": "N % 251 == 250 is never true"}
+COVERAGE = {"branches": {"of": 4, "seen": 3, "unseen": [UNSEEN]}}
+CHECKS = [
+    check(examples=12, exact={"forms": 3, "exact": 2, "not": ["its inputs share memory"]}, coverage=COVERAGE),
+    check(examples=5, values={"verdict": "proved"}, coverage=COVERAGE),
+    check(proofs={"softmax": {"proved": 9, "open": 1, "refuted": 0}}),
+]
+
+
+def test_what_was_proved_tried_covered_and_not_seen_is_summed_up() -> None:
+    found = {"proved": 10, "open": 1, "exact": 2, "not_exact": 1, "examples": 17, "unseen": [UNSEEN]}
+    assert rests_on(CHECKS) == found
+
+
+def test_a_record_with_a_failure_rests_on_nothing() -> None:
+    assert rests_on([*CHECKS, check("failed")]) == rests_on([check()]) == {}
