@@ -194,7 +194,7 @@ def check(
         watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
         watch["on_evidence"] = lambda check, *more: screen.ended(check)
         if sys.stderr.isatty():
-            watch |= {"on_early": screen.failing, "first": remembered.failed(path)}
+            watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
         report = checking.check(path, id, asked, marks=marks, **watch)
     if sys.stderr.isatty():
         remembered.remember(path, [one.id for one in report.checks if one.lost])

@@ -23,6 +23,7 @@ class Screen:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._lines = 0
+        self._failing: set[str] = set()
         self._going_on: tuple[str, int, int] | None = None
         self._lock = threading.Lock()  # what failed last time is looked at beside the rest
 
@@ -34,12 +35,16 @@ class Screen:
 
     def ended(self, check: Check) -> None:
         """A check has ended."""
+        if check.outcome is Outcome.FAILED and check.title in self._failing:
+            return  # the report tells the rest
         message = check.message if check.outcome in (Outcome.FAILED, Outcome.FAULT) else ""
         self._add(f"  {MARKS[check.outcome]} {one_line(check.title)}", message)
 
     def failing(self, title: str, message: str) -> None:
-        """A check that failed last time does so again, as far as is known before it is its turn."""
-        self._add(f"  x {one_line(title)} (again)", message)
+        """An example of a check has failed; a simpler one, and the cause, are yet to be looked for."""
+        if title not in self._failing:
+            self._failing.add(title)
+            self._add(f"  x {one_line(title)}", message)
 
     def clear(self) -> None:
         """Takes everything away that is still in sight."""

@@ -38,11 +38,13 @@ def test_each_result_stands_above_what_is_going_on_until_the_report_takes_their_
     with shown(stream, "Reading a.py") as screen:
         screen("Agrees", 0, 2)
         screen.failing("Agrees", "At [3]: wrong.\nsecond line")
+        screen.failing("Agrees", "At [2]: wrong.")
         screen.ended(Check("test_agrees", "Agrees", Kind.CORRECTNESS, Outcome.FAILED, 0, 5, "At [1]: wrong."))
+        screen.ended(Check("test_other", "Other", Kind.CORRECTNESS, Outcome.FAILED, 0, 5, "At [0]: wrong."))
         so_far = stream.getvalue()
     assert so_far.count("\n") == 5
-    assert "  x Agrees (again)\x1b[K\n\r      At [3]: wrong.\x1b[K\n" in so_far
-    assert so_far.endswith("  x Agrees\x1b[K\n\r      At [1]: wrong.\x1b[K\n\r[0/2] Agrees\x1b[K")
+    assert "  x Agrees\x1b[K\n\r      At [3]: wrong.\x1b[K\n" in so_far
+    assert so_far.endswith("  x Other\x1b[K\n\r      At [0]: wrong.\x1b[K\n\r[0/2] Agrees\x1b[K")
     assert stream.getvalue() == so_far + "\x1b[5A\x1b[J\r\x1b[K"
 
 

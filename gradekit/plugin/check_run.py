@@ -119,6 +119,8 @@ class CheckRun:
         def ended(passed: bool) -> None:
             if self.subject.calls:
                 self.evidence.history.ran.append(EarlierRun(self.subject.calls[-1].args, passed))
+            if not passed:
+                self._tell_failing()
 
         return Examples(
             test,
@@ -129,6 +131,13 @@ class CheckRun:
             begin=self.subject.forget_calls,
             ended=ended,
         )
+
+    def _tell_failing(self) -> None:
+        """Tell whoever watches of the first example that fails, while a simpler one and the cause are looked for."""
+        failures = [] if self.examples is None else self.examples.failures
+        message = getattr(failures[0].error, "message", "") if len(failures) == 1 else ""
+        if message and self.run.on_failing is not None:
+            self.run.on_failing(check_points.title(self.item), message)
 
     def _raise_first_problem(self) -> None:
         """Raise what an example raised, or why one could not be decided, also where Hypothesis has ended without an

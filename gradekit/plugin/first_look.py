@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,24 +23,21 @@ from gradekit.processes import ForkedProcess
 if TYPE_CHECKING:
     from gradekit.subject.subject import Subject
 
-OnEarly = Callable[[str, str], None]
-"""Called, from another thread, with the title and the message of a check that fails again."""
-
 PATIENCE = 600.0
 
 
 class FirstLook:
-    """The look at those of a run's checks that have `names`, which `tell` hears of; None: nobody watches."""
+    """The look at those of a run's checks that have `names`, if somebody watches (`GradingRun.on_failing`)."""
 
-    def __init__(self, run: GradingRun, names: Collection[str], tell: OnEarly | None) -> None:
-        self._run, self._names, self._tell = run, names, tell
+    def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
+        self._run, self._names = run, names
         self._fork: ForkedProcess | None = None
         self._subject: Subject | None = None
 
     def begin(self, items: Sequence[pytest.Item]) -> None:
         """Starts it, if there is anything to look at: not where a card takes part, for a fork cannot use it."""
         chosen = [item for item in items if item.name in self._names]
-        if self._tell is None or not chosen or self._run.has_card or self._run.request.programs is not None:
+        if self._run.on_failing is None or not chosen or self._run.has_card or self._run.request.programs is not None:
             return
         with contextlib.suppress(Exception):  # whatever it is, the run itself then meets it, too
             self._subject = self._run.another_subject()
@@ -61,8 +58,8 @@ class FirstLook:
         with contextlib.suppress(OSError, EOFError):
             for _ in range(count):
                 said = json.loads(fork.take(PATIENCE))
-                if said and self._tell is not None:
-                    self._tell(*said)
+                if said and self._run.on_failing is not None:
+                    self._run.on_failing(*said)
 
     def _answer(self, item: pytest.Item) -> bytes:
         """What the fork does: runs a check until an example fails, without looking for a simpler one or for a cause."""

@@ -33,7 +33,7 @@ class GradingPlugin:
 
     def __init__(self, run: GradingRun, first_look: FirstLook | None = None) -> None:
         self.run = run
-        self._first_look = first_look or FirstLook(run, (), None)
+        self._first_look = first_look or FirstLook(run)
         self._workers = CheckWorkers(run)
         self._collected: list[str] = []
         self.report: Report | None = None

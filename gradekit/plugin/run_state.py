@@ -13,7 +13,7 @@ import gc
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -45,7 +45,8 @@ class GradingRun:
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
-    this one. `values_asked` are the questions whether a call is its reference for all
+    this one. `on_failing` hears, with its title and a message, of a check as soon as an example of it has failed.
+    `values_asked` are the questions whether a call is its reference for all
     values that were asked so far: each is asked once. `exact` has what exact arithmetic
     showed of each form of a call. `mended` is the subject of the last mended text; `held` are
     examples of all checks on which mends are held, and `held_before` what they raised without any; `screens` and
@@ -65,6 +66,7 @@ class GradingRun:
     values_asked: set[Any] = field(default_factory=set)
     exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    on_failing: Callable[[str, str], None] | None = None
     further: FurtherInputs | None = None
     only_tries: bool = False
     mending: Mending | None = None

@@ -15,7 +15,7 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Report
 from gradekit.plugin import check_results
-from gradekit.plugin.first_look import FirstLook, OnEarly
+from gradekit.plugin.first_look import FirstLook
 from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.run_state import GradingRun
 from gradekit.quiz.grading import grade as grade_quiz
@@ -35,6 +35,10 @@ OnSubject = Callable[["Subject"], None]
 
 OnEvidence = Callable[[Check, "CheckEvidence", BaseException | None], None]
 """Called when a check has ended, with what its outcome rests on and the error that it ended with, if any."""
+
+
+OnFailing = Callable[[str, str], None]
+"""Called, perhaps from another thread, with the title of a check that fails and a message; its record comes later."""
 
 
 class NoSuchCheck(LookupError):
@@ -85,10 +89,10 @@ class Listener:
 
 def grade(
     request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject | None = None,
-    on_evidence: OnEvidence | None = None, on_early: OnEarly | None = None, first: Collection[str] = (),
+    on_evidence: OnEvidence | None = None, on_failing: OnFailing | None = None, first: Collection[str] = (),
 ) -> Report:  # fmt: skip
-    """The report on the submission of `request`, by its assignment's tests. `on_early` hears soon which of the checks
-    `first` fail.
+    """The report on the submission of `request`, by its assignment's tests. `on_failing` hears of a check as soon as
+    an example of it fails; of those of the checks `first` that fail, before it is their turn.
 
     Raises:
         NoSuchSubmission: there is nothing at the submission's path.
@@ -100,9 +104,9 @@ def grade(
         report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)
         return selected(report, keyword, NoSuchCheck) if keyword else report
     listener = Listener(on_progress, on_subject, on_evidence)
-    run = GradingRun(request)
+    run = GradingRun(request, on_failing=on_failing)
     with run:
-        found, output = _run_pytest(GradingPlugin(run, FirstLook(run, first, on_early)), listener)
+        found, output = _run_pytest(GradingPlugin(run, FirstLook(run, first)), listener)
     if keyword and listener.left_out and not (run.items or run.faults):
         raise NoSuchCheck(keyword, listener.left_out)
     if found is None or not found.checks:  # the grader's fault, whatever pytest called it

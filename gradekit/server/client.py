@@ -100,10 +100,11 @@ def _connected() -> socket.socket:
         with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
             return _connection(path)
         path.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX) as listening:
-            listening.bind(str(path))
-            listening.listen(64)
-            _start("resident", listening)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            _start("resident", theirs, str(path))
+            theirs.close()
+            ours.recv(1)  # it listens, or has ended
         return _connection(path)
 
 
@@ -128,8 +129,8 @@ def _locked(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _start(kind: str, sock: socket.socket) -> None:
-    settings = [str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path())]
+def _start(kind: str, sock: socket.socket, where: str = "") -> None:
+    settings = [str(sock.fileno()), "gradekit.cli", json.dumps(address.search_path()), where]
     subprocess.Popen(
         [sys.executable, "-P", "-m", "gradekit.server.template", kind, *settings],
         pass_fds=[sock.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -1,8 +1,9 @@
-"""`python -m gradekit.server.template KIND FD MODULE PATH...`: imports torch and Triton, then forks a grader for each
-client. MODULE has the function `main` that a grader calls; PATH is where modules come from.
+"""`python -m gradekit.server.template KIND FD MODULE PATH SOCKET`: imports torch and Triton, then forks a grader for
+each client. MODULE has the function `main` that a grader calls; PATH (JSON) is where modules come from.
 
-KIND is "private" (FD is the connection to the only client) or "resident" (FD is a listening socket). It forks before it
-reads what a client sends, and so stays a process that no submission has touched and that knows nothing of anybody.
+KIND is "private" (FD is the connection to the only client) or "resident" (it listens at SOCKET, and FD hears of that).
+It forks before it reads what a client sends, and so stays a process that no submission has touched and that knows
+nothing of anybody.
 """
 
 from __future__ import annotations
@@ -249,11 +250,13 @@ def _leave() -> None:
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
-def run(kind: str, descriptor: int, module: str, path: list[str]) -> NoReturn:
-    """Serves the socket `descriptor`; what is forked first forks tracers."""
+def run(kind: str, descriptor: int, module: str, path: list[str], where: str) -> NoReturn:
+    """Serves the socket `descriptor`, or one that listens at `where`; what is forked first forks tracers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     atexit.register(_leave)  # the first, and so the last to be called
     sock = socket.socket(fileno=descriptor)
+    if kind == "resident":
+        sock = _listening(where, sock)  # at once: whoever connects may wait, and sees whose process this is
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -270,9 +273,17 @@ def run(kind: str, descriptor: int, module: str, path: list[str]) -> NoReturn:
     sys.path[:] = path
     if kind == "private":
         Template(module, control, None).serve(sock)
-    sock.listen(64)  # again: whoever connects sees who listens
     Template(module, control, sock).serve()
 
 
+def _listening(where: str, starter: socket.socket) -> socket.socket:
+    with starter:
+        sock = socket.socket(socket.AF_UNIX)
+        sock.bind(where)
+        sock.listen(64)
+        starter.send(b".")
+    return sock
+
+
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]))
+    run(sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]), sys.argv[5])

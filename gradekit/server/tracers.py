@@ -104,8 +104,12 @@ def serve(control: socket.socket) -> NoReturn:
     poller.register(control, select.POLLIN)
     graders: dict[int, socket.socket] = {}
     left = set[int]()  # children of graders that have ended, or will be reaped for them
+    idle, waits = warmup.while_idle(), False
     while True:
-        for number, _ in poller.poll(PULSE_MS if left else None):
+        ready = poller.poll(PULSE_MS if left or waits else None)
+        if waits and not ready and not graders:  # a process that stays, between two checks
+            waits = next(idle, idle) is not idle
+        for number, _ in ready:
             if number == control.fileno():
                 sock = _next_grader(control)
                 graders[sock.fileno()] = sock
@@ -113,6 +117,7 @@ def serve(control: socket.socket) -> NoReturn:
             elif not _answered(graders[number], left):
                 poller.unregister(number)
                 graders.pop(number).close()
+                waits = True
         if not graders:
             left = {pid for pid in left if not _reap(pid)}
 

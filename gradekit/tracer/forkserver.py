@@ -23,8 +23,8 @@ CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
 """A grader that is quiet for so long, has no submission at work and is still there, is one that stays."""
 
-MANY = 3
-"""One that has asked for so many children is grading a class."""
+MANY = 8
+"""One that has asked for so many children is grading a class: a check takes up to four."""
 
 
 def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:

@@ -27,7 +27,7 @@ def _graded(assignment: Assignment, path: Path, first: tuple[str, ...]) -> tuple
 
     request = GradingRequest(assignment, path, GradingOptions())
     watching: dict[str, Any] = {"on_evidence": lambda check, *more: ended.append(check.id)}
-    report = grade(request, on_early=early, first=first, **watching)
+    report = grade(request, on_failing=early, first=first, **watching)
     return to_dict(replace(report, seconds=0.0)), heard, before
 
 
@@ -36,10 +36,17 @@ def test_a_check_that_fails_again_is_told_of_early_and_the_record_stays_the_same
 ) -> None:
     made, path = assignment(), submitted(TRIPLES)
     record, heard, before = _graded(made, path, ("test_doubles", "test_gone"))
-    assert [title for title, _ in heard] == ["Doubles every element"]
+    assert heard[0][0] == "Doubles every element"
     assert "is wrong, first at" in heard[0][1]
     assert before == []
+    assert record["checks"][0]["outcome"] == "failed"
     assert record == _graded(made, path, ())[0]
+
+
+def test_a_failing_example_is_told_of_before_its_check_has_ended(assignment: Make, submitted: Callable[[str], Path]) -> None:
+    _, heard, before = _graded(assignment(), submitted(TRIPLES), ())
+    assert [title for title, _ in heard] == ["Doubles every element"]
+    assert before == []
 
 
 def test_a_check_that_passes_now_is_not_told_of(assignment: Make, submitted: Callable[[str], Path]) -> None:
