@@ -38,20 +38,28 @@ class KernelBranch:
     dtypes: tuple[str, ...] = ()
 
     @property
-    def description(self) -> str:
-        """The way, as the end of a sentence."""
+    def never(self) -> str:
+        """That no run has gone the way, as the end of a sentence."""
+        return self._said("never ")
+
+    @property
+    def gone(self) -> str:
+        """That a call goes the way."""
+        return self._said("")
+
+    def _said(self, never: str) -> str:
         if self.name == "scf.for":
-            return f"a loop never runs {_TURNS[self.way]}"
+            return f"a loop {never}runs {_TURNS[self.way]}"
         if self.name in MASKED:
-            return f"the mask of a {self.name.removeprefix('tt.')} is never {_TILES[self.way]}"
+            return f"the mask of a {self.name.removeprefix('tt.')} is {never}{_TILES[self.way]}"
         if self.name == CLAMP:
-            return f"a clamped value is never {'below' if self.way == TRUE else 'above'} its range"
+            return f"a clamped value is {never}{'below' if self.way == TRUE else 'above'} its range"
         what = _WHAT.get(self.name, "a comparison")
         if self.name.startswith(("arith.min", "arith.max")):
             what = "the first operand of a minimum or maximum being less"
         elif self.name in ("arith.andi", "arith.ori", "arith.xori"):
             what = "a condition"
-        return f"{what} is never {'true' if self.way == TRUE else 'false'}"
+        return f"{what} is {never}{'true' if self.way == TRUE else 'false'}"
 
 
 class KernelText:

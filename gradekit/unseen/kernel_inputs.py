@@ -124,7 +124,7 @@ class KernelInputs:
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
-        told = dict.fromkeys((one.branch.line, one.branch.description) for one in self.missing())
+        told = dict.fromkeys((one.branch.line, one.branch.never) for one in self.missing())
         return [{"line": line, "what": what} for line, what in told]
 
     def compared_fractions(self) -> list[float]:

@@ -69,7 +69,7 @@ class Missing:
     @property
     def why(self) -> str:
         """The way, as a sentence about a call that goes it."""
-        return self.branch.description.replace("is never", "is").replace("never runs", "runs")
+        return self.branch.gone
 
 
 def launching(one: Missing, paths: Sequence[Path]) -> list[Path]:
