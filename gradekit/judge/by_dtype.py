@@ -16,8 +16,8 @@ def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
     if comparison is None or evidence.program is None or not errors_are_small(comparison):
         return None
     is_half = comparison.actual.dtype in (torch.float16, torch.bfloat16)
-    for pattern, what in _NARROW_SUMS if is_half else _NARROWINGS:
-        for narrow, lines in ttir_text.narrow_lines(evidence.program, pattern):
+    for operation, scalars, what in _NARROW_SUMS if is_half else _NARROWINGS:
+        for narrow, lines in ttir_text.typed_lines(evidence.program, operation, ("f16", "bf16"), scalars):
             line = min(lines, default=None)
             where = f"line {line}" if line else "the kernel"
             return Diagnosis(
@@ -29,12 +29,13 @@ def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
-_NARROWINGS = ((r"arith\.truncf .* to (?:tensor<[^>]*x)?(b?f16)\b", "rounds to"),)
+_NARROWINGS = (("arith.truncf", False, "rounds to"),)
 _NARROW_SUMS = (
-    (r"arith\.addf .* : (b?f16)\b", "adds up in"),  # the region of a reduction
-    (r"tt\.dot .* -> tensor<[^>]*x(b?f16)>", "accumulates a product in"),
-    (r"scf\.for .* -> \(.*x(b?f16)>", "adds up in"),
+    ("arith.addf", True, "adds up in"),  # the region of a reduction
+    ("tt.dot", False, "accumulates a product in"),
+    ("scf.for", False, "adds up in"),
 )
+"""Operations, whether only those of single numbers count, and what the kernel does."""
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
@@ -47,7 +48,7 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
     if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
         return None
-    for name, lines in ttir_text.narrow_lines(evidence.program, r"arith\.sitofp .* to (?:tensor<[^>]*x)?(f32)\b"):
+    for name, lines in ttir_text.typed_lines(evidence.program, "arith.sitofp", ("f32",)):
         line = min(lines, default=None)
         where = f"line {line}" if line else "the kernel"
         sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."

@@ -1,21 +1,21 @@
-"""Reads off a program's TTIR text which lines load and store, with or without a mask, and which operations it uses.
+"""Which lines of a program's kernels load and store, with or without a mask, and which operations they use.
 
-The engine has a full reader; the judge needs these two facts only, and a text that it does not understand gives none.
+What the engine cannot read gives nothing.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from gradekit.program import Program, View
+from gradekit.engine import Function, Op, TTIRError
+from gradekit.engine.frame import dtype_of
+from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.liveness import names_used
+from gradekit.program import Kernel, Program, View
 
-_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
-_ACCESS = re.compile(r"\btt\.(load|store) ([^:{\n]*)(.*)$", re.MULTILINE)
-_PLACE = re.compile(r'"([^"\n]*)":(\d+):\d+')
-_LABEL = re.compile(r"#loc\d*")
-_FLOATS = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
-_OPERANDS_WITHOUT_MASK = {"load": 1, "store": 2}
+_WITHOUT_MASK = {"tt.load": 1, "tt.store": 2}
+"""Operands of an access that has no mask."""
 
 
 @dataclass(frozen=True)
@@ -31,59 +31,66 @@ class Access:
 
 def accesses(program: Program) -> list[Access]:
     """Every load and store of every kernel of `program`; a bounds check of a block pointer counts as a mask."""
-    found = []
-    for text in (kernel.ttir for kernel in program.kernels.values()):
-        aliases = dict(_ALIAS.findall(text))
-        for match in _ACCESS.finditer(text):
-            lines = frozenset(_lines(match[3], aliases, program.path))
-            found.append(Access(match[1], _is_masked(match), "tensor<" not in match[3], lines))
-    return found
+    return [_access(op, program.path) for op in _operations(program) if op.name in _WITHOUT_MASK]
 
 
-def narrow_lines(program: Program, pattern: str) -> list[tuple[str, frozenset[int]]]:
-    """For each operation that matches `pattern`: the floating dtype that it names, and the lines it stands in."""
+def _access(op: Op, path: str) -> Access:
+    masked = bool(op.attributes.get("boundaryCheck")) or len(op.operands) > _WITHOUT_MASK[op.name]
+    pointer = op.operand_types[0]
+    is_tile = bool(pointer.shape or pointer.pointee is not None and pointer.pointee.shape)
+    return Access(op.name.removeprefix("tt."), masked, not is_tile, _lines(op, path))
+
+
+def typed_lines(
+    program: Program, operation: str, elements: Collection[str], scalars: bool = False
+) -> list[tuple[str, frozenset[int]]]:
+    """For each `operation` with a result of one of these types of `elements` (of no tile, if only `scalars` count):
+    torch's name for the type, and the lines that it stands in."""
     return [
-        (_FLOATS[match[1]], frozenset(_lines(match.string[match.end() :].split("\n", 1)[0], aliases, program.path)))
-        for text in (kernel.ttir for kernel in program.kernels.values())
-        for aliases in [dict(_ALIAS.findall(text))]
-        for match in re.finditer(pattern, text)
+        (str(dtype_of(narrow[-1])).removeprefix("torch."), _lines(op, program.path))
+        for op in _operations(program)
+        if op.name == operation
+        if (narrow := [t for t in op.result_types if t.element in elements and not (scalars and t.shape)])
     ]
 
 
 def largest_range(program: Program) -> int:
     """The length of the longest `tl.arange`, 0 where there is none: the block size of a kernel in one dimension."""
-    texts = "\n".join(kernel.ttir for kernel in program.kernels.values())
-    return max((int(end) for end in re.findall(r"tt\.make_range \{end = (\d+)", texts)), default=0)
+    return max((op.attributes["end"] for op in _operations(program) if op.name == "tt.make_range"), default=0)
 
 
 def uses(program: Program, operation: str) -> bool:
-    """Whether some kernel has `operation`, such as "math.exp", as a whole word."""
-    word = re.compile(rf"{re.escape(operation)}\b")
-    return any(word.search(kernel.ttir) for kernel in program.kernels.values())
+    """Whether some kernel has `operation`, such as "math.exp"."""
+    return any(op.name == operation for op in _operations(program))
 
 
 def unread_storages(program: Program) -> set[int]:
     """The storages that every launch which is given them takes for an argument that its kernel does not use."""
     given: dict[int, bool] = {}
     for launch in program.launches():
-        head, _, body = program.kernels[launch.kernel].ttir.partition("tt.func public @")[2].partition(" attributes ")
-        names = re.findall(r"(%\w+): ", head)
-        for name, argument in zip(names, launch.args, strict=False):
-            if isinstance(argument, View):
-                used = re.search(rf"{re.escape(name)}\b", body) is not None
-                given[argument.storage] = given.get(argument.storage, False) or used
+        for function in _functions(program.kernels[launch.kernel])[:1]:
+            used = {name for block in function.body.blocks for op in block.ops for name in names_used(op)}
+            for name, argument in zip(function.arguments, launch.args, strict=False):
+                if isinstance(argument, View):
+                    given[argument.storage] = given.get(argument.storage, False) or name in used
     return {storage for storage, used in given.items() if not used}
 
 
-def _is_masked(match: re.Match[str]) -> bool:
-    checked = re.search(r"boundaryCheck = array<i32: \d", match[3]) is not None
-    return checked or match[2].count("%") > _OPERANDS_WITHOUT_MASK[match[1]]
+def _functions(kernel: Kernel) -> list[Function]:
+    """The functions of a kernel, that which a launch runs first."""
+    try:
+        module = parsed(kernel.unaligned)
+    except TTIRError:
+        return []
+    return sorted(module.functions.values(), key=lambda function: not function.public)
 
 
-def _lines(text: str, aliases: dict[str, str], path: str, depth: int = 0) -> set[int]:
-    """The lines in file `path` that a location names, directly or through its aliases."""
-    found = {int(line) for file, line in _PLACE.findall(text) if file == path or not path}
-    for label in _LABEL.findall(text):
-        if depth < 8:  # locations nest as deep as calls do
-            found |= _lines(aliases.get(label, ""), aliases, path, depth + 1)
-    return found
+def _operations(program: Program) -> Iterator[Op]:
+    for kernel in program.kernels.values():
+        for function in _functions(kernel):
+            yield from operations(function.body)
+
+
+def _lines(op: Op, path: str) -> frozenset[int]:
+    """The lines in file `path` that an operation comes from."""
+    return frozenset(line for file, line, _ in op.location if file == path or not path)

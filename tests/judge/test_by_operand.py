@@ -66,8 +66,8 @@ def test_of_inputs_that_are_all_alike_the_one_that_no_kernel_reads_is_named() ->
         assert_close(specs[0].tensor(), reference(torch.add, *specs))
     x, y, out = (View(storage, "float32", (4,), (1,)) for storage in range(3))
     ttir = (
-        "  tt.func public @k(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>) attributes {a} {\n"
-        "    tt.load %x_ptr\n    tt.store %out_ptr\n"
+        "module {\n  tt.func public @k(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>) {\n"
+        "    %x = tt.load %x_ptr : !tt.ptr<f32>\n    tt.store %out_ptr, %x : !tt.ptr<f32>\n    tt.return\n  }\n}\n"
     )
     steps = (Launch("k", (1, 1, 1), (x, y, out)),)
     program = Program((x, y), {0: 16, 1: 16}, steps, (out,), "tensor", {"k": Kernel("k", ttir)})

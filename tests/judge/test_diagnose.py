@@ -16,18 +16,11 @@ from gradekit.judge import Diagnosis, EarlierRun, Failure, assert_close, diagnos
 from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Allocate, Fill, Kernel, Launch, Program, Source, Step, View
 
-TTIR = """#loc = loc("/s/submission.py":9:1)
-module {
-    %pid = tt.get_program_id x : i32 loc(#loc9)
-    %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32> loc(#loc9)
-    %x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc17)
-    %y = tt.load %p, %m, %o cacheModifier = ca : tensor<64x!tt.ptr<f32>> loc(#loc2)
-    tt.store %q, %4 : tensor<64x!tt.ptr<f32>> loc(#loc9)
-    tt.store %q, %4, %m : tensor<64x!tt.ptr<f32>> loc("/s/submission.py":17:5)
-    %z = tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<4x4xf32>> loc(#loc5)
-    %w = tt.load %b : !tt.ptr<tensor<4x4xf32>> loc(#loc6)
-    %2 = math.exp %x : tensor<64xf32> loc(#loc2)
-}
+GIVEN = (
+    "%p: tensor<64x!tt.ptr<f32>>, %m: tensor<64xi1>, %o: tensor<64xf32>, %q: tensor<64x!tt.ptr<f32>>, %s: !tt.ptr<f32>, "
+    "%b: !tt.ptr<tensor<4x4xf32>>, %h: f16, %n: tensor<64xi32>, %t: tensor<16x16xf16>, %i: i32"
+)
+PLACES = """
 #loc1 = loc("/s/submission.py":14:9)
 #loc2 = loc("/s/submission.py":15:9)
 #loc3 = loc("/lib/standard.py":16:9)
@@ -36,6 +29,31 @@ module {
 #loc9 = loc("/s/submission.py":16:5)
 #loc17 = loc("x"(#loc1))
 """
+
+
+def kernel_of(*operations: str) -> str:
+    """The TTIR of a kernel with these operations."""
+    lines = "".join(f"    {operation}\n" for operation in operations)
+    return f"module {{\n  tt.func public @k({GIVEN}) {{\n{lines}    tt.return\n  }}\n}}{PLACES}"
+
+
+OPERATIONS = (
+    "%pid = tt.get_program_id x : i32 loc(#loc9)",
+    "%r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32> loc(#loc9)",
+    "%x = tt.load %p : tensor<64x!tt.ptr<f32>> loc(#loc17)",
+    "%y = tt.load %p, %m, %o cacheModifier = ca : tensor<64x!tt.ptr<f32>> loc(#loc2)",
+    "tt.store %q, %o : tensor<64x!tt.ptr<f32>> loc(#loc9)",
+    'tt.store %q, %o, %m : tensor<64x!tt.ptr<f32>> loc("/s/submission.py":17:5)',
+    "%z = tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<4x4xf32>> loc(#loc5)",
+    "%w = tt.load %b : !tt.ptr<tensor<4x4xf32>> loc(#loc6)",
+    "%e = math.exp %x : tensor<64xf32> loc(#loc2)",
+)
+TTIR = kernel_of(*OPERATIONS)
+SUM = """%sum = "tt.reduce"(%e) <{axis = 0 : i32}> ({
+    ^bb0(%f: f32, %g: f32):
+      %c = arith.addf %f, %g : f32 loc(#loc2)
+      tt.reduce.return %c : f32 loc(#loc2)
+    }) : (tensor<64xf32>) -> f32 loc(#loc2)"""
 
 
 def program(ttir: str = TTIR, grid: tuple[int, int, int] = (1, 1, 1)) -> Program:
@@ -201,7 +219,7 @@ def test_a_mask_is_not_blamed_where_the_strides_of_a_matrix_may_be_swapped() -> 
 
 
 def test_a_load_of_one_element_has_no_lanes_past_the_end() -> None:
-    scalar = TTIR.replace("%w = tt.load %b : !tt.ptr<tensor<4x4xf32>>", "%w = tt.load %b : !tt.ptr<f32>")
+    scalar = TTIR.replace("%w = tt.load %b : !tt.ptr<tensor<4x4xf32>>", "%w = tt.load %s : !tt.ptr<f32>")
     assert scalar != TTIR and found(out_of_bounds(33), [plain(33)], torch.zeros(33), ttir=scalar) is None
 
 
@@ -281,7 +299,7 @@ def test_programs_that_begin_one_element_apart_are_told_so() -> None:
 
 
 def test_a_kernel_that_stores_nothing_is_told_so() -> None:
-    sentence = said(found(unwritten((0,), 20), [plain(20)], torch.zeros(20), ttir="tt.get_program_id"))[1]
+    sentence = said(found(unwritten((0,), 20), [plain(20)], torch.zeros(20), ttir=kernel_of(OPERATIONS[0])))[1]
     assert sentence.endswith("No kernel here stores anything: a result leaves a kernel by tl.store alone.")
 
 
@@ -541,10 +559,11 @@ def naive_softmax(x: torch.Tensor) -> torch.Tensor:
 def test_nan_in_exactly_the_rows_that_exp_cannot_hold_is_an_overflow() -> None:
     history = [([plain(3, n)], True) for n in (4, 5)]
     x = plain(3, 6, profile="large", name="x")
-    reduced = f"{TTIR}\n%sum = \"tt.reduce\"(%e)"
+    reduced = kernel_of(*OPERATIONS, SUM)
+    greater = kernel_of(*OPERATIONS, SUM, "%k = arith.maxnumf %o, %o : tensor<64xf32> loc(#loc2)")
     cause, sentence = said(judged(softmax, [x], naive_softmax, history=history, ttir=reduced))
     assert cause is Cause.OVERFLOW and sentence.startswith("Subtract the row's maximum before exp")
-    of_a_part = said(judged(softmax, [x], naive_softmax, history=history, ttir=f"{reduced} arith.maxnumf"))[1]
+    of_a_part = said(judged(softmax, [x], naive_softmax, history=history, ttir=greater))[1]
     assert of_a_part.startswith("See that what is subtracted before exp is the maximum of the whole row")
     by_itself = said(judged(softmax, [x], naive_softmax, history=history))[1]
     assert by_itself.startswith("Let the argument of exp never be a large number")
@@ -604,11 +623,14 @@ def test_small_errors_in_long_half_precision_rows_are_an_accumulator_of_low_prec
 
 
 def halved(operation: str) -> str:
-    return f'module {{\n    %1 = {operation} loc(#loc2)\n}}\n#loc2 = loc("/s/submission.py":15:9)\n'
+    return kernel_of(f"{operation} loc(#loc2)")
 
 
-NARROWED = halved("arith.truncf %0 : tensor<64xf32> to tensor<64xf16>")
-SUMMED = halved("arith.addf %a, %b : f16")
+NARROWED = halved("%1 = arith.truncf %o : tensor<64xf32> to tensor<64xf16>")
+SUMMED = halved("%1 = arith.addf %h, %h : f16")
+LOOP = """%1 = scf.for %k = %i to %i step %i iter_args(%acc = %t) -> (tensor<16x16xf16>)  : i32 {
+      scf.yield %acc : tensor<16x16xf16>
+    }"""
 
 
 def noisy(x: torch.Tensor) -> torch.Tensor:
@@ -623,8 +645,7 @@ def test_small_errors_of_a_kernel_that_rounds_to_half_precision_are_of_low_preci
     assert said(diagnosis)[0] is Cause.LOW_PRECISION and "line 15 adds up in float16" in said(diagnosis)[1]
 
 
-@pytest.mark.parametrize("operation", ["tt.dot %a, %b, %c : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf16>",
-                                       "scf.for %k = %0 to %1 step %2 iter_args(%acc = %z) -> (tensor<16x16xf16>)"])  # fmt: skip
+@pytest.mark.parametrize("operation", ["%1 = tt.dot %t, %t, %t : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf16>", LOOP])  # fmt: skip
 def test_an_accumulator_of_a_product_in_half_precision_is_seen(operation: str) -> None:
     assert said(judged(softmax, half(3, 33), noisy, ttir=halved(operation)))[0] is Cause.LOW_PRECISION
 
@@ -639,7 +660,7 @@ def half_as_float32(x: torch.Tensor) -> torch.Tensor:
 
 def test_whole_numbers_that_went_through_float32_are_told_by_the_line() -> None:
     x = plain(9, dtype="int32", profile="large")
-    diagnosis = judged(half_of, [x], half_as_float32, ttir=halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>"))
+    diagnosis = judged(half_of, [x], half_as_float32, ttir=halved("%1 = arith.sitofp %n : tensor<64xi32> to tensor<64xf32>"))
     cause, sentence = said(diagnosis)
     assert cause is Cause.WRONG_VALUES
     assert sentence.startswith("Line 15 converts whole numbers to float32, which holds them exactly only up to 2**24.")
@@ -647,7 +668,7 @@ def test_whole_numbers_that_went_through_float32_are_told_by_the_line() -> None:
 
 def test_a_sum_that_stays_at_the_largest_integer_went_through_float32() -> None:
     x = plain(9, dtype="int32", profile="large")
-    ttir = halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>")
+    ttir = halved("%1 = arith.sitofp %n : tensor<64xi32> to tensor<64xf32>")
     ends = torch.iinfo(torch.int32)
 
     def doubled_as_float32(x: torch.Tensor) -> torch.Tensor:
@@ -660,7 +681,7 @@ def test_a_sum_that_stays_at_the_largest_integer_went_through_float32() -> None:
 
 def test_whole_numbers_that_are_far_off_are_not_called_rounded() -> None:
     x = plain(9, dtype="int32", profile="integers")
-    ttir = halved("arith.sitofp %x : tensor<64xi32> to tensor<64xf32>")
+    ttir = halved("%1 = arith.sitofp %n : tensor<64xi32> to tensor<64xf32>")
     assert judged(double, [x], torch.arange(9, dtype=torch.int32), ttir=ttir) is None
 
 
