@@ -5,7 +5,7 @@
 
 `record` keeps, for each submission, every call that was evaluated (its source, program and inputs), with each change that
 was tried of it, and what came out: results, copies that went out of bounds, values of expressions, work, and how an
-evaluation failed. `compare` prints each call where anything of that is another now, and the ratio of CPU seconds; its exit
+evaluation failed. `compare` prints each call where anything of that is another now, and its CPU seconds; its exit
 status is 1 where a value differs. Work may differ: it is counted in the last line. DIR is read by `pickle`: use your own alone.
 """
 
@@ -208,6 +208,7 @@ class _Unpickler(pickle.Unpickler):
     """Finds what has moved to another module of the interpreter by its name."""
 
     def find_class(self, module: str, name: str) -> Any:
+        name = {"Swap": "Substitution"}.get(name, name)
         if module.startswith(interpreter.__name__):
             for file in sorted(Path(interpreter.__path__[0]).glob("*.py")):
                 found = __import__(f"{interpreter.__name__}.{file.stem}", fromlist=["x"])

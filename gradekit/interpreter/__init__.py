@@ -4,7 +4,7 @@ Kernels are evaluated for all programs of a grid at once, and for several copies
 nodes; host code on whole tensors, with a closed vocabulary. What is not understood raises NotWalked: nothing is said
 of it then.
 
-walk.py          one walk of the language        swap.py          what every walk is given
+walk.py          one walk of the language        context.py       what a walk is given, and leaves
 kernel_walk.py   kernels: tiles in copies        vocabulary.py    the functions of tl
 tile_values.py   values and arithmetic           tile_memory.py   loads, stores, atomics
 philox.py        tl.rand                         walked_call.py   the steps of a traced call

@@ -1,4 +1,4 @@
-"""A call with its host code walked as source, as it is or with a node in another's place."""
+"""A call whose host code is evaluated from its source, as it is or with other nodes in the place of some."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import Budget, Meter
+from gradekit.interpreter.context import Code
 from gradekit.interpreter.host_launches import Launches
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.interpreter.swap import Code
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, OutsideEverywhere
 from gradekit.interpreter.walked_call import WRONG
 from gradekit.program import Program
@@ -24,7 +24,7 @@ MOST_WORK = 20_000_000
 """Of one call, in the engine's units."""
 
 FAILS = (*WRONG, OutsideEverywhere)
-"""How a walk of host code can fail: whatever it is, nothing is said."""
+"""What a walk of host code may raise. Whatever it is, the call is not known, and nothing is said of it."""
 
 
 @dataclass(frozen=True)

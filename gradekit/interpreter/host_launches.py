@@ -1,5 +1,4 @@
-"""The launches that host code makes where it is walked: their kernels are walked too, each once with the same
-arguments."""
+"""The launches that evaluated host code makes: their kernels are evaluated too, once for equal arguments."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ from torch import Tensor
 
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import Memory
+from gradekit.interpreter.context import Code, Names
 from gradekit.interpreter.host_vocabulary import Dotted, bytes_of
 from gradekit.interpreter.kernel_walk import KernelWalk
-from gradekit.interpreter.swap import Code, Names
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import NotWalked, TilePointer
 from gradekit.interpreter.walk import bound

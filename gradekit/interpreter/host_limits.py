@@ -1,4 +1,4 @@
-"""What host code gets where it is walked: it may ask for anything, and the walk is in the grader's own process."""
+"""Limits on what evaluated host code may make: it may ask for anything, and this is the process of the grader."""
 
 from __future__ import annotations
 

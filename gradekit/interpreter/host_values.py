@@ -1,4 +1,4 @@
-"""What names of host code stand for where it is walked: functions, kernels, and what autograd knows."""
+"""Values of host code that are no numbers or tensors: functions, kernels, and what autograd knows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradekit.interpreter.context import Names
 from gradekit.interpreter.host_vocabulary import Dotted, of_dotted
-from gradekit.interpreter.swap import Names
 
 
 @dataclass(frozen=True, eq=False)

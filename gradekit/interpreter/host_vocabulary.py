@@ -1,4 +1,4 @@
-"""What the host code of a submission may call where it is walked: a closed vocabulary of torch, triton and Python."""
+"""What evaluated host code may call, and which attributes it may ask for: a closed list of torch, triton and Python."""
 
 from __future__ import annotations
 

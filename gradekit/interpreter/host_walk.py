@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gradekit.arithmetic import COMPARISONS, OF_ONE, OF_TWO
 from gradekit.engine.budget import Meter
+from gradekit.interpreter.context import Names, Substitution, Watched
 from gradekit.interpreter.host_launches import Launches
 from gradekit.interpreter.host_limits import EVALUATION, MOST_ITEMS, bounded, computed, items
 from gradekit.interpreter.host_values import Context, Differentiable, HostFunction, Launcher, class_of, imported
@@ -30,7 +31,6 @@ from gradekit.interpreter.host_vocabulary import (
     is_instance,
     of_dotted,
 )
-from gradekit.interpreter.swap import Names, Swap, Watched
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Handlers, Walk, bound
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -56,7 +56,7 @@ class HostWalk(Walk):
     def __init__(
         self, source: ParsedSource, launches: Launches, meter: Meter, news: Mapping[ast.AST, ast.AST] | None = None
     ) -> None:
-        super().__init__(meter, Swap.of([tuple(news.items())]) if news else None, Watched())
+        super().__init__(meter, Substitution.of([tuple(news.items())]) if news else None, Watched())
         self.source, self.launches = source, launches
         self.values, self.names = self.watched.values, self.watched.names
 

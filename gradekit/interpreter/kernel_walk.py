@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
+from gradekit.interpreter.context import Code, Names, Returned, Substitution, Watched
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import (
     DTYPES,
@@ -42,10 +42,10 @@ MOST_STEPS = 4096
 """Of one loop."""
 
 FEW_APART = 1000
-"""So many expressions of a walk are evaluated for one copy alone before each of them counts as work of its own."""
+"""So many evaluations for one copy alone count as no work of their own."""
 
 OPERATIONS_APART = 6
-"""What each of the others costs beside its own operations, in operations."""
+"""What each further one costs beside its own operations, in operations."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -59,11 +59,11 @@ class KernelWalk(Walk):
 
     def __init__(
         self, code: Code, grid: tuple[int, int, int], memory: TileMemory, meter: Meter,
-        swap: Swap | None = None, watched: Watched | None = None,
+        substitution: Substitution | None = None, watched: Watched | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(meter, swap, watched)
+        super().__init__(meter, substitution, watched)
         self.code, self.grid, self.memory = code, grid, memory
-        self.programs, self.copies = grid[0] * grid[1] * grid[2], max(self.swap.copies, 1)
+        self.programs, self.copies = grid[0] * grid[1] * grid[2], max(self.substitution.copies, 1)
         self.count = self.programs * self.copies
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
@@ -124,33 +124,34 @@ class KernelWalk(Walk):
 
     # --- copies that differ in an expression --------------------------------------------------------------------------
 
-    def swapped(self, node: ast.expr, names: Names) -> Any:
-        """An expression where it is another one in some copies."""
-        news = self.swap.news[node]
+    def substituted(self, node: ast.expr, names: Names) -> Any:
+        """The value of an expression that is another one in some copies."""
+        news = self.substitution.news[node]
         self.apart += len(news)
         if self.apart > FEW_APART:  # of long loops: there the walk itself takes longer than what it computes
             self.meter.spend(OPERATIONS_APART * len(news))
         if self.copies == 1:
-            return super().swapped(node, names)
-        del self.swap.news[node]  # what stands in its place may contain it
+            return super().substituted(node, names)
+        del self.substitution.news[node]  # what stands in its place may contain it
         try:
             changed = {copy for copy, new in news if node not in parts_of(new)}
             with self.memory.meant_for(torch.tensor([copy not in changed for copy in range(self.copies)])):
                 before = self.value(node, names) if len(changed) < self.copies else None
             values = [(copy, self._in_copy(copy, new, names, (node, before))) for copy, new in news]
         finally:
-            self.swap.news[node] = news
+            self.substitution.news[node] = news
         given = [(copy, value) for copy, value in values if value is not None]
         return self._with_copies(given[0][1] if before is None else before, given) if given else before
 
     def _in_copy(self, copy: int, new: ast.AST, names: Names, known: tuple[ast.expr, Any]) -> Any:
-        """What an expression is in one copy, where another is `known`; None where the copy touches what is outside."""
+        """The value of an expression in one copy, given that of the old one (`known`); None where the copy goes out of
+        bounds."""
         if new in self.given and self.active is None and self.gone is None:
             return self.given[new]
         rows = slice(copy * self.programs, (copy + 1) * self.programs)
         one = shallow(self)
         parts = parts_of(new)
-        one.swap, one.copies, one.count = Swap(), 1, self.programs
+        one.substitution, one.copies, one.count = Substitution(), 1, self.programs
         if any(isinstance(part, ast.Call) for part in parts):  # no other expression touches memory
             one.memory = self.memory.part(copy)
         one.active, one.gone = _rows(self.active, rows, self.count), _rows(self.gone, rows, self.count)

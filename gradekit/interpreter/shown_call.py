@@ -1,4 +1,4 @@
-"""A call on which changes are looked at: what it was given, what it gave, and what is right."""
+"""A call on which changes are tried: what it was given, what it gave, and what is right."""
 
 from __future__ import annotations
 
@@ -19,11 +19,18 @@ OfEach = Callable[[Sequence[Tensor | None]], Tensor]
 
 @dataclass(frozen=True)
 class ShownCall:
-    """One call: its program and inputs, its results as they were, whether results are right, and what host code was
-    called with, where that is known. Where a call is wrong and may stay so, `mended` is whether it is right.
+    """One call on which changes are tried.
 
-    `compared` has the numbers of the results that are looked at; None for all. Of several copies of the results,
-    `may_be` tells at little cost those that cannot be right, and `wrong` counts the elements that are wrong.
+    Attributes:
+        program: as it was traced.
+        inputs: its tensors.
+        results: as they were.
+        is_right: whether results are right; where the call may stay as wrong as it was, whether they are no worse.
+        wrong: of several copies of the results, how many elements of each are wrong.
+        host: what host code was called with, where that is known.
+        mended: whether results are right, where `is_right` lets the call stay wrong.
+        may_be: of several copies of the results, which may be right: it costs little, and leaves out most.
+        compared: the numbers of the results that are compared; None for all.
     """
 
     program: Program
@@ -38,7 +45,7 @@ class ShownCall:
 
 
 def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
-    """Whether a walk gave what the engine did, but for rounding."""
+    """Whether results are those that were seen, but for rounding."""
     return all(_close(mine, other) for mine, other in zip(results, seen, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A call with the smallest tiles in which it is still wrong in the same way: changes are tried there at less cost."""
+"""The same call with smaller tiles, in which it is still wrong in the same way: changes cost less to try there."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SMALLEST = 4
 
 
 def with_smaller_tiles(call: ShownCall, replay: WalkedCall) -> WalkedCall | None:
-    """A walk of the same call with smaller constants, each another one where they were others, that gives the same,
-    touches the same elements and costs less; None where there is none."""
+    """The same call with smaller constants, which gives the same, touches the same elements and costs less; None where
+    there is none. Constants that differ stay different."""
     if replay.strays:
         return None
     sizes = _sizes(replay)

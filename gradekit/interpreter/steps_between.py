@@ -1,4 +1,4 @@
-"""The steps between the launches of a traced call, done at once in all copies of its memory."""
+"""The steps of a traced call that are no launches, done at once in all copies of its memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradekit.program import Allocate, Aten, Copy, Fill, Launch, Literal, Step, 
 
 
 def view_of_all(memory: Memory, view: View, copies: int) -> Tensor:
-    """What a view is in each of the copies, which come first among its dimensions; of an input all have the same.
+    """A view in each of the copies, which are its first dimension; an input is the same in all of them.
 
     Raises:
         NotWalked: a storage does not hold a whole number of elements.

@@ -1,5 +1,4 @@
-"""Loads, stores and atomics of all programs at once, on the storages of a run; whatever touches an element outside is
-refused."""
+"""Loads, stores and atomics of all programs at once, on the storages of a run. An access out of bounds is refused."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere, TileP
 
 
 class TileMemory:
-    """The storages of a launch: those that a kernel stores to are written in place; an input never is.
+    """The storages of a launch, written in place; an input never is.
 
-    Of `copies` of the launch, which differ in one expression, each has its own programs, and its own part of every
-    storage but the inputs. `lost` says which of them have touched an element outside. A `lenient` one notes that it
-    `strays`, and takes the first element in place of one that lies outside.
+    Where a launch is evaluated in several `copies`, each has its own programs, and its own part of every storage but
+    the inputs; `lost` says which copies have gone out of bounds. A `lenient` memory takes the first element in place of
+    one that is out of bounds, and sets `strays`.
     """
 
     def __init__(self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False) -> None:

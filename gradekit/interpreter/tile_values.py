@@ -21,11 +21,11 @@ MOST_POWER = 64
 
 
 class NotWalked(Exception):
-    """What is not understood here, or refused: nothing is said of such a kernel, or of such a change."""
+    """Source that is not understood, or refused: nothing is said of such a kernel, or of such a change."""
 
 
 class OutsideEverywhere(NotWalked):
-    """An element outside is touched, whatever copy of a launch it is."""
+    """Every copy of a launch goes out of bounds."""
 
 
 @dataclass(frozen=True)

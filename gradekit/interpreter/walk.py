@@ -1,8 +1,8 @@
 """One walk of Python's statements and expressions, whatever their values are.
 
 A subclass has the values: tiles of all programs of a launch (kernel_walk.py), or the numbers and tensors of host code
-(host_walk.py). It defines operators, decisions, names, attributes, indices and calls. It has three clients: `swap`
-puts nodes in the place of others, `watched` records values, `meter` counts work.
+(host_walk.py). It defines operators, decisions, names, attributes, indices and calls. A walk has three clients:
+`substitution` evaluates other nodes in the place of some, `watched` records values, `meter` counts work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gradekit.arithmetic import SIGNS, UNARY
 from gradekit.engine.budget import Meter
-from gradekit.interpreter.swap import Names, Returned, Swap, Watched
+from gradekit.interpreter.context import Names, Returned, Substitution, Watched
 from gradekit.interpreter.tile_values import NotWalked, chosen
 
 Handlers = Mapping[type[ast.AST], str]
@@ -29,13 +29,13 @@ class Walk:
     """A walk of statements and expressions.
 
     Args:
-        meter: what counts the work.
-        swap: the nodes that stand in the place of others.
-        watched: where values are recorded, if anywhere.
+        meter: counts the work, and ends the walk where it is too much.
+        substitution: the nodes that are evaluated in the place of others.
+        watched: where values are recorded; None for nowhere.
     """
 
-    def __init__(self, meter: Meter, swap: Swap | None, watched: Watched | None) -> None:
-        self.meter, self.swap, self.watched = meter, swap or Swap(), watched
+    def __init__(self, meter: Meter, substitution: Substitution | None, watched: Watched | None) -> None:
+        self.meter, self.substitution, self.watched = meter, substitution or Substitution(), watched
         self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
         self._depth = 0
 
@@ -85,11 +85,11 @@ class Walk:
 
     def replaced(self, node: ast.AST) -> ast.AST:
         """What stands in the place of a statement, of a target or of the range of a loop."""
-        if node not in self.swap.news:
+        if node not in self.substitution.news:
             return node
-        if self.swap.copies > 1:
+        if self.substitution.copies > 1:
             raise NotWalked("a statement in several copies")
-        ((_, new),) = self.swap.news[node]
+        ((_, new),) = self.substitution.news[node]
         return new
 
     def returned(self, statements: Sequence[ast.stmt], names: Names) -> Any:
@@ -181,8 +181,8 @@ class Walk:
         Raises:
             NotWalked: it is not understood; or whatever torch and Python raise.
         """
-        if node in self.swap.news:
-            return self.swapped(node, names)
+        if node in self.substitution.news:
+            return self.substituted(node, names)
         if node in self.known:
             return self.known[node]
         handler = self.EXPRESSIONS.get(type(node))
@@ -193,13 +193,13 @@ class Walk:
             self.watched.values.setdefault(node, found)
         return found
 
-    def swapped(self, node: ast.expr, names: Names) -> Any:
+    def substituted(self, node: ast.expr, names: Names) -> Any:
         """An expression in whose place another one stands."""
-        news = self.swap.news.pop(node)  # what stands in its place may contain it
+        news = self.substitution.news.pop(node)  # what stands in its place may contain it
         try:
             return self.value(cast(ast.expr, news[0][1]), names)
         finally:
-            self.swap.news[node] = news
+            self.substitution.news[node] = news
 
     def _constant(self, node: ast.Constant, names: Names) -> Any:
         return node.value

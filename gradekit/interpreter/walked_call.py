@@ -1,5 +1,7 @@
-"""The steps of a traced call, with its kernels walked as source: first as they are, then again and again from the first
-launch of one of them on, in many copies that differ in one node of its source."""
+"""A traced call whose kernels are evaluated from their source.
+
+It is run once as it is. Then it can be resumed at the first launch of a kernel, in many copies at a time that each have
+another node somewhere in that kernel's source."""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ from gradekit.engine.host import DTYPES as TORCH
 from gradekit.engine.host import read
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
+from gradekit.interpreter.context import Code, Names, Returned, Substitution, Watched
 from gradekit.interpreter.host_launches import Launches
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
 from gradekit.interpreter.steps_between import leading_to, run_step, view_of_all
-from gradekit.interpreter.swap import Code, Names, Returned, Swap, Watched
 from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, TilePointer
 from gradekit.interpreter.walk import bound
@@ -53,7 +55,7 @@ WRONG = (
     TypeError,
     ValueError,
 )
-"""How a walk can fail: whatever it is, nothing is said."""
+"""What a walk may raise. Whatever it is, the call is not known, and nothing is said of it."""
 
 _EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg"}
 
@@ -102,7 +104,7 @@ class Copies:
 
 
 class WalkedCall:
-    """A program on its inputs; `run` it once before anything is swapped.
+    """A program on its inputs. Call `run` once before `changed`.
 
     Args:
         program: a traced call of the source.
@@ -143,7 +145,7 @@ class WalkedCall:
                 first = name not in self.begun
                 if first:
                     self.begun[name] = _Begun(number, _copied(memory), meter.work)
-                tiles = self._launch(step, memory, meter, Swap(), self.begun[name] if first else None)
+                tiles = self._launch(step, memory, meter, Substitution(), self.begun[name] if first else None)
                 self._stored.append(tiles.stored)
             else:
                 run_step(step, memory, 1, self.allow)
@@ -155,20 +157,22 @@ class WalkedCall:
         """The work of the call from the first launch of a kernel on."""
         return self.work - self.begun[kernel].work
 
-    def changed(self, kernel: str, swap: Swap, first: int) -> Copies:
-        """The call with each copy of a swap in a `kernel` that is launched. `first` is the number of the kernel's
-        first statement that the swap is in.
+    def changed(self, kernel: str, substitution: Substitution, first: int) -> Copies:
+        """The call with each copy of a substitution in a `kernel` that is launched.
 
-        Raises: one of `WRONG`, where it cannot be walked, or goes out of bounds everywhere.
+        Args:
+            first: the number of the kernel's first statement in which a node is substituted.
+
+        Raises: one of `WRONG`, where it cannot be walked, or every copy goes out of bounds.
         """
-        begun, copies = self.begun[kernel], swap.copies
+        begun, copies = self.begun[kernel], substitution.copies
         meter = Meter(Budget(2 * self.work * (4 + copies) + 50 * STEP))
         memory, steps = _copied(begun.memory, copies), self._steps_after(kernel)
         try:
-            lost = self._resume(begun, memory, meter, swap, first)
+            lost = self._resume(begun, memory, meter, substitution, first)
             for step in steps:
                 if isinstance(step, Launch):
-                    lost |= self._launch(step, memory, meter, swap, None).lost
+                    lost |= self._launch(step, memory, meter, substitution, None).lost
                 else:
                     run_step(step, memory, copies, self.allow)
         finally:
@@ -197,13 +201,13 @@ class WalkedCall:
             self._after[kernel] = [step for step, is_needed, is_again in kept if is_needed or is_again]
         return self._after[kernel]
 
-    def _resume(self, begun: _Begun, memory: Memory, meter: Meter, swap: Swap, first: int) -> Tensor:
+    def _resume(self, begun: _Begun, memory: Memory, meter: Meter, substitution: Substitution, first: int) -> Tensor:
         step = self._steps[begun.step]
         assert isinstance(step, Launch)
         body = self.code.functions[self._kernel(step).name].body
         at = min(first, self._settled_until(self._kernel(step).name), len(begun.names) - 1)
-        walk = self._walk(step, memory, meter, swap, None)
-        walk.given = swap.values
+        walk = self._walk(step, memory, meter, substitution, None)
+        walk.given = substitution.values
         names = {name: _for_copies(value, walk) for name, value in begun.names[at].items()}
         with contextlib.suppress(Returned):
             walk.body(body[at:], names)
@@ -228,7 +232,7 @@ class WalkedCall:
             begun = self.begun[kernel]
             step = self._steps[begun.step]
             assert isinstance(step, Launch)
-            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget()), Swap(), None)
+            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget()), Substitution(), None)
         return self._alone[kernel]
 
     def with_constants(self, constants: Mapping[str, Any]) -> WalkedCall:
@@ -249,24 +253,28 @@ class WalkedCall:
 
     @staticmethod
     def programs(step: Launch) -> int:
-        """Those of a launch."""
+        """The number of programs of a launch."""
         return step.grid[0] * step.grid[1] * step.grid[2]
 
-    def _walk(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, watched: Watched | None) -> KernelWalk:
-        tiles = TileMemory(memory, max(swap.copies, 1), self.programs(step), lenient=not swap.copies)
-        walk = KernelWalk(self.code, step.grid, tiles, meter, swap, watched)
-        if swap.copies:
+    def _walk(
+        self, step: Launch, memory: Memory, meter: Meter, substitution: Substitution, watched: Watched | None
+    ) -> KernelWalk:
+        tiles = TileMemory(memory, max(substitution.copies, 1), self.programs(step), lenient=not substitution.copies)
+        walk = KernelWalk(self.code, step.grid, tiles, meter, substitution, watched)
+        if substitution.copies:
             walk.patience = 2 * self.longest + 8
         return walk
 
-    def _launch(self, step: Launch, memory: Memory, meter: Meter, swap: Swap, begun: _Begun | None) -> TileMemory:
+    def _launch(
+        self, step: Launch, memory: Memory, meter: Meter, substitution: Substitution, begun: _Begun | None
+    ) -> TileMemory:
         kernel = self._kernel(step)
         function = self.code.functions.get(kernel.name)
         if function is None or self.programs(step) > MOST_PROGRAMS:
             raise NotWalked("a kernel that is not seen, or too many programs")
         names = self._arguments(step, kernel, function)
-        walk = self._walk(step, memory, meter, swap, begun.watched if begun else None)
-        walk.memory.touched = None if swap.copies else self.touched
+        walk = self._walk(step, memory, meter, substitution, begun.watched if begun else None)
+        walk.memory.touched = None if substitution.copies else self.touched
         try:
             for statement in function.body if walk.count else ():
                 if begun is not None:

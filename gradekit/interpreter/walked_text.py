@@ -1,4 +1,4 @@
-"""Whether a call is wrong with other texts: what is refuted by a walk need not be traced and run."""
+"""Whether a call is wrong with another text: where a walk refutes that text, it need not be traced and run."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MORE_WORK = 4
 
 @dataclass(frozen=True)
 class WalkedText:
-    """A call that was walked with the text of `source`: the work of its kernels, and whether it touched what is
-    outside."""
+    """A call that was walked with the text of `source`, with the work of its kernels, and whether it went out of
+    bounds."""
 
     call: ShownCall
     allow: Collection[str]

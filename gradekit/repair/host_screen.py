@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
+from gradekit.interpreter.context import Code
 from gradekit.interpreter.host_call import FAILS, HostReplay
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.interpreter.shown_call import ShownCall, is_like
-from gradekit.interpreter.swap import Code
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.repair.operators.changes import Change
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes

@@ -13,10 +13,10 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
+from gradekit.interpreter.context import Code, Substitution
 from gradekit.interpreter.kinds import ValueKind, kind_of
 from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.smaller_tiles import with_smaller_tiles
-from gradekit.interpreter.swap import Code, Swap
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.repair.operators.additions import FIRST_COMBINED
@@ -367,9 +367,9 @@ class Screen:
         walked."""
         if self.work_left < 0:
             return []
-        swap = Swap.of([tried.pairs for tried in batch], self._values if is_first else None)
+        substitution = Substitution.of([tried.pairs for tried in batch], self._values if is_first else None)
         try:
-            copies = replay.changed(batch[0].kernel, swap, min(tried.place for tried in batch))
+            copies = replay.changed(batch[0].kernel, substitution, min(tried.place for tried in batch))
         except OutsideEverywhere:
             return []
         except WRONG:

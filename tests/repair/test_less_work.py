@@ -8,10 +8,10 @@ from collections import Counter
 import torch
 
 from gradekit.engine import run
+from gradekit.interpreter.context import Substitution
 from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.smaller_tiles import with_smaller_tiles
 from gradekit.interpreter.steps_between import leading_to
-from gradekit.interpreter.swap import Swap
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.program import Launch, View
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
@@ -84,9 +84,9 @@ def test_steps_between_launches_give_in_each_copy_what_they_give_alone() -> None
     replay = walked(ParsedSource(BETWEEN), ShownCall(program, tensors, results, lambda results: False), ALLOWED)
     nodes = {node.id: node for node in replay.begun["means_kernel"].watched.values if isinstance(node, ast.Name)}
     swaps = [[(nodes["scale"], nodes[name])] for name in ("scale", "total")]
-    together = replay.changed("means_kernel", Swap.of(swaps), 0)
+    together = replay.changed("means_kernel", Substitution.of(swaps), 0)
     for number, swap in enumerate(swaps):
-        mine, alone = together.of(number), replay.changed("means_kernel", Swap.of([swap]), 0).of(0)
+        mine, alone = together.of(number), replay.changed("means_kernel", Substitution.of([swap]), 0).of(0)
         assert mine is not None and alone is not None and is_like(mine, alone)
         assert is_like(mine, results) is (number == 0)
 

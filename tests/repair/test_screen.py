@@ -13,9 +13,9 @@ import torch
 
 from gradekit.engine import run
 from gradekit.interpreter import walked_call
+from gradekit.interpreter.context import Substitution
 from gradekit.interpreter.kinds import kind_of
 from gradekit.interpreter.shown_call import ShownCall
-from gradekit.interpreter.swap import Swap
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.operators.all_changes import changes_of
@@ -317,7 +317,7 @@ def test_changes_that_are_tried_side_by_side_give_what_each_gives_alone(old: str
     fitting = [pair for pair in trees if _gives_the_same_kind(site, replay, *pair)]
     assert len(fitting) > 200
     fitting = fitting[::3]
-    together = replay.changed("means_kernel", Swap.of([[pair] for pair in fitting]), 0)
+    together = replay.changed("means_kernel", Substitution.of([[pair] for pair in fitting]), 0)
     for number, pair in enumerate(fitting):
         assert _same(together.of(number), _alone(replay, pair)), ast.unparse(pair[1])
 
@@ -334,7 +334,7 @@ def _gives_the_same_kind(site: ChangeSite, replay: WalkedCall, old: ast.AST, new
 
 def _alone(replay: WalkedCall, pair: tuple[ast.AST, ast.AST]) -> list[torch.Tensor | None] | None:
     try:
-        return replay.changed("means_kernel", Swap.of([[pair]]), 0).of(0)
+        return replay.changed("means_kernel", Substitution.of([[pair]]), 0).of(0)
     except WRONG:
         return None
 

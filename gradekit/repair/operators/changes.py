@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
+from gradekit.interpreter.context import Watched
 from gradekit.interpreter.kinds import ValueKind, kind_of
-from gradekit.interpreter.swap import Watched
 from gradekit.interpreter.tile_values import TilePointer
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import shown

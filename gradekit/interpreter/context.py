@@ -1,5 +1,4 @@
-"""What walks of kernels and of host code have in common: the functions of a source, and nodes that stand in the place
-of others in copies of a launch."""
+"""What a walk is given and what it leaves: the source's functions, nodes in the place of others, recorded values."""
 
 from __future__ import annotations
 
@@ -20,10 +19,14 @@ class Code:
 
 
 @dataclass
-class Swap:
-    """What stands in the place of a node in each of several `copies` of a launch: `news` has the number of the copy and
-    the new node by the old one. Without copies, nothing is swapped. `values` has what new nodes are when the first
-    launch comes to them, where that is known."""
+class Substitution:
+    """Other nodes in the place of some, in each of several `copies` of a launch.
+
+    Attributes:
+        copies: how many; 0 where nothing is substituted.
+        news: by the old node, the number of each copy in which another stands there, with that one.
+        values: what new nodes are worth in the first launch, where that is known.
+    """
 
     copies: int = 0
     news: dict[ast.AST, list[tuple[int, ast.AST]]] = field(default_factory=dict)
@@ -32,18 +35,18 @@ class Swap:
     @staticmethod
     def of(
         changes: Sequence[Sequence[tuple[ast.AST, ast.AST]]], values: Mapping[ast.AST, Any] | None = None
-    ) -> Swap:
-        """A copy for each change, which has old and new nodes."""
-        swap = Swap(len(changes), values=values or {})
+    ) -> Substitution:
+        """A copy for each change, which is pairs of an old and a new node."""
+        substitution = Substitution(len(changes), values=values or {})
         for copy, pairs in enumerate(changes):
             for old, new in pairs:
-                swap.news.setdefault(old, []).append((copy, new))
-        return swap
+                substitution.news.setdefault(old, []).append((copy, new))
+        return substitution
 
 
 @dataclass
 class Watched:
-    """What a walk has seen: the value of each expression, and the names before each statement, when first met."""
+    """What a walk has recorded: the value of each expression and the names before each statement, when first met."""
 
     values: dict[ast.AST, Any] = field(default_factory=dict)
     names: dict[ast.AST, Names] = field(default_factory=dict)

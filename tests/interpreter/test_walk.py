@@ -1,0 +1,155 @@
+"""One walk reads kernels and host code: the same statements and expressions, on tiles and on numbers and tensors."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+import torch
+
+from gradekit.engine.budget import Budget, Meter, OverBudget
+from gradekit.engine.memory import Memory
+from gradekit.interpreter.context import Code, Returned, Substitution, Watched
+from gradekit.interpreter.host_launches import Launches
+from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.kernel_walk import KernelWalk
+from gradekit.interpreter.tile_memory import TileMemory
+from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.walk import Walk, bound
+from gradekit.submission.parsed_source import ParsedSource
+
+
+def kernel_walk(substitution: Substitution | None = None, watched: Watched | None = None, most: int = 10**9) -> KernelWalk:
+    copies = max(substitution.copies if substitution else 0, 1)
+    return KernelWalk(Code({}, {}), (1, 1, 1), TileMemory(Memory(), copies, 1), Meter(Budget(most)), substitution, watched)
+
+
+def host_walk(news: dict[ast.AST, ast.AST] | None = None, most: int = 10**9) -> HostWalk:
+    return HostWalk(ParsedSource(""), Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(most)), news)
+
+
+def returned(walk: Walk, text: str, **names: Any) -> Any:
+    """What a function with the statements of `text` returns."""
+    return walk.returned(ast.parse(text).body, names)
+
+
+BOTH = pytest.mark.parametrize("walk", [kernel_walk, host_walk], ids=["kernel", "host"])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("return 7 // 2 * 2 + 7 % 2", 7),
+        ("return 1 < 2 < 3", True),
+        ("return 1 < 3 < 2", False),
+        ("return 2 if n > 3 else 5", 2),
+        ("return n > 3 and n < 4", False),
+        ("return not n or n", 4),
+        ("a, (b, c) = 1, (2, 3)\nreturn a + b * c", 7),
+        ("first, *rest = (1, 2, 3)\nreturn rest[1] - first", 2),
+        ("total = 0\nfor i in range(n):\n    total += i\nreturn total", 6),
+        ("if n == 4:\n    found = 'four'\nelse:\n    found = 'other'\nreturn found", "four"),
+        ("'a docstring'\npass\nassert n\nreturn", None),
+        ("x: int = 3\nreturn -x", -3),
+        ("return (*(1, 2), 3)[2]", 3),
+    ],
+)
+def test_kernels_and_host_code_mean_the_same_where_values_are_numbers(walk: Any, text: str, value: Any) -> None:
+    names = {"n": 4} | ({"range": walk().outside("range")} if walk is host_walk else {})
+    assert returned(walk(), text, **names) == value
+
+
+@BOTH
+@pytest.mark.parametrize("text", ["import os", "class A: pass", "return await_()", "return (yield)", "n.a = 1"])
+def test_what_is_not_understood_is_refused(walk: Any, text: str) -> None:
+    with pytest.raises(NotWalked):
+        returned(walk(), text, n=4)
+
+
+@BOTH
+def test_another_node_is_evaluated_in_the_place_of_one_and_may_contain_it(walk: Any) -> None:
+    (statement,) = tree = ast.parse("return n + 1").body
+    assert isinstance(statement, ast.Return) and isinstance(statement.value, ast.BinOp)
+    old = statement.value.left
+    new = ast.BinOp(old, ast.Mult(), ast.Constant(10))
+    given = Substitution.of([[(old, new)]]) if walk is kernel_walk else {old: new}
+    assert walk(given).returned(tree, {"n": 4}) == 41
+
+
+def test_copies_of_a_kernel_differ_in_their_own_nodes_alone() -> None:
+    tree = ast.parse("return (n + 1) * 2").body
+    one = next(node for node in ast.walk(tree[0]) if isinstance(node, ast.Constant) and node.value == 1)
+    two = next(node for node in ast.walk(tree[0]) if isinstance(node, ast.Constant) and node.value == 2)
+    walk = kernel_walk(Substitution.of([[(one, ast.Constant(5))], [(two, ast.Constant(3))], []]))
+    assert walk.returned(tree, {"n": torch.tensor([4])}).tolist() == [18, 15, 10]
+
+
+def test_a_statement_is_not_replaced_in_several_copies_at_once() -> None:
+    tree = ast.parse("n += 1\nreturn n").body
+    with pytest.raises(NotWalked, match="several copies"):
+        kernel_walk(Substitution.of([[(tree[0], ast.Pass())], []])).returned(tree, {"n": 4})
+
+
+def test_values_and_names_are_recorded_when_they_are_first_met() -> None:
+    watched = Watched()
+    tree = ast.parse("for i in range(3):\n    n += i\nreturn n").body
+    loop = tree[0]
+    assert isinstance(loop, ast.For) and isinstance(loop.body[0], ast.AugAssign)
+    assert kernel_walk(watched=watched).returned(tree, {"n": 4}) == 7
+    assert (watched.values[loop.body[0].value], watched.names[loop.body[0]]) == (0, {"n": 4, "i": 0})
+
+
+@BOTH
+def test_a_walk_ends_where_it_would_cost_more_than_it_may(walk: Any) -> None:
+    text = "\n".join(["n = n + 1"] * 2000)
+    with pytest.raises(OverBudget):
+        walk(most=1000).body(ast.parse(text).body, {"n": 4})
+
+
+@BOTH
+def test_functions_that_call_each_other_without_an_end_are_refused(walk: Any) -> None:
+    one, node = walk(), ast.parse("def f(n):\n    return f(n)").body[0]
+    assert isinstance(node, ast.FunctionDef)
+    names: dict[str, Any] = {"n": 1}
+    if isinstance(one, KernelWalk):
+        one.code = Code({"f": node}, {})
+    else:
+        one._define(node, names)
+    with pytest.raises(NotWalked, match="call each other"):
+        one.returned(node.body, names)
+
+
+@pytest.mark.parametrize(
+    ("head", "args", "given", "names"),
+    [
+        ("a, b=2", (1,), {}, {"a": 1, "b": 2}),
+        ("a, b=2", (1, 3), {}, {"a": 1, "b": 3}),
+        ("a, /, b", (1,), {"b": 3}, {"a": 1, "b": 3}),
+        ("a, *rest", (1, 2, 3), {}, {"a": 1, "rest": (2, 3)}),
+        ("*, a, b=2", (), {"a": 1}, {"a": 1, "b": 2}),
+    ],
+)
+def test_parameters_take_arguments_as_python_gives_them(
+    head: str, args: tuple[Any, ...], given: dict[str, Any], names: dict[str, Any]
+) -> None:
+    assert bound(_parameters(head), args, given) == names
+
+
+@pytest.mark.parametrize(("head", "args"), [("a, b", (1,)), ("a", (1, 2)), ("*, a", ()), ("a=other", ())])
+def test_arguments_that_do_not_fit_are_refused(head: str, args: tuple[Any, ...]) -> None:
+    with pytest.raises(NotWalked, match="do not fit"):
+        bound(_parameters(head), args, {})
+
+
+def _parameters(head: str) -> ast.arguments:
+    function = ast.parse(f"def f({head}): pass").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    return function.args
+
+
+def test_a_return_leaves_a_function_with_its_value() -> None:
+    with pytest.raises(Returned) as left:
+        kernel_walk().body(ast.parse("return 3\nreturn 4").body, {})
+    assert left.value.value == 3
