@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from gradekit.authoring.lint_command import lint
+from gradekit.authoring.new_command import new
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.batch.marking_commands import COMMANDS as MARKING
 from gradekit.lms.lms_commands import COMMANDS as LMS
@@ -534,9 +535,8 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-for _name, _command in (
-    BATCH | MARKING | LMS | {"lint": lint, "prove": prove, "replay": replay, "view": view}
-).items():
+_OWN = {"lint": lint, "new": new, "prove": prove, "replay": replay, "view": view}
+for _name, _command in (BATCH | MARKING | LMS | _OWN).items():
     main.add_command(_command, _name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import gradekit
@@ -99,6 +99,14 @@ def possible(tree: ast.Module) -> float:
     ordinary = [call for call, _ in found if call is not None and not _texts_of_keyword(call, "bonus")]
     return float(sum(a.value for c in ordinary for a in c.args[:1] if isinstance(a, ast.Constant)
                      and isinstance(a.value, (int, float))))  # fmt: skip
+
+
+def titles_and_points(found: Iterable[ast.FunctionDef]) -> Iterator[tuple[str, float]]:
+    """What each test says of itself in the first line of its docstring, and what it is worth."""
+    for test in found:
+        call = _decorator(test, "points")
+        worth = [a.value for a in call.args[:1] if isinstance(a, ast.Constant)] if call else []
+        yield (ast.get_docstring(test) or test.name).partition("\n")[0], float(str(worth[0])) if worth else 0.0
 
 
 def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:

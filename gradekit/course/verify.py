@@ -117,7 +117,7 @@ def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[C
 
         def worthless(trivial: str = trivial, tried: list[Report] = tried) -> str:
             tried[:] = [graded(solution, trivial=trivial)]
-            return earns_no_correctness(tried[0])
+            return earns_no_correctness(tried[0], may_be_right=trivial == "lower_precision")
 
         def note(trivial: str = trivial, tried: list[Report] = tried) -> str:
             return unchanged(tried[0], trivial) if tried else ""
@@ -171,12 +171,15 @@ def earns_nothing(report: Report) -> str:
     return _problems(check for check in report.checks if check.earned or check.outcome is Outcome.FAULT)
 
 
-def earns_no_correctness(report: Report) -> str:
-    """Returns a problem if a check of correctness earned a point, where any result was a wrong one."""
+def earns_no_correctness(report: Report, *, may_be_right: bool = False) -> str:
+    """Returns a problem if a check of correctness earned a point, where any result was a wrong one.
+
+    That none was is a problem too, unless such results `may_be_right`: small whole numbers in a lower precision are.
+    """
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
     checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS and not _is_right(check)]
-    if not checks:
+    if not checks and not may_be_right:
         return "no check of correctness was given a wrong result"
     return _problems(check for check in checks if check.earned or check.outcome is Outcome.FAULT)
 

@@ -1,0 +1,43 @@
+"""The table of a handout that says what an entry takes: made from its domain."""
+
+from __future__ import annotations
+
+import re
+
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ScalarDomain, SizeDomain, Tensor
+
+BEGIN, END = "<!-- domain: begin -->", "<!-- domain: end -->"
+
+
+def handout(text: str, entry: EntryDomain) -> str:
+    """An assignment's handout with the domain of its entry between its marks."""
+    rows = "".join(
+        f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments
+    )
+    sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
+    limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
+    no_larger = "No tensor has more than 2³¹ − 2²¹ elements."
+    may = "may be one tensor, or overlap in memory."
+    one = "".join(f" `{first}` and `{second}` {may}" for first, second in map(str.split, entry.aliases))
+    table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
+    new = f"{BEGIN}\n{table}{END}"
+    return re.sub(f"{BEGIN}.*{END}", lambda match: new, text, flags=re.DOTALL)
+
+
+def _shape(argument: Tensor | ScalarDomain) -> str:
+    if isinstance(argument, ScalarDomain):
+        return "a number" if argument.type != "bool" else "True or False"
+    return f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
+
+
+def _dtype(argument: Tensor | ScalarDomain, entry: EntryDomain) -> str:
+    return argument.type if isinstance(argument, ScalarDomain) else ", ".join(entry.dtype_choices(argument.dtype))
+
+
+def _range(size: SizeDomain) -> str:
+    if size.name == ANY_DIMENSIONS:
+        return f"`...`: {size.dims[0]} to {size.dims[1]} dimensions, each {size.least} or more"
+    if size.only:
+        return f"{size.name}: {', '.join(map(str, size.only))}"
+    open_ended = size.most >= 2**31 - 2
+    return f"{size.name}: {size.least} or more" if open_ended else f"{size.name}: {size.least} to {size.most}"

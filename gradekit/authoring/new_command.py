@@ -1,0 +1,58 @@
+"""The command `gradekit new`. Nothing heavy is imported before it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("id")
+@click.option("--like", "other", metavar="ID", help="Begin as a copy of this assignment, with its entry renamed.")
+@click.option("--reference", metavar="FILE.py:FUNCTION", help="Write tests, handout and starter around this function.")
+@click.option(
+    "--into", "root", default=".", show_default=True, type=click.Path(file_okay=False, path_type=Path),
+    help="The folder that has (or gets) assignments/ and solutions/.",
+)  # fmt: skip
+def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
+    """Write the files of a new assignment ID, and say what is left to do.
+
+    The annotations of a reference say shapes and ranges: x: "[M, N]", index: "int64 [N] 0..V - 1", bins: "= B",
+    x: "[N] in place". What they leave out is asked for.
+    """
+    from gradekit.assignment import get
+    from gradekit.authoring import scaffold
+    from gradekit.authoring.lint import lint
+    from gradekit.authoring.signature import SignatureError
+
+    if bool(other) == bool(reference):
+        raise click.UsageError("say either --like ID or --reference FILE.py:FUNCTION")
+    if not id.isidentifier():
+        raise click.UsageError(f"{id!r} cannot be the name of an assignment: its tests and its entry are Python names")
+    try:
+        files = scaffold.like(id, get(other)) if other else _from_reference(id, reference or "")
+        written = scaffold.write(root, files)
+    except (scaffold.ExistingAssignment, SignatureError, OSError) as error:
+        raise click.UsageError(str(error)) from None
+    for path in written:
+        click.echo(f"  {path}")
+    for complaint in lint((root / "assignments" / id).resolve()):
+        click.echo(f"left to do: {complaint.text}")
+    click.echo(f"then: write solutions/{id}/solution.py, and gradekit verify {id}")
+
+
+def _from_reference(id: str, said: str) -> dict[str, str]:
+    from gradekit.authoring.scaffold import from_reference
+    from gradekit.authoring.signature import signature
+
+    file, _, name = said.partition(":")
+    text = Path(file).read_text(encoding="utf-8")
+    return from_reference(id, signature(text, name or id, _ask), text)
+
+
+def _ask(question: str) -> str:
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"the reference does not say {question}: annotate it, or run this in a terminal")
+    return str(click.prompt(question))

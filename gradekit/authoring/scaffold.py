@@ -1,0 +1,117 @@
+"""The files of a new assignment: after another one, or from a reference."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gradekit.assignment import Assignment
+from gradekit.authoring.handout import BEGIN, END, handout
+from gradekit.authoring.python_text import tests as tests_of
+from gradekit.authoring.python_text import titles_and_points
+from gradekit.authoring.signature import Signature
+from gradekit.domain import load
+
+TEMPLATES = Path(__file__).parent / "template"
+MOST, DRAWN = 65536, (300, 60, 12, 6)
+"""The largest size that a new domain promises, and up to which sizes are drawn, by how many there are."""
+
+
+class ExistingAssignment(Exception):
+    """There is an assignment of that name: nothing was written."""
+
+
+def write(root: Path, files: Mapping[str, str]) -> list[Path]:
+    """Writes a new assignment's files below `root`, the folder that has assignments/ and solutions/.
+
+    Raises:
+        ExistingAssignment: one of them is there.
+    """
+    paths = {root / name: text for name, text in files.items()}
+    for path in paths:
+        if path.exists():
+            raise ExistingAssignment(f"{path} is there already")
+    for path, text in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in paths:
+        if path.name == "README.md":
+            (entry, *_) = load(path.with_name("domain.toml")).values()
+            path.write_text(handout(path.read_text(encoding="utf-8"), entry), encoding="utf-8")
+    return list(paths)
+
+
+def like(id: str, other: Assignment) -> dict[str, str]:
+    """The files of a new assignment that begins as a copy of another, with its entry called `id`."""
+    folders = {"assignments": other.folder, **({"solutions": other.solutions} if other.solutions else {})}
+    return {
+        f"{half}/{id}/{_renamed(path.name, other.id, id)}": _entry_renamed(path.read_text(encoding="utf-8"), other, id)
+        for half, folder in folders.items()
+        for path in sorted(folder.iterdir())
+        if path.is_file()
+    }
+
+
+def _renamed(name: str, before: str, after: str) -> str:
+    return name.replace(f"test_{before}", f"test_{after}")
+
+
+def _entry_renamed(text: str, other: Assignment, id: str) -> str:
+    """The entry's name, but for a function of torch that is called the same."""
+    return re.sub(rf"(?<![\w.]){re.escape(other.entry)}\b|(?<=submission\.){re.escape(other.entry)}\b", id, text)
+
+
+def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
+    """The files of a new assignment whose entry computes what the function `found.name` of a text does."""
+    words = {
+        "ID": id, "ENTRY": found.name, "SUMMARY": found.summary, "TITLE": id.replace("_", " ").capitalize(),
+        "ARGUMENTS": ", ".join(found.arguments), "DOMAIN": "\n".join(_domain(found)), "BEGIN": BEGIN, "END": END,
+        "FIRST": found.sizes[0] if found.sizes else "N", "DTYPES": str(_has_variable(found)),
+    }  # fmt: skip
+    files = {f"assignments/{id}/reference.py": reference}
+    for template in sorted(TEMPLATES.glob("*.txt")):
+        half = "solutions" if template.stem.startswith("solutions.") else "assignments"
+        name = template.stem.removeprefix("solutions.").replace("ID", id)
+        text = re.sub(r"@(\w+)@", lambda match: words.get(match[1], match[0]), template.read_text(encoding="utf-8"))
+        files[f"{half}/{id}/{name}"] = text
+    page = f"assignments/{id}/README.md"
+    files[page] = files[page].replace("@CHECKS@", _checks(files[f"assignments/{id}/test_{id}.py"]))
+    return files
+
+
+def _has_variable(found: Signature) -> bool:
+    return any(table["dtype"] == "T" for table in found.tensors.values())
+
+
+def _checks(tests: str) -> str:
+    return "\n".join(f"| {title} | {points:g} |" for title, points in titles_and_points(tests_of(ast.parse(tests))))
+
+
+def _domain(found: Signature) -> Iterator[str]:
+    """The text of domain.toml."""
+    yield f"[{found.name}]"
+    yield f"arguments = {_toml(found.arguments)}"
+    if found.results:
+        yield f"result = {_toml(found.results[0] if len(found.results) == 1 else found.results)}"
+    if _has_variable(found):
+        yield f'\n[{found.name}.dtypes]\nT = ["float32", "float16", "bfloat16"]'
+    yield f"\n[{found.name}.sizes]"
+    drawn = DRAWN[min(len(found.sizes), len(DRAWN)) - 1]
+    for name in found.sizes:
+        yield f"{name} = {{ most = {MOST}, drawn = {drawn} }}"
+    for kind, tables in (("tensors", found.tensors), ("scalars", found.scalars)):
+        for name, table in tables.items():
+            yield f"\n[{found.name}.{kind}.{name}]"
+            yield from (f"{key} = {_toml(value)}" for key, value in table.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

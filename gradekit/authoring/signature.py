@@ -1,0 +1,112 @@
+"""A domain from the signature of a reference: annotations say shapes and dtypes, and what they leave out is asked for.
+
+    def embedding(table: "[V, D]", index: "int64 [N] 0..V - 1") -> "[N, D]": ...
+    def relu_(x: "[M, N] in place"): ...
+    def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]": ...
+
+A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in brackets, a range of whole numbers,
+and "in place" or "out" where the call may write it; "= EXPRESSION" is a number that sizes decide; int, float and bool
+are numbers, drawn from their default. Read as text: the reference is not imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.domain import names_in
+
+Ask = Callable[[str], str]
+"""Asks for an annotation that is not there: given a question, answers with its text."""
+
+_RANGE = r"(?P<least>[^.]+)\.\.(?P<most>.+?)"
+_TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE})?\s*(?P<how>in place|out)?\s*")
+_NUMBERS = {"int": 1, "float": 1.0, "bool": None}
+
+
+class SignatureError(ValueError):
+    """A reference that is not there, or an annotation that cannot be read: one sentence."""
+
+
+@dataclass
+class Signature:
+    """What a reference says of an entry: the tables of its domain.toml, in the order of its parameters."""
+
+    name: str
+    summary: str
+    tensors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    scalars: dict[str, dict[str, Any]] = field(default_factory=dict)
+    arguments: list[str] = field(default_factory=list)
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of sizes, in the order in which shapes have them."""
+        parts = [part for table in (*self.tensors.values(), *self.results) for part in table["shape"]]
+        return list(dict.fromkeys(name for part in parts for name in sorted(names_in(part))))
+
+
+def signature(text: str, name: str, ask: Ask) -> Signature:
+    """The signature of the function `name` in a Python text.
+
+    Raises:
+        SignatureError: there is no such function, or one of its annotations cannot be read.
+    """
+    try:
+        functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    except SyntaxError as error:
+        raise SignatureError(f"line {error.lineno}: {error.msg}") from None
+    if name not in functions:
+        raise SignatureError(f"it defines no function {name}; it has {', '.join(functions) or 'none'}")
+    function = functions[name]
+    found = Signature(name, (ast.get_docstring(function) or f"{name} of its arguments").partition("\n")[0])
+    for argument, default in _parameters(function):
+        said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
+        found.arguments.append(argument.arg)
+        _add(found, argument.arg, said, default)
+    if not any("written" in tensor for tensor in found.tensors.values()):
+        results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
+        found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", results)]
+    return found
+
+
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, Any]]:
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    defaults = [None] * (len(arguments) - len(function.args.defaults)) + list(function.args.defaults)
+    for argument, default in zip(arguments, defaults, strict=True):
+        yield argument, default.value if isinstance(default, ast.Constant) else None
+
+
+def _said(annotation: ast.expr | None) -> str:
+    """An annotation as text; "" for one that says no shape, such as torch.Tensor."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value
+    text = "" if annotation is None else ast.unparse(annotation)
+    return text if text in _NUMBERS else ""
+
+
+def _add(found: Signature, name: str, said: str, default: Any) -> None:
+    if said.strip() in _NUMBERS:
+        number = default if default is not None else _NUMBERS[said.strip()]
+        values = [True, False] if said.strip() == "bool" else [number]
+        found.scalars[name] = {"type": said.strip(), "values": values}
+    elif said.strip().startswith("="):
+        found.scalars[name] = {"type": "int", "values": [said.strip()[1:].strip()]}
+    else:
+        found.tensors[name] = _tensor(name, said)
+
+
+def _tensor(name: str, said: str) -> dict[str, Any]:
+    match = _TENSOR.fullmatch(said)
+    if match is None:
+        raise SignatureError(f'{name}: {said!r} is no tensor; write one as "[M, N]" or "int64 [N] 0..V - 1"')
+    shape = [part.strip() for part in match["shape"].split(",") if part.strip()]
+    table: dict[str, Any] = {"shape": shape, "dtype": match["dtype"] or "T"}
+    if match["most"] is not None:
+        table["range"] = [match["least"].strip(), match["most"].strip()]
+    if match["how"]:
+        table["written"] = match["how"]
+    return table

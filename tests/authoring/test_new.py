@@ -1,0 +1,138 @@
+"""A new assignment is whole from the beginning: lint finds nothing, and a solution is all that verify asks for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit.assignment import load
+from gradekit.authoring.lint import lint
+from gradekit.authoring.signature import SignatureError, signature
+from gradekit.cli import main
+from gradekit.domain import load as domain_of
+from gradekit.findings import Outcome
+from tests.graded import grade
+
+REFERENCES = '''
+import torch
+
+
+def embedding(table: "[V, D]", index: "int64 [N] 0..V - 1") -> "[N, D]":
+    """Rows of a table, by their numbers."""
+    return table[index]
+
+
+def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]":
+    return torch.bincount(x.long(), minlength=bins).int()
+
+
+def scaled_(x: "[M, N] in place", factor: float = 2.0, negative: bool = False):
+    return x * (-factor if negative else factor)
+
+
+def plain(x, y: torch.Tensor):
+    return x + y
+'''
+
+
+def asked(question: str) -> str:
+    raise AssertionError(question)
+
+
+def new(folder: Path, *args: str, typed: str = "") -> str:
+    (folder / "refs.py").write_text(REFERENCES)
+    result = CliRunner().invoke(main, ["new", *args, "--into", str(folder)], input=typed, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_"])
+def test_an_assignment_from_a_reference_has_nothing_to_mend(tmp_path: Path, name: str) -> None:
+    output = new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    assert "left to do" not in output
+    assert lint(tmp_path / "assignments" / name) == []
+    page = (tmp_path / "assignments" / name / "README.md").read_text()
+    assert "@" not in page and "| Stays inside its tensors, writes its whole result, no races | 15 |" in page
+
+
+def test_ranges_and_numbers_of_sizes_come_from_annotations(tmp_path: Path) -> None:
+    for name in ("embedding", "histogram", "scaled_"):
+        new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    entries = {
+        name: domain_of(tmp_path / "assignments" / name / "domain.toml")[name]
+        for name in ("embedding", "histogram", "scaled_")
+    }
+    assert entries["embedding"].tensors[1].range == ("0", "V - 1")
+    assert entries["histogram"].scalars[0].is_computed
+    assert entries["scaled_"].results[0].argument == "x"
+    assert [s.values for s in entries["scaled_"].scalars] == [(2.0,), (True, False)]
+
+
+HISTOGRAM = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, o_ptr, n, stride, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i.to(tl.int64) * stride, mask=i < n, other=0)
+    tl.atomic_add(o_ptr + x, 1, mask=i < n)
+
+
+def histogram(x, bins):
+    out = torch.zeros(bins, dtype=torch.int32, device=x.device)
+    kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), x.stride(0), BLOCK=128)
+    return out
+"""
+
+
+def test_a_right_solution_of_a_new_assignment_earns_everything(tmp_path: Path) -> None:
+    new(tmp_path, "histogram", "--reference", f"{tmp_path / 'refs.py'}:histogram")
+    solution = tmp_path / "solutions" / "histogram" / "solution.py"
+    solution.write_text(HISTOGRAM)
+    report = grade(load(tmp_path / "assignments" / "histogram"), solution)
+    assert {check.outcome for check in report.checks} == {Outcome.PASSED}, [c.message for c in report.checks]
+    assert report.score.possible == 100
+
+
+def test_what_annotations_leave_out_is_asked_for() -> None:
+    questions = []
+
+    def answer(question: str) -> str:
+        questions.append(question)
+        return "[N]"
+
+    found = signature(REFERENCES, "plain", answer)
+    assert found.tensors["y"] == {"shape": ["N"], "dtype": "T"} and found.results == [{"shape": ["N"], "dtype": "T"}]
+    assert [question.partition(":")[0] for question in questions] == ["x", "y", "what plain returns"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def g(x): pass", "it defines no function f; it has g"),
+        ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
+        ("def f(x:", "line 1"),
+    ],
+)
+def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:
+    with pytest.raises(SignatureError, match=told):
+        signature(text, "f", asked)
+
+
+def test_a_copy_of_an_assignment_has_its_own_entry(tmp_path: Path) -> None:
+    new(tmp_path, "row_weights", "--like", "softmax")
+    folder = tmp_path / "assignments" / "row_weights"
+    assert load(folder).entry == "row_weights" and lint(folder) == []
+    tests = (folder / "test_row_weights.py").read_text()
+    assert "torch.softmax(x, dim=-1)" in tests and "submission.row_weights(" in tests
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    new(tmp_path, "row_weights", "--like", "softmax")
+    again = CliRunner().invoke(main, ["new", "row_weights", "--like", "softmax", "--into", str(tmp_path)])
+    assert again.exit_code == 2 and "is there already" in again.output
