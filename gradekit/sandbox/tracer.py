@@ -68,7 +68,7 @@ class Tracer:
         self._sock: socket.socket | None = None
         self._pid = 0
         self._run_queue = RunQueue()
-        self._waited, self._waits, self._too_slow, self._parts = 0.0, 0, False, 0
+        self._waited, self._waits, self._too_slow, self._parts, self._timed = 0.0, 0, False, 0, 0
         # by name
         self._planned: dict[str, Form] = {}  # that will be asked for, once fewer than AHEAD are
         self._asked: dict[str, Form] = {}  # in the order of the answers that are to come
@@ -102,7 +102,7 @@ class Tracer:
         self._settle()
         self._ready.clear()
         self._submission, self._loaded, self._has_loaded = submission, None, False
-        self._waited, self._waits, self._too_slow, self._parts = 0.0, 0, False, 0
+        self._waited, self._waits, self._too_slow, self._parts, self._timed = 0.0, 0, False, 0, 0
 
     def trace(self, entry: str, args: Sequence[Argument]) -> Program:
         """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
@@ -264,7 +264,8 @@ class Tracer:
         """Add what the submission's process took for an answer, or for none."""
         self._waited, self._waits = self._waited + max(seconds, 0.0), self._waits + 1
         limits = self._limits
-        if self._waited > (limits.total_seconds + self._waits * limits.more_seconds) * self._server.pace:
+        most = limits.total_seconds + self._waits * limits.more_seconds + self._timed * limits.timed_seconds
+        if self._waited > most * self._server.pace:
             self._too_slow = True
 
     def _refuse_too_slow(self) -> None:
@@ -279,7 +280,7 @@ class Tracer:
     def _seconds(self, form: Form) -> float:
         """Of computing, for one call: with another GPU than usual, the submission may have to be loaded anew for it."""
         loading = 0.0 if form.multiprocessors == MANY else self._limits.import_seconds
-        return self._limits.call_seconds + loading
+        return (self._limits.timed_seconds if form.is_timed else self._limits.call_seconds) + loading
 
     def _deadline(self, seconds: float) -> float:
         return time.monotonic() + WAITING * seconds * self._server.pace + GRACE_SECONDS
@@ -338,6 +339,7 @@ class Tracer:
         if name not in self._ready:
             self._settle()
             self.load()
+            self._timed += form.is_timed
             return self._program(self._ask(form.request, self._seconds(form)), form.args + form.between)
         found = self._ready.pop(name)
         self._ask_ahead()

@@ -202,13 +202,30 @@ class Subject:
         args = tuple(args)
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, timed=True)
-        program = self.program(this)
+        program = self._program_to_time(this, args)
         if idle := rules.check_program(program, entry, self.assignment.allow, self.submission):
             raise idle.offence
         self._to_time[this.signature] = program
         timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
         self.timings.append(timed)
         return timed
+
+    def _program_to_time(self, this: CallSpec, args: Sequence[Any]) -> Program:
+        """The program of a call with every configuration of its autotuned launches.
+
+        Raises:
+            TraceError: the call fails.
+            Unsupported: it does not, but for how much it takes to lower so many configurations.
+        """
+        try:
+            return self.program(this)
+        except TraceError as error:
+            if error.cause not in (Cause.BUDGET_EXCEEDED, Cause.TIMEOUT):
+                raise
+            some = self.program(call_spec(this.form.entry, args))
+            if not some.choices():
+                raise
+            raise Unsupported(f"every configuration of {this.form.entry} in one call ({error.said})") from None
 
     def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
         """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form.

@@ -293,3 +293,21 @@ def test_a_call_that_an_earlier_check_made_counts_for_this_one_too(subject: Subj
 def test_its_repr_is_short_for_hypothesis_shows_it(subject: Subject) -> None:
     subject.add(vector(), vector())
     assert repr(subject) == "Subject('submission.py')"
+
+
+@pytest.mark.parametrize("cause", [Cause.TIMEOUT, Cause.BUDGET_EXCEEDED])
+def test_where_lowering_every_configuration_takes_too_much_the_speed_is_open(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch, cause: Cause
+) -> None:
+    usual = CountingTracer.trace_form
+
+    def lower(tracer: CountingTracer, form: Form) -> Program:
+        if form.is_timed:
+            raise TraceError(cause, "Too much.")
+        return usual(tracer, form)
+
+    monkeypatch.setattr(CountingTracer, "trace_form", lower)
+    with pytest.raises(engine.Unsupported, match="every configuration of tuned in one call"):
+        subject.time("tuned", (vector(), vector()), plus, plus)
+    with pytest.raises(TraceError, match="Too much"):
+        subject.time("add", (vector(), vector()), plus, plus)
