@@ -56,7 +56,7 @@ class RoundingPlace:
         return self.ttir, self.number
 
 
-def rounding_places(program: Program, upstream: Input) -> list[RoundingPlace]:
+def rounding_places(program: Program, upstream: Input | None = None) -> list[RoundingPlace]:
     """All places of a program's kernels. Of a backward pass, `upstream` is the gradient of the result: what is saved
     in its shape and dtype is the result."""
     found: dict[RoundingPlace, None] = {}
@@ -69,7 +69,7 @@ def rounding_places(program: Program, upstream: Input) -> list[RoundingPlace]:
     return list(found)
 
 
-def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input) -> str:
+def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input | None) -> str:
     """What is stored through these arguments of a kernel: results, also where nobody can say."""
     names = parsed(program.kernels[launch.kernel].unaligned).entry.arguments
     views = {name: view for name, view in zip(names, _spread(launch), strict=False) if view}
@@ -79,7 +79,9 @@ def _stored(program: Program, launch: Launch, arguments: Collection[str], upstre
     again = [view for view in stored if view.storage in read - results]
     if not again:
         return RESULTS
-    return SAVED if all((v.dtype, v.numel) == (upstream.dtype, upstream.numel) for v in again) else SCRATCH
+    if upstream is not None and all((v.dtype, v.numel) == (upstream.dtype, upstream.numel) for v in again):
+        return SAVED
+    return SCRATCH
 
 
 def _after(program: Program, launch: Launch) -> Iterator[Launch]:

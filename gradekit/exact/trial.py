@@ -51,7 +51,7 @@ class ExactCall:
 
     `slots` says of each argument of the reference which tensor of the call it is; `allowed` which uses of rounded
     values (gradekit.exact.places) the assignment allows, None where it does not say; `names` what the tensors are
-    called.
+    called. Of a `backward` pass, the last of them is the gradient of the result.
     """
 
     program: Program
@@ -62,6 +62,7 @@ class ExactCall:
     allow: Collection[str]
     allowed: Collection[str] | None = None
     names: Sequence[str] = ()
+    backward: bool = False
     option: int = 0
     work: int = 200_000_000
 
@@ -218,7 +219,7 @@ class _Trial:
         allowed, own = self.call.allowed or (), torch.finfo(self.call.dtype).eps
         return [
             place
-            for place in rounding_places(self.call.program, self.specs[-1])
+            for place in rounding_places(self.call.program, self.specs[-1] if self.call.backward else None)
             if place.use not in (RESULTS, *allowed) or torch.finfo(getattr(torch, place.dtype)).eps > own
         ]
 
@@ -255,7 +256,9 @@ class _Trial:
 
     @staticmethod
     def _scale(expected: Reference) -> Tensor:
-        return expected.exact.abs() + expected.allowance + torch.finfo(torch.float64).tiny
+        """What an error is held against to find the worst: elements that are nearly 0 show little."""
+        known = expected.exact.abs().nan_to_num(0.0, 0.0, 0.0)
+        return known + known.mean() + expected.allowance + torch.finfo(torch.float64).tiny
 
     @property
     def _values(self) -> str:

@@ -8,7 +8,7 @@ a submission; what it showed counts in every check that has it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
                 if isinstance(outcome, Failure):
                     raise _again(outcome)
                 found.append(outcome)
-    return {"exact": _as_data(found)} if found else {}
+    return {"exact": _as_data(found, max(len(new) - MOST_FORMS, 0))} if found else {}
 
 
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
@@ -77,12 +77,12 @@ def _again(failure: Failure) -> Failure:
     return same
 
 
-def _as_data(found: Iterable[Seen]) -> dict[str, Any]:
-    found = list(found)
+def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
     exact, others = [seen for seen in found if not seen.why_not], [seen.why_not for seen in found if seen.why_not]
     data: dict[str, Any] = {"forms": len(found), "exact": len(exact)}
     if exact:
         data["off"] = f"{max(seen.off for seen in exact):.1e}"
+    data |= {"untried": untried} if untried else {}
     return data | ({"not": sorted(set(others))} if others else {})
 
 
@@ -185,6 +185,7 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
     return ExactCall(
         seen.program, seen.inputs, asked, slots, [(part, first + part) for part in range(count)],
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
+        backward=bool(seen.wanted),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "proved": sum(one["proved"] for one in passes) + sum(one["verdict"] == "proved" for one in values),
         "open": sum(one["open"] for one in passes) + sum(one["verdict"] == "open" for one in values),
         "exact": sum(one["exact"] for one in forms),
-        "not_exact": sum(one["forms"] - one["exact"] for one in forms),
+        "not_exact": sum(one["forms"] - one["exact"] + one.get("untried", 0) for one in forms),
         "examples": sum(one.get("examples", 0) for one in details),
         "unseen": [dict(way) for way in {(way["line"], way["what"]): way for way in unseen}.values()],
     }

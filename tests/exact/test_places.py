@@ -1,0 +1,90 @@
+"""Where a program rounds is known, with its line and with what becomes of the rounded value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from gradekit import engine
+from gradekit.engine.executor import run_as
+from gradekit.exact.places import rounding_places
+from gradekit.exact.widening import NotExact, wide_tensors, widened
+from gradekit.inputs.spec import Input, normal
+from gradekit.program import Program
+from gradekit.sandbox import Tracer
+from gradekit.subject.call_spec import to_arguments
+
+KERNEL = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def first(x_ptr, out_ptr, scratch_ptr, N, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + n, mask=n < N, other=0.0)
+    y = (tl.exp(x.to(tl.float32))).to(x.dtype)
+    tl.store(out_ptr + n, tl.log(y.to(tl.float32)), mask=n < N)
+    tl.store(scratch_ptr + n, x.to(tl.float32) * 3, mask=n < N)
+
+@triton.jit
+def second(scratch_ptr, other_ptr, N, BLOCK: tl.constexpr):
+    n = tl.arange(0, BLOCK)
+    s = tl.load(scratch_ptr + n, mask=n < N, other=0.0)
+    tl.store(other_ptr + n, s + s, mask=n < N)
+
+def entry(x):
+    out, other, scratch = torch.empty_like(x), torch.empty_like(x), torch.empty_like(x)
+    first[(1,)](x, out, scratch, x.numel(), BLOCK=64)
+    second[(1,)](scratch, other, x.numel(), BLOCK=64)
+    return out, other
+"""
+
+
+@dataclass
+class Text:
+    text: str
+
+
+def traced(text: str, x: Input) -> Program:
+    with Tracer(Text(text)) as tracer:  # type: ignore[arg-type]
+        return tracer.trace("entry", to_arguments([x]))
+
+
+X = normal((50,), dtype="bfloat16")
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return traced(KERNEL, X)
+
+
+def test_each_place_has_its_line_and_its_use(program: Program) -> None:
+    lines = KERNEL.split("\n")
+    found = {(lines[place.line - 1].strip()[:20], place.use) for place in rounding_places(program) if place.line}
+    assert found == {
+        ("y = (tl.exp(x.to(tl.", "arithmetic"),
+        ("tl.store(out_ptr + n", "results"),
+        ("tl.store(scratch_ptr", "scratch"),
+        ("tl.store(other_ptr +", "results"),
+    }
+    assert {place.dtype for place in rounding_places(program)} == {"bfloat16"}
+
+
+def test_without_rounding_results_are_those_of_float64(program: Program) -> None:
+    exact, x = widened(program), X.tensor()
+    run = lambda one: run_as(one.reader, one.program, wide_tensors([x]), 0, (), engine.Budget()).results
+    out, other = run(exact)
+    assert out.dtype == torch.float64
+    assert torch.allclose(out, x.double(), rtol=1e-14, atol=1e-14) and torch.equal(other, x.double() * 6)
+    (place,) = [place for place in rounding_places(program) if place.use == "arithmetic"]
+    rounded, same = run(exact.rounding_at([place.place]))
+    assert torch.equal(rounded, x.double().exp().bfloat16().double().log()) and torch.equal(same, other)
+
+
+def test_memory_that_is_seen_as_two_types_is_not_widened() -> None:
+    text = KERNEL.replace("torch.empty_like(x)\n", "torch.empty_like(x).view(torch.int16).view(torch.bfloat16)\n")
+    bits = text.replace("second[(1,)](scratch,", "second[(1,)](scratch.view(torch.int16),").replace("s + s", "s")
+    with pytest.raises(NotExact, match="several types"):
+        widened(traced(bits, X))
