@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from gradekit.arithmetic import next_power_of_2
+
 Range = tuple[int | None, int | None]
 """The least and the greatest value; None where there is none."""
 
@@ -239,7 +241,7 @@ def _within(chosen: Term, low: int | None, high: int | None) -> Term:
 def power(a: Term) -> Term:
     """The least power of two that is at least `a`; 1 for numbers below 1, as bits have it, but 0 for 0."""
     if a.number is not None:
-        return term(1 << (a.number - 1).bit_length() if a.number > 0 else 0)
+        return term(next_power_of_2(a.number))
     high = None if a.range[1] is None else 1 << max(a.range[1] - 1, 0).bit_length()
     return of_atom(Atom("power", (a,), (0, high)))
 

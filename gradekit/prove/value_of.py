@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gradekit.arithmetic import next_power_of_2
 from gradekit.prove.terms import Atom, Term, Truth
 
 
@@ -54,7 +55,7 @@ class _Evaluation:
             return self.term(yes) if self.truth(condition) else self.term(no)
         if atom.op == "power":
             value = self.term(atom.args[0])
-            return 1 << (value - 1).bit_length() if value > 0 else 0
+            return next_power_of_2(value)
         return self._division(atom)
 
     def _division(self, atom: Atom) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradekit.arithmetic import OF_TWO, SIGNS, cdiv, next_power_of_2
 from gradekit.repair.mend import Mend
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
@@ -130,21 +131,16 @@ def _value(node: ast.expr, names: Names) -> Any:
         place = _value(node.slice, names)
         of = _value(node.value, names)
         return of[place] if isinstance(of, tuple) and isinstance(place, int) else None
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+    if isinstance(node, ast.BinOp) and SIGNS[type(node.op)] in _WHOLE:
         left, right = _value(node.left, names), _value(node.right, names)
-        return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
+        return None if left is None or right is None else OF_TWO[SIGNS[type(node.op)]](left, right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_value(node.operand, names)
     return _called(node, names) if isinstance(node, ast.Call) else None
 
 
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.FloorDiv: lambda a, b: a // b,
-    ast.Mod: lambda a, b: a % b,
-}
+_WHOLE = frozenset({"+", "-", "*", "//", "%"})
+"""The operators that give whole numbers of whole numbers."""
 
 
 def _attribute(of: Any, name: str) -> Any:
@@ -170,8 +166,8 @@ def _called(node: ast.Call, names: Names) -> Any:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "cdiv": lambda a, b: -(-a // b),
-    "next_power_of_2": lambda n: 1 << max(n - 1, 0).bit_length(),
+    "cdiv": cdiv,
+    "next_power_of_2": next_power_of_2,
     "min": min,
     "max": max,
     "int": int,
