@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from gradekit.interpreter.kinds import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.source.expressions import calls, target_of, without_conversions
+from gradekit.source.kernel import ACCESSES
 from gradekit.source.loops import counter_of, counts_steps, head_of
 from gradekit.submission.parsed_source import called, shown
 
@@ -201,7 +202,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         for change, symbol, operator, hint in _COMBINED:
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = FIRST_COMBINED - 1 if again else turn
-            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, name, symbol, kind):
+            if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 told_here = says, hint.format(name=name, part=part)
                 if is_idle:
@@ -266,12 +267,21 @@ def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> It
             yield site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built, name)
 
 
-def _may_join(site: ChangeSite, name: str, symbol: str, kind: ValueKind) -> bool:
+def _may_join(site: ChangeSite, node: ast.expr, name: str, symbol: str, kind: ValueKind) -> bool:
     """Whether a name may be what an expression lacks: a factor of an index is a parameter, or a number of programs; no
     stride is one of values."""
-    if kind.of == "float":
+    if kind.of == "float" or _becomes_a_value(site, node):
         return site.role(name) != "stride"
     return symbol in "+-" or name in site.kernel.all_params or not name.isidentifier()
+
+
+def _becomes_a_value(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether a whole number takes part in values where it stands, as the divisor of a mean does, and in no address."""
+    while isinstance(parent := site.kernel.parents.get(node), ast.expr) and called(parent) not in ACCESSES:
+        node = parent
+        if (kind := site.kind(node)) is not None and kind.of == "float":
+            return True
+    return False
 
 
 def _is_loaded(site: ChangeSite, node: ast.expr) -> bool:
