@@ -49,7 +49,8 @@ class HostSite:
     @property
     def nodes(self) -> Iterator[ast.expr]:
         """The expressions that were met, in the order of the text."""
-        return (node for node in self.source.on_host() if isinstance(node, ast.expr) and node in self.walk.values)
+        met = (node for node in self.source.on_host() if isinstance(node, ast.expr) and node in self.walk.values)
+        return (node for node in met if not isinstance(getattr(node, "ctx", None), ast.Store))
 
     def value(self, node: ast.AST) -> Any:
         """What an expression was when it was met first."""

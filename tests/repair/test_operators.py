@@ -1,0 +1,122 @@
+"""Each operator by examples: what it makes of a mistaken text restores the right one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from gradekit.interpreter.host_call import HostCall, HostReplay
+from gradekit.interpreter.walked_call import WalkedCall, code_of
+from gradekit.repair.operators.all_changes import changes_of
+from gradekit.repair.operators.changes import Change, ChangeSite
+from gradekit.repair.operators.host_changes import HostSite, host_changes
+from gradekit.repair.survivor_mends import mend_of
+from gradekit.source.draft import Draft
+from gradekit.submission.parsed_source import ParsedSource
+from tests.gpu.programs import traced
+from tests.tracer.styles import Text
+
+WEIGHTS = '''import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+    tile = tl.program_id(0)
+    head = tl.program_id(1) % heads
+    part = tl.program_id(1) // heads
+    m = tile * BM + tl.arange(0, BM)
+    n = tl.arange(0, BN)
+    x_ptrs = x_ptr + m[:, None] * sx + n[None, :]
+    top = tl.full((BM,), float("-inf"), tl.float32)
+    total = tl.zeros((BM,), dtype=tl.float32)
+    for start in range(0, N, BN):
+        s = tl.load(x_ptrs, mask=(m[:, None] < N) & (start + n[None, :] < N), other=0.0).to(tl.float32)
+        s = tl.where(start + n[None, :] < N, s, float("-inf"))
+        new_top = tl.maximum(top, tl.max(s, axis=1))
+        shrink = tl.exp(top - new_top)
+        total = total * shrink + tl.sum(tl.exp(s - new_top[:, None]), axis=1)
+        x_ptrs += BN
+        top = new_top
+    width = tl.maximum(top - total, 0.0) + head + part
+    share = top * 0.044715 / tl.maximum(width, 1e-5)
+    tl.store(out_ptr + tl.program_id(1) * N + m, share, mask=m < N)
+
+
+def entry(x, v):
+    N = x.shape[0]
+    out = torch.empty(v.shape, dtype=v.dtype, device=v.device)
+    grid = (triton.cdiv(N, 4), 4)
+    weights_kernel[grid](x, v, out, N, 2, x.stride(0), CAUSAL=0, BM=4, BN=4)
+    return out
+'''
+
+EXAMPLES = {
+    "a length that is clamped at 0": ("tl.maximum(top - total, 0.0)", "(top - total)"),
+    "a divisor that is kept from 0 by a number of the handout": ("tl.maximum(width, 1e-5)", "width"),
+    "a number of the handout": ("0.044715", "0.44715"),
+    "a name that each step updates": ("        x_ptrs += BN\n        top = new_top\n", "        x_ptrs += BN\n"),
+    "a sum that is rescaled": ("total * shrink + tl.sum", "total + tl.sum"),
+    "a running maximum that begins at -inf": (
+        "top = tl.zeros((BM,), dtype=tl.float32) - float('-inf')", "top = tl.zeros((BM,), dtype=tl.float32)"
+    ),
+    "a sum in float32": ("total = tl.zeros((BM,), dtype=tl.float32)", "total = tl.zeros((BM,), dtype=tl.float64)"),
+    "quotient and rest": (
+        "head = tl.program_id(1) % heads\n    part = tl.program_id(1) // heads",
+        "head = tl.program_id(1) // heads\n    part = tl.program_id(1) % heads",
+    ),
+}  # fmt: skip
+"""What is right, and a beginner's mistake in its place."""
+
+ON_HOST = {
+    "a grid that rounds up": ("triton.cdiv(N, 4)", "N // 4"),
+    "a stride of a tensor that is passed": ("x.stride(0), CAUSAL", "1, CAUSAL"),
+    "a result of its own layout": ("torch.empty(v.shape, dtype=v.dtype, device=v.device)", "torch.empty_like(v)"),
+}
+
+
+def meaning(text: str) -> str:
+    """Equal for texts that mean the same, but for how numbers and statements are written."""
+    return ast.unparse(ast.parse(text)).replace("'-inf'", "'inf'")
+
+
+def replay(source: ParsedSource) -> WalkedCall:
+    program, tensors = traced(Text(source.text), "entry", torch.ones(6, 6), torch.ones(4, 6))
+    walked = WalkedCall(program, tensors, code_of(source), ())
+    walked.run()
+    return walked
+
+
+def restored(text: str, changes: Iterator[Change]) -> list[str]:
+    """The texts that changes make of one."""
+    mends = (mend_of(change, ParsedSource(text)) for change in changes)
+    return [mend.applied(text) for mend in mends if mend is not None]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_operator_restores_its_example(name: str) -> None:
+    right, wrong = EXAMPLES[name]
+    base = WEIGHTS if right in WEIGHTS else WEIGHTS.replace('tl.full((BM,), float("-inf"), tl.float32)', right[6:])
+    assert base.count(right) == 1
+    text = base.replace(right, wrong)
+    draft = Draft(text)
+    site = ChangeSite(draft.kernels[0], replay(draft.source).begun["weights_kernel"].watched, numbers=("0.044715", "1e-5"))
+    assert meaning(base) in map(meaning, restored(text, changes_of(site)))
+
+
+@pytest.mark.parametrize("name", ON_HOST)
+def test_an_operator_of_host_code_restores_its_example(name: str) -> None:
+    right, wrong = ON_HOST[name]
+    assert WEIGHTS.count(right) == 1
+    text = WEIGHTS.replace(right, wrong)
+    source = ParsedSource(text)
+    program, _ = traced(Text(text), "entry", torch.ones(6, 6), torch.ones(4, 6))
+    walked = HostReplay(HostCall("entry", (torch.ones(6, 6), torch.ones(4, 6))), program, source, code_of(source))
+    walked.run()
+    assert walked.walk is not None
+    made = restored(text, host_changes(HostSite(source, walked.walk)))
+    assert meaning(WEIGHTS) in map(meaning, made)
