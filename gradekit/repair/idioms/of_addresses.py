@@ -97,40 +97,6 @@ def _like_others(kernel: KernelDraft, pid: str, having: list[PointerAccess]) -> 
     return list(dict.fromkeys(found))
 
 
-def own_length(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A row number times the number of rows: the step from one row to the next is the number of columns."""
-    for access in kernel.accesses:
-        for part in ast.walk(kernel.resolved(access.address)):
-            if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.right, ast.Name)):
-                continue
-            index = kernel.names(part.left) & set(kernel.indices)
-            if part.right.id in kernel.lengths and any(part.right.id in kernel.bounds.get(name, ()) for name in index):
-                for size in [s for s in kernel.lengths if s != part.right.id]:
-                    yield Mend(
-                        Family.INDEX, 4, part.lineno, (kernel.replaced(part.right, size),),
-                        f"In line {part.lineno} `{kernel.source.of(part)}` steps by {part.right.id}, which is how "
-                        "many of them there are.",
-                        f"the step from one to the next is {size}", None, kernel.name,
-                    )  # fmt: skip
-
-
-def stride_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An index in an address that no stride multiplies, though there is a parameter for it that nothing uses."""
-    unused = [s for s in kernel.strides if kernel.uses.get(s, 0) == 0]
-    for stride in unused:
-        for access in kernel.accesses:
-            for part in terms(kernel.resolved(access.address)):
-                named = kernel.names(part) & {*kernel.indices, *kernel.pids}
-                if named and not kernel.names(part) & {*kernel.strides, *kernel.pointers}:
-                    yield Mend(
-                        Family.STRIDES, 5 if _stem(access.pointer)[:1] in stride else 9, part.lineno,
-                        (kernel.replaced(part, f"{kernel.source.operand(part)} * {stride}"),),
-                        f"The kernel takes {stride} and does not use it: in line {part.lineno} "
-                        f"`{kernel.source.of(part)}` is not multiplied by a stride.",
-                        f"multiply the index by its stride, {stride}", Cause.IGNORES_STRIDES, kernel.name,
-                    )  # fmt: skip
-
-
 def numbers_without_stride(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """Numbers in the addresses of a tensor that no stride multiplies, though nothing uses a parameter for it: all of
     them at once."""
@@ -309,21 +275,6 @@ def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield _turned(kernel, access, swapped, 22)
 
 
-def within_a_row(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An element's number where its column belongs, and a size that nothing uses: `i` for `i % N`."""
-    for size in (s for s in kernel.lengths if not kernel.uses.get(s, 0)):
-        for access in kernel.accesses:
-            names = [n for n in ast.walk(access.address) if isinstance(n, ast.Name) and n.id in kernel.indices]
-            for name in names if access.is_load else ():
-                rank = 5 if access.mask is not None else 12  # behind a mask that is missing
-                yield Mend(
-                    Family.INDEX, rank, access.line, (kernel.replaced(name, f"({name.id} % {size})"),),
-                    f"Line {access.line} goes through {access.pointer} by `{name.id}`, the number of an element, and "
-                    f"nothing uses {size}.",
-                    f"the place within a row of {size} is {name.id} % {size}", None, kernel.name,
-                )  # fmt: skip
-
-
 def step_of_the_other(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`rows + cols * M` where `rows * N + cols` belongs: the steps of rows and columns are in each other's place."""
     for access in kernel.accesses:
@@ -372,6 +323,14 @@ def other_pointer(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 RULES = (
-    row_left_out, head_left_out, own_length, stride_left_out, numbers_without_stride, other_stride, strides_of_another,
-    strides_of_its_own, program_not_added, turned_tile, step_of_the_other, within_a_row, other_pointer,
-)  # fmt: skip
+    row_left_out,
+    head_left_out,
+    numbers_without_stride,
+    other_stride,
+    strides_of_another,
+    strides_of_its_own,
+    program_not_added,
+    turned_tile,
+    step_of_the_other,
+    other_pointer,
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gradekit.repair.idioms.of_sums import EXP
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import calls, converted, is_call, simple, target_of, value_of
+from gradekit.source.expressions import calls, converted, is_call, simple, target_of
 from gradekit.source.kernel import KernelDraft
 
 _LEAST = '-float("inf")'
@@ -32,27 +32,6 @@ def _is_exponent(kernel: KernelDraft, name: str) -> bool:
     """Whether a maximum is taken of a name, and exp of it."""
     taken = [call.args[0] for call in calls(kernel.nodes, "tl.max", *EXP) if call.args]
     return bool(name) and sum(name in kernel.names(node) for node in taken) > 1
-
-
-def unhidden_scores(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Scores of one query that a sum makes, and that nothing hides past the end."""
-    for statement in kernel.statements:
-        name = target_of(statement)
-        value = value_of(statement)
-        made = value is not None and is_call(value, "tl.sum") and kernel.in_loop(statement) is not None
-        if not made or not _is_exponent(kernel, name) or any(is_call(v, "tl.where") for v in kernel.values[name]):
-            continue
-        for index, bounds in kernel.bounds.items():
-            inside = any(kernel.in_loop(v) is kernel.in_loop(statement) for v in kernel.values[index])
-            for bound in bounds[:1] if inside else ():
-                new = f"{name} = tl.where({index} < {bound}, {name}, {_LEAST})"
-                yield Mend(
-                    Family.MASK, 4, statement.lineno, (kernel.after(statement, new),),
-                    f"The scores `{name}` of line {statement.lineno} are not masked: positions past the end are loaded "
-                    "as 0, score 0, and get a weight.",
-                    f"with tl.where, make the scores beyond the bound of `{index}` -inf before the maximum", None,
-                    kernel.name,
-                )  # fmt: skip
 
 
 def maximum_of_a_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -93,26 +72,6 @@ def no_maximum(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     "subtract the running maximum before exp, and rescale what was summed up by exp(old - new)", None,
                     kernel.name,
                 )  # fmt: skip
-
-
-def shared_head(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """The head of the cache that a query's head belongs to: `h`, or `h % n`, for `h // group`."""
-    for statement in kernel.statements:
-        value, name = value_of(statement), target_of(statement)
-        if value is None or name not in kernel.pids:
-            continue
-        head = value.left if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mod) else value
-        if not isinstance(head, ast.Name) or head.id not in kernel.pids:
-            continue
-        for size in kernel.lengths:
-            idle = kernel.uses.get(size, 0) == 0 or (head is not value and size in kernel.names(value))
-            yield Mend(
-                Family.INDEX, 4 if idle else 25, statement.lineno,
-                (kernel.replaced(value, f"{head.id} // {size}"),),
-                f"Line {statement.lineno} takes `{kernel.source.of(value)}` for `{name}`: neighbours share one, so "
-                f"that it is a quotient by `{size}`, the size of a group.",
-                f"group after group: divide {head.id} by {size}, and round down", None, kernel.name,
-            )  # fmt: skip
 
 
 def group_at_the_launch(draft: Draft) -> Iterator[Mend]:
@@ -175,22 +134,6 @@ def _by_another(kernel: KernelDraft, node: ast.Name, name: str, rank: int) -> Me
     )  # fmt: skip
 
 
-def other_operand(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An operand of tl.dot that is another tile of its kind: loaded for loaded, computed for computed."""
-    kinds = _kinds(kernel)
-    last_first = sorted(calls(kernel.nodes, "tl.dot"), key=lambda call: -call.lineno)
-    for number, call in enumerate(last_first):
-        names = [n for operand in call.args[:2] for n in ast.walk(operand) if isinstance(n, ast.Name)]
-        for node in (n for n in names if n.id in kinds and not isinstance(kernel.parents[n], ast.Attribute)):
-            for other in (name for name, kind in kinds.items() if kind == kinds[node.id] and name != node.id):
-                if min(v.lineno for v in kernel.values[other]) < call.lineno:
-                    yield Mend(
-                        Family.FORMULA, 10 + number // 2, node.lineno, (kernel.replaced(node, other),),
-                        f"Line {node.lineno} multiplies `{node.id}` where `{other}` belongs.",
-                        "see in the formula which tiles are multiplied", None, kernel.name,
-                    )  # fmt: skip
-
-
 def not_transposed(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """An operand of tl.dot that is not transposed, where another product may transpose one in that place: it compiles
     where tiles are square."""
@@ -210,21 +153,5 @@ def not_transposed(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _kinds(kernel: KernelDraft) -> dict[str, str]:
-    """The tiles that take part in products: "loaded", or "computed" of a product."""
-    found = {}
-    for name, values in kernel.values.items():
-        if any(is_call(value, "tl.load") and kernel.rank_of(value) == 2 for value in values):
-            found[name] = "loaded"
-        elif is_call(values[0], "tl.zeros", "tl.full"):
-            continue  # a sum over the steps is no operand of them
-        elif kernel.uses.get(name, 0) and any("tl.dot" in kernel.calls_behind(value) for value in values):
-            found[name] = "computed"
-    return found
-
-
-RULES = (
-    other_operand, not_transposed, hidden_as_zero, unhidden_scores, maximum_of_a_tile, no_maximum, shared_head,
-    index_of_its_twin,
-)  # fmt: skip
+RULES = (not_transposed, hidden_as_zero, maximum_of_a_tile, no_maximum, index_of_its_twin)
 HOST_RULES = (group_at_the_launch,)

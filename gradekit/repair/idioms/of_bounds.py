@@ -10,7 +10,7 @@ from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
 from gradekit.source.expressions import names_outside_calls
 from gradekit.source.kernel import KernelDraft
-from gradekit.source.loops import counter_of, head_of, range_of
+from gradekit.source.loops import counter_of, head_of
 
 _SHARPER = {ast.LtE: ("<=", "<"), ast.Lt: ("<", "<="), ast.GtE: (">=", ">"), ast.Gt: (">", ">=")}
 
@@ -44,28 +44,6 @@ def off_by_one(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 Family.MASK, rank, node.lineno, (edit,), sentence, f"compare with {new} in place of {old}", None,
                 kernel.name,
             )  # fmt: skip
-
-
-def one_too_many_throughout(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Every comparison with a bound lets the place behind the last one through, and a loop may go that far."""
-    wide: dict[str, list[ast.Compare]] = {}
-    for node in kernel.nodes:
-        is_wide = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.LtE)
-        if isinstance(node, ast.Compare) and is_wide and kernel.names(node.left) & set(kernel.indices):
-            wide.setdefault(kernel.source.of(node.comparators[0]), []).append(node)
-    for bound, nodes in wide.items():
-        stops = [n for loop in kernel.loops for n in range_of(loop)[:2] if kernel.source.of(n) == f"{bound} + 1"]
-        if len(nodes) + len(stops) < 2:
-            continue
-        narrow = [kernel.source.between_replaced(n.left, n.comparators[0], "<=", "<") for n in nodes]
-        *others, last = sorted({n.lineno for n in nodes})
-        where = f"lines {', '.join(map(str, others))} and {last}" if others else f"line {last}"
-        yield Mend(
-            Family.MASK, 5, nodes[0].lineno, (*narrow, *(kernel.replaced(stop, bound) for stop in stops)),
-            f"`<= {bound}` in {where} takes one place too many: places are counted from 0, so that the last one is "
-            f"{bound} - 1.",
-            f"compare with `< {bound}`", None, kernel.name,
-        )  # fmt: skip
 
 
 def comparison_turned(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -147,4 +125,4 @@ def _bounded(kernel: KernelDraft, node: ast.Compare, right: ast.expr, size: str,
     )  # fmt: skip
 
 
-RULES = (off_by_one, one_too_many_throughout, comparison_turned, other_bound, bound_by_nothing)
+RULES = (off_by_one, comparison_turned, other_bound, bound_by_nothing)

@@ -9,35 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import is_call, is_stored, value_of
-from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
-
-
-def names_exchanged(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Two values that are made in the same way, a weight and a bias or two means, in each other's place."""
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if value is None or not is_stored(statement):
-            continue
-        names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and _made_by(kernel, n.id)]
-        for first, second in itertools.combinations(names, 2):
-            if first.id != second.id and _made_by(kernel, first.id) == _made_by(kernel, second.id):
-                yield Mend(
-                    Family.FORMULA, 13, first.lineno,
-                    (kernel.replaced(first, second.id), kernel.replaced(second, first.id)),
-                    f"`{first.id}` and `{second.id}` are in each other's place in line {first.lineno}.",
-                    "see in the handout which takes part in what", None, kernel.name,
-                )  # fmt: skip
-
-
-def _made_by(kernel: KernelDraft, name: str) -> str:
-    """The function that makes a value: a load or a sum; "" for all others."""
-    for value in kernel.values.get(name, ())[:1]:
-        for part in ast.walk(value):
-            if is_call(part, "tl.load", "tl.sum"):
-                return called(part)
-    return ""
 
 
 def saved_in_order(draft: Draft) -> Iterator[Mend]:
@@ -156,5 +128,5 @@ def same_table_twice(draft: Draft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (names_exchanged,)
+RULES = ()
 HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, own_call_exchanged, same_table_twice)

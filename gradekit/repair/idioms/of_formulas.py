@@ -16,35 +16,6 @@ from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
 
-def other_function(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """tl.min for tl.max, exp2 for exp, rsqrt for sqrt."""
-    for call in calls(kernel.nodes, *_TAKEN_FOR):
-        if called(call) == "tl.sqrt" and _is_divisor(kernel, call):
-            continue  # 1 / sqrt is what rsqrt gives
-        if kernel.bounds_a_loop(call):
-            continue  # a loop that goes further than it must is right wherever its masks are
-        clamps = called(call) == "tl.maximum" and isinstance(call.args[-1], ast.Constant)
-        late = 10 * (clamps or has_twin(kernel, kernel.statement(call)))
-        for new in _TAKEN_FOR[called(call)]:
-            yield Mend(
-                Family.FORMULA, 19 + late, call.lineno, (kernel.replaced(call.func, new),),
-                f"Line {call.lineno} calls {called(call)} where the formula has another function.",
-                f"{new} is what belongs there", None, kernel.name,
-            )  # fmt: skip
-
-
-def _is_divisor(kernel: KernelDraft, node: ast.expr) -> bool:
-    parent = kernel.parents[node]
-    return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div) and parent.right is node
-
-
-_TAKEN_FOR = {
-    "tl.exp": ("tl.exp2",), "tl.exp2": ("tl.exp",), "tl.max": ("tl.sum",), "tl.min": ("tl.max",), "tl.sum": ("tl.max",),
-    "tl.minimum": ("tl.maximum",), "tl.maximum": ("tl.minimum",), "tl.sqrt": ("tl.rsqrt",), "tl.rsqrt": ("tl.sqrt",),
-    "tl.log": ("tl.log2",), "tl.log2": ("tl.log",),
-}  # fmt: skip
-
-
 def other_operator(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """- for +, * for /."""
     for node in kernel.nodes:
@@ -368,30 +339,12 @@ def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str, rank: int 
     )  # fmt: skip
 
 
-def no_product(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`acc += a * b` of two tiles, which multiplies element by element, in a kernel without a product of matrices."""
-    tiles = {a for a, vs in kernel.values.items() if any(is_call(v, "tl.load") and kernel.rank_of(v) == 2 for v in vs)}
-    for statement in kernel.statements if not kernel.multiplies else ():
-        value = statement.value if isinstance(statement, ast.AugAssign) else None
-        sides = (value.left, value.right) if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) else ()
-        if value is not None and len(sides) == 2 and all(isinstance(s, ast.Name) and s.id in tiles for s in sides):
-            one, other = map(kernel.source.of, sides)
-            yield Mend(
-                Family.FORMULA, 2, value.lineno, (kernel.replaced(value, f"tl.dot({one}, {other})"),),
-                f"Line {value.lineno} multiplies the tiles {one} and {other} element by element: a product of matrices "
-                "is tl.dot.",
-                f"multiply with tl.dot({one}, {other})", None, kernel.name,
-            )  # fmt: skip
-
-
 RULES = (
     logarithm_left_out,
     stored_for_another,
-    other_function,
     other_operator,
     other_name,
     plain_store,
     stored_value,
     scale_left_out,
-    no_product,
 )

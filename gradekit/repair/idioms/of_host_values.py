@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
@@ -159,55 +158,6 @@ def _dimensions(draft: Draft, function: ast.FunctionDef) -> int:
 # --- sizes in formulas ------------------------------------------------------------------------------------------------
 
 
-def size_for_size(draft: Draft) -> Iterator[Mend]:
-    """Another size in a grid, in what is allocated, or in a number that is worked out; one that is one too large or too
-    small."""
-    for function in draft.source.host:
-        sizes = _sizes(draft, function)
-        for node in ast.walk(function):
-            place = _place(draft, node) if isinstance(node, (ast.Tuple, ast.Call, ast.BinOp)) else None
-            if place is not None:
-                yield from _with_other_sizes(draft, node, sizes, *place)
-
-
-def _place(draft: Draft, node: ast.AST) -> tuple[str, int] | None:
-    """What is computed there, and the rank of another size in it; None where sizes do not count."""
-    if node in [draft.grid_of(launch) for launch in draft.launches]:
-        return "The grid", 17
-    name = called(node)
-    if name.startswith("torch.") and name.partition(".")[2].split("_")[0] in ("empty", "zeros", "full", "ones"):
-        return "What is allocated", 19
-    if name.rpartition(".")[2] in ("next_power_of_2", "cdiv"):
-        return "What is rounded up", 12
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Pow, ast.Div)) or name in ("math.sqrt", "math.rsqrt"):
-        return "The number", 12
-    return None
-
-
-def _with_other_sizes(draft: Draft, node: ast.AST, sizes: Sequence[str], what: str, rank: int) -> Iterator[Mend]:
-    for part in ast.walk(node):
-        now = draft.source.of(part) if isinstance(part, ast.Name) else ""
-        for size in [size for size in sizes if size != now] if now in sizes else ():
-            yield Mend(
-                Family.GRID if rank == 17 else Family.STRIDES, rank, part.lineno,  # type: ignore[attr-defined]
-                (draft.source.replaced(part, size),),
-                f"{what} in line {part.lineno} goes by {now}, where {size} belongs.",  # type: ignore[attr-defined]
-                f"see which of the sizes counts there: {size}",
-            )  # fmt: skip
-        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Add, ast.Sub)) and _is_one(part.right):
-            left = draft.source.of(part.left)
-            if left in sizes:
-                yield Mend(
-                    Family.GRID, 8, part.lineno, (draft.source.replaced(part, left),),
-                    f"{what} in line {part.lineno} goes by `{draft.source.of(part)}`, which is one off.",
-                    f"count all of them: {left}",
-                )  # fmt: skip
-
-
-def _is_one(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 1
-
-
 # --- order and results ------------------------------------------------------------------------------------------------
 
 
@@ -266,56 +216,4 @@ def _fills(node: ast.expr) -> bool:
     return is_product and isinstance(node.left, (ast.List, ast.Tuple))  # type: ignore[attr-defined]
 
 
-def launches_in_order(draft: Draft) -> Iterator[Mend]:
-    """Two launches, one after the other, of which the first reads what the second computes."""
-    for first, second in itertools.pairwise(draft.launches):
-        one, other = _statement(draft, first), _statement(draft, second)
-        if one is None or other is None or _function_of(draft, one) is not _function_of(draft, other):
-            continue
-        read = {draft.source.of(v) for p, v in first.given.items() if p in first.kernel.pointers}
-        made = {draft.source.of(v) for p, v in second.given.items() if p in second.kernel.stored}
-        early = read & made
-        for tensor in sorted(early)[:1]:
-            yield Mend(
-                Family.GRID, 7, one.lineno, draft.source.exchanged(one, other),
-                f"Line {one.lineno} launches {first.kernel.name} before {second.kernel.name}, which computes {tensor}: "
-                "the launches are in the wrong order.",
-                f"launch {second.kernel.name} first",
-            )  # fmt: skip
-
-
-def _statement(draft: Draft, launch: LaunchCall) -> ast.Expr | None:
-    """The statement that a launch is, where it is one by itself."""
-    return next((n for n in draft.host_nodes if isinstance(n, ast.Expr) and n.value is launch.call), None)
-
-
-def other_result(draft: Draft) -> Iterator[Mend]:
-    """Another tensor than the one that is returned, or the tensor itself and no view of it."""
-    for function in draft.source.host:
-        made = _stored_in(draft, function)
-        for value in [n.value for n in ast.walk(function) if isinstance(n, ast.Return) and n.value is not None]:
-            now = draft.source.of(value)
-            for name in [name for name in made if name != now] if isinstance(value, ast.Name) else ():
-                yield Mend(
-                    Family.GRID, 24 if now in made else 4, value.lineno, (draft.source.replaced(value, name),),
-                    f"Line {value.lineno} returns {now}, and a kernel stores the result to {name}.", f"return {name}",
-                )  # fmt: skip
-            view = re.fullmatch(r"(\w+)\.(T|mT|t\(\)|transpose\(.*\)|view\(.*\)|reshape\(.*\)|permute\(.*\))", now)
-            if view and view[1] in made:
-                yield Mend(
-                    Family.STRIDES, 14, value.lineno, (draft.source.replaced(value, view[1]),),
-                    f"Line {value.lineno} returns `{now}`, where the kernel has stored to {view[1]} as it must be.",
-                    f"return {view[1]} itself",
-                )  # fmt: skip
-
-
-def _stored_in(draft: Draft, function: ast.FunctionDef) -> list[str]:
-    """The names of what its launches store to."""
-    mine = [launch for launch in draft.launches if _function_of(draft, launch.call) is function]
-    stored = [draft.source.of(v) for launch in mine for p, v in launch.given.items() if p in launch.kernel.stored]
-    return list(dict.fromkeys(name for name in stored if name.isidentifier()))
-
-
-RULES = (
-    argument_for_argument, size_for_size, taken_too_early, joined_the_other_way, launches_in_order, other_result,
-)  # fmt: skip
+RULES = (argument_for_argument, taken_too_early, joined_the_other_way)

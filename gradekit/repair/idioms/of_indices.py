@@ -55,22 +55,6 @@ def program_times_a_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def tile_of_the_first(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`ptr + tl.arange(0, BLOCK)` where the other addresses have an index with the same range and the program's id."""
-    for access in kernel.accesses:
-        for call in calls(list(ast.walk(kernel.resolved(access.address))), "tl.arange"):
-            for name in kernel.indices:
-                made = [c for value in kernel.values[name] for c in calls(list(ast.walk(value)), "tl.arange")]
-                same = kernel.source.of(call) in map(kernel.source.of, made)
-                if same and "tl.program_id" in kernel.calls_behind(kernel.values[name][0]):
-                    yield Mend(
-                        Family.INDEX, 3, call.lineno, (kernel.replaced(call, name),),
-                        f"Line {call.lineno} goes through {access.pointer or 'the pointer'} by "
-                        f"`{kernel.source.of(call)}`, which is the same in every program: each takes the first tile.",
-                        f"use the offsets that the other addresses have, {name}", None, kernel.name,
-                    )  # fmt: skip
-
-
 def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
     parent = kernel.parents[node]
     while isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)):
@@ -100,49 +84,6 @@ def _other_block(kernel: KernelDraft, part: ast.BinOp, block: str) -> Iterator[M
                 f"Line {factor.lineno} multiplies by {factor.id} where the tile is {block} long: tiles overlap, or "
                 "leave gaps.",
                 f"the tile that begins there is {block} long", None, kernel.name,
-            )  # fmt: skip
-
-
-def other_axis(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """tl.program_id of another axis; two axes in each other's place."""
-    found = [c for c in calls(kernel.nodes, "tl.program_id") if c.args and isinstance(c.args[0], ast.Constant)]
-    by_axis = {kernel.source.of(c.args[0]): c for c in found}
-    if len(by_axis) == 2:
-        first, (one, other) = found[0], by_axis
-        edits = tuple(kernel.replaced(c.args[0], other if kernel.source.of(c.args[0]) == one else one) for c in found)
-        yield Mend(
-            Family.INDEX, 9, first.lineno, edits,
-            f"The axes of the grid are swapped: line {first.lineno} takes "
-            f"tl.program_id({kernel.source.of(first.args[0])}).",
-            "program_id(0) counts along the first number of the grid", None, kernel.name,
-        )  # fmt: skip
-    for call in found:
-        axis = kernel.source.of(call.args[0])
-        for new in {"0": ("1",), "1": ("0", "2"), "2": ("1", "0")}.get(axis, ()):
-            yield Mend(
-                Family.INDEX, 5 if _axes(draft, kernel) > len(by_axis) else 30, call.lineno,
-                (kernel.replaced(call.args[0], new),),
-                f"Line {call.lineno} asks for tl.program_id({axis}), which counts along another axis of the grid.",
-                f"the axis that is meant there is {new}", None, kernel.name,
-            )  # fmt: skip
-
-
-def _axes(draft: Draft, kernel: KernelDraft) -> int:
-    """How many axes the grid of a kernel's first launch has, as it is written."""
-    grids = [draft.grid_of(launch) for launch in draft.launches_of(kernel)]
-    return len(grids[0].elts) if grids and isinstance(grids[0], ast.Tuple) else 1
-
-
-def one_place_off(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An offset, a bound or a step that is one too large or too small."""
-    for node in kernel.nodes:
-        if isinstance(node, ast.BinOp) and _is_one_more(node) and not kernel.names(node) & set(kernel.pointers):
-            sign = "+" if isinstance(node.op, ast.Add) else "-"
-            yield Mend(
-                Family.INDEX, 30 if _is_scaled(kernel, node) else 7, node.lineno,
-                (kernel.replaced(node, kernel.source.operand(node.left)),),
-                f"Line {node.lineno} is one off: `{kernel.source.of(node)}`, where the {sign} 1 does not belong.",
-                f"leave out the {sign} 1", None, kernel.name,
             )  # fmt: skip
 
 
@@ -195,13 +136,6 @@ def _is_address(kernel: KernelDraft, node: ast.expr) -> bool:
     return bool(kernel.names(node) & set(kernel.pointers))
 
 
-def _is_scaled(kernel: KernelDraft, node: ast.BinOp) -> bool:
-    """Whether it is the number of the next tile, `(pid + 1) * BLOCK`, or rounds up, `(n + BLOCK - 1) // BLOCK`."""
-    parent = kernel.parents[node]
-    product = isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.FloorDiv))
-    return product and (isinstance(node.op, ast.Add) or isinstance(parent.op, ast.FloorDiv))  # type: ignore[attr-defined]
-
-
 def next_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loop over the keys up to a query's tile that ends before that tile: min(S, pid * BLOCK)."""
     for call in calls(kernel.nodes, "min", "tl.minimum"):
@@ -215,44 +149,6 @@ def next_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     "block too short.",
                     f"the tile ends at ({left} + 1) * {right}", None, kernel.name,
                 )  # fmt: skip
-
-
-def _is_one_more(node: ast.BinOp) -> bool:
-    """Whether it is `a + 1` or `a - 1`."""
-    return isinstance(node.op, (ast.Add, ast.Sub)) and isinstance(node.right, ast.Constant) and node.right.value == 1
-
-
-def other_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A size in an address or a quotient that belongs to another dimension."""
-    for node in kernel.nodes:
-        if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.FloorDiv, ast.Mod))):
-            continue
-        right = node.right
-        if isinstance(right, ast.Name) and right.id in {*kernel.sizes, *kernel.pids} and _is_whole(kernel, node.left):
-            others = [s for s in kernel.lengths if s != right.id] if right.id in kernel.sizes else []
-            others += [n for n in kernel.values if right.id in kernel.pids and _alike(n, right.id)]
-            others.sort(key=lambda name: not _alike(name, right.id))  # n2 for n3 before all others
-            alike = sum(
-                isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mod) and kernel.source.of(n.right) == right.id
-                for n in kernel.nodes
-            )
-            near = bool(others) and _alike(others[0], right.id)
-            rank = 9 if isinstance(node.op, ast.Mod) and alike > 1 else 13 if near else 20
-            for size in others[:3]:
-                yield Mend(
-                    Family.INDEX, rank, node.lineno, (kernel.replaced(right, size),),
-                    f"Line {node.lineno}: `{kernel.source.of(node)}` counts in {right.id}, which is the size of "
-                    "another dimension.",
-                    f"count in {size}", None, kernel.name,
-                )  # fmt: skip
-
-
-def _is_whole(kernel: KernelDraft, node: ast.expr) -> bool:
-    return bool(kernel.names(node) & {*kernel.pids, *kernel.indices}) or is_call(node, "tl.program_id")
-
-
-def _alike(name: str, other: str) -> bool:
-    return name != other and len(name) == len(other) and sum(a != b for a, b in zip(name, other, strict=True)) == 1
 
 
 def quotient_and_rest(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -273,42 +169,6 @@ def quotient_and_rest(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
 
 
 _TURNED = {ast.FloorDiv: ("//", "%"), ast.Mod: ("%", "//")}
-
-
-def last_group(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A grouped order in which every group is as high as the first."""
-    counts = [name for name, values in kernel.values.items() if any(is_call(v, "tl.cdiv") for v in values)]
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if not (isinstance(value, ast.Name) and value.id in kernel.constexprs and target_of(statement)):
-            continue
-        firsts = [name for name, values in kernel.values.items() if any(_is_product_with(v, value.id) for v in values)]
-        for first, count in [(first, count) for first in firsts for count in counts]:
-            if first not in counts and "tl.program_id" in kernel.calls_behind(kernel.values[first][0]):
-                yield Mend(
-                    Family.INDEX, 6, value.lineno, (kernel.replaced(value, f"min({count} - {first}, {value.id})"),),
-                    f"Line {value.lineno} makes every group {value.id} tiles high: the last one may be lower, and then "
-                    "some tiles are computed twice and others never.",
-                    f"a group has at most what is left: the smaller of {value.id} and {count} - {first}", None,
-                    kernel.name,
-                )  # fmt: skip
-
-
-def _is_product_with(value: ast.expr, name: str) -> bool:
-    return isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and any(
-        isinstance(factor, ast.Name) and factor.id == name for factor in factors(value)
-    )  # fmt: skip
-
-
-def stays_in_place(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """tl.arange that starts anywhere but at 0; an id that is multiplied by a wrong number."""
-    for call in calls(kernel.nodes, "tl.arange"):
-        if call.args and kernel.source.of(call.args[0]) not in ("0",):
-            yield Mend(
-                Family.INDEX, 6, call.lineno, (kernel.replaced(call.args[0], "0"),),
-                f"Line {call.lineno}: `{kernel.source.of(call)}` does not start at 0.", "a tile starts at 0", None,
-                kernel.name,
-            )  # fmt: skip
 
 
 def elements_side_by_side(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -345,7 +205,10 @@ def _index_names(kernel: KernelDraft, value: ast.expr) -> set[str]:
 
 RULES = (
     elements_side_by_side,
-    program_left_out, program_times_a_size,
-    tile_of_the_first, other_axis, one_place_off, next_tile, other_size, quotient_and_rest,
-    stays_in_place, loads_exchanged, two_places_off, last_group,
-)  # fmt: skip
+    program_left_out,
+    program_times_a_size,
+    next_tile,
+    quotient_and_rest,
+    loads_exchanged,
+    two_places_off,
+)

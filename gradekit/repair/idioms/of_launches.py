@@ -305,35 +305,6 @@ def result_strides(draft: Draft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def narrow_memory(draft: Draft) -> Iterator[Mend]:
-    """Numbers between two kernels that are kept in the inputs' dtype."""
-    for node in draft.host_nodes:
-        if not (
-            isinstance(node, ast.Call)
-            and called(node).startswith("torch.")
-            and called(node)[6:].split("_")[0] in _MAKES
-        ):
-            continue
-        for keyword in node.keywords:
-            text = draft.source.of(keyword.value)
-            if keyword.arg == "dtype" and text != "torch.float32":
-                yield _wider(draft, node, draft.source.replaced(keyword.value, "torch.float32"), text)
-        if called(node).endswith("_like") and "dtype" not in draft.source.of(node):
-            end = draft.source.span(node)[1] - 1
-            yield _wider(draft, node, Edit(end, end, ", dtype=torch.float32", "float32"), "the input's dtype")
-
-
-_MAKES = ("empty", "zeros", "full")
-
-
-def _wider(draft: Draft, node: ast.Call, edit: Edit, now: str) -> Mend:
-    return Mend(
-        Family.CAST, 18, node.lineno, (edit,),
-        f"Line {node.lineno} keeps numbers on the way in {now}, and they are rounded there.",
-        "what one kernel hands to the next belongs into float32", Cause.LOW_PRECISION,
-    )  # fmt: skip
-
-
 def copied_first(draft: Draft) -> Iterator[Mend]:
     """Strides that no kernel uses: right once the tensor is copied, so that it is contiguous."""
     for function in draft.source.host:
@@ -382,7 +353,4 @@ def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (
-    rounded_down, all_rounded_down, grid_size, other_dimension, not_zeroed, result_strides, narrow_memory,
-    copied_first,
-)  # fmt: skip
+RULES = (rounded_down, all_rounded_down, grid_size, other_dimension, not_zeroed, result_strides, copied_first)

@@ -70,26 +70,6 @@ def other_range(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             yield _ranged(kernel, loop, stop, f"{longer} + 1", f"ends at {longer}: it is one step too short", 30)
 
 
-def ends_before_its_bound(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A loop that ends elsewhere than the masks of what it counts: range(0, 1, BLOCK) beside `s < length`."""
-    for loop in kernel.loops:
-        given = range_of(loop)
-        counted = [n for n in kernel.bounds if any(_is_counted_by(kernel, loop, v) for v in kernel.values[n])]
-        for bound in dict.fromkeys(kernel.bounds[name][0] for name in counted):
-            stop = given[1] if len(given) > 1 else None
-            known = stop is not None and bound in kernel.origins(stop)
-            if stop is not None and not known and bound not in kernel.constexprs:
-                yield _ranged(kernel, loop, stop, bound, _ends_at(kernel.source.of(stop), bound, counted[0]), 8)
-
-
-def _is_counted_by(kernel: KernelDraft, loop: Loop, value: ast.expr) -> bool:
-    return kernel.in_loop(value) is loop and counter_of(loop) in kernel.names(value)
-
-
-def _ends_at(stop: str, bound: str, index: str) -> str:
-    return f"ends at {stop}, and `{index}` goes up to {bound}: what comes after the first steps of the loop is left out"
-
-
 def _blocks(kernel: KernelDraft, loop: Loop) -> list[str]:
     inside = {n.id for part in loop.body for n in ast.walk(part) if isinstance(n, ast.Name)}
     return [name for name in kernel.constexprs if name in inside][:2]
@@ -209,62 +189,6 @@ def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def set_back(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """An accumulator that begins anew in every step."""
-    for loop in kernel.loops:
-        before = [
-            s
-            for s in kernel.statements
-            if s.lineno < loop.lineno and simple(s) and kernel.in_loop(s) is kernel.in_loop(loop)
-        ]
-        for statement in loop.body:
-            if isinstance(statement, ast.Assign) and before and is_call(statement.value, "tl.zeros", "tl.full"):
-                name = kernel.source.of(statement.targets[0])
-                edits = (
-                    kernel.source.replaced(statement, "pass"),
-                    kernel.after(before[-1], kernel.source.of(statement)),
-                )
-                yield Mend(
-                    Family.SUM, 2, statement.lineno, edits,
-                    f"Line {statement.lineno} begins `{name}` anew in every step of the loop: only the last step "
-                    "counts.",
-                    f"make {name} before the loop", None, kernel.name,
-                )  # fmt: skip
-
-
-def starts_wrong(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A running maximum that begins at 0, a sum that begins elsewhere."""
-    for statement in kernel.statements:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            continue
-        name, value = statement.targets[0].id, statement.value
-        maximum = any(name in kernel.names(c) for c in kernel.calls_of("tl.maximum"))
-        if is_call(value, "tl.zeros") and isinstance(value, ast.Call) and maximum:
-            text = kernel.source.of(value).replace("tl.zeros", "tl.full", 1)
-            shape = kernel.source.span(value.args[0])[1] - kernel.source.span(value)[0] + 2  # past "tl.zeros("
-            new = f'{text[: shape - 2 - 1]}, -float("inf"){text[shape - 2 - 1 :]}'
-            yield _started(kernel, statement, value, new, "0", "-inf")
-        elif isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and maximum:
-            yield _started(kernel, statement, value, '-float("inf")', str(value.value), "-inf")
-        elif is_call(value, "tl.full") and isinstance(value, ast.Call) and len(value.args) > 1:
-            fill, new = value.args[1], '-float("inf")' if maximum else "0.0"
-            if kernel.source.of(fill).replace("'", '"') != new:
-                yield _started(kernel, statement, fill, new, kernel.source.of(fill), "-inf" if maximum else "0")
-        elif is_call(value, "tl.ones") and isinstance(value, ast.Call):
-            new = kernel.source.of(value).replace("tl.ones", "tl.zeros", 1)
-            yield _started(kernel, statement, value, new, "1", "0")
-
-
-def _started(kernel: KernelDraft, statement: ast.Assign, node: ast.expr, new: str, now: str, right: str) -> Mend:
-    name = kernel.source.of(statement.targets[0])
-    what = "a running maximum must begin below every number" if right == "-inf" else "a sum begins at 0"
-    return Mend(
-        Family.SUM, 9, statement.lineno, (kernel.replaced(node, new),),
-        f"`{name}` begins at {now} in line {statement.lineno}: {what}.", f"let {name} begin at {right}", None,
-        kernel.name,
-    )  # fmt: skip
-
-
 def not_rescaled(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What was summed up under an old maximum, and is added to under a new one without being scaled down."""
     factors = _rescales(kernel)
@@ -379,7 +303,4 @@ def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (
-    steps_rounded_down, other_range, ends_before_its_bound, pointer_stays, not_added_up, added_twice, set_back,
-    starts_wrong, not_rescaled, not_updated,
-)  # fmt: skip
+RULES = (steps_rounded_down, other_range, pointer_stays, not_added_up, added_twice, not_rescaled, not_updated)

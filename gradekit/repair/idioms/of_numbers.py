@@ -36,35 +36,6 @@ def _formulas(kernel: KernelDraft) -> Iterator[tuple[ast.stmt, ast.expr]]:
             yield statement, value
 
 
-def other_number(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A number with its point in the wrong place, or mistyped; one that stands in the handout."""
-    for _, value in _formulas(kernel):
-        for product in ast.walk(value):
-            if not (isinstance(product, ast.BinOp) and isinstance(product.op, (ast.Mult, ast.Div, ast.Add, ast.Sub))):
-                continue
-            for node in (product.left, product.right):
-                if isinstance(node, ast.Constant) and isinstance(node.value, float):
-                    for number, new in enumerate(_near(draft, node.value)):
-                        yield Mend(
-                            Family.FORMULA, 13 + number, node.lineno, (kernel.replaced(node, new),),
-                            f"Line {node.lineno} has the number {kernel.source.of(node)} where {new} belongs.",
-                            "compare the numbers with those of the formula in the handout", None, kernel.name,
-                        )  # fmt: skip
-
-
-def _near(draft: Draft, number: float) -> Iterator[str]:
-    """The handout's numbers that look like a wrong one, or that the source lacks, then its double and its half; not
-    those of 0.5, 1 and 2, which a formula has for several reasons, nor of a number of the handout."""
-    digits = _digits(str(number))
-    if any(_is_number(number, one) for one in draft.numbers):
-        return
-    alike = [one for one in draft.numbers if _digits(one)[:3] == digits[:3]]
-    yield from alike
-    if len(digits) > 1:
-        yield from (one for one in _lacked(draft) if one not in alike and len(digits) > 3)
-        yield from (repr(2 * number), repr(number / 2))
-
-
 def _lacked(draft: Draft) -> list[str]:
     """The handout's numbers that stand nowhere in the source, but for those like 1e-5."""
     known = [node.value for node in ast.walk(draft.source.tree) if isinstance(node, ast.Constant)]
@@ -75,10 +46,6 @@ def _lacked(draft: Draft) -> list[str]:
 def _is_number(value: float, written: str) -> bool:
     """Whether a number is one of the handout, which has fewer digits at times."""
     return math.isclose(value, float(written), rel_tol=1e-6)
-
-
-def _digits(number: str) -> str:
-    return number.replace(".", "").strip("0")
 
 
 def factor_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -157,27 +124,6 @@ def _times(count: int) -> str:
     return {2: "twice", 3: "three times (its cube)"}.get(count, f"{count} times")
 
 
-def term_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A sum without what was computed just before it."""
-    before: list[str] = []
-    for statement, value in _formulas(kernel):
-        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
-            for name in (name for name in before[-2:] if name not in kernel.names(value)):
-                for sign in "-+":
-                    yield Mend(
-                        Family.FORMULA, 16, statement.lineno,
-                        (kernel.replaced(value, f"{kernel.source.of(value)} {sign} {name}"),),
-                        f"Line {statement.lineno} lacks the term `{name}`, which is {_joined(sign)} in the formula.",
-                        f"see the formula in the handout: {sign} {name} belongs there", None, kernel.name,
-                    )  # fmt: skip
-        if target_of(statement):
-            before.append(target_of(statement))
-
-
-def _joined(sign: str) -> str:
-    return "taken away" if sign == "-" else "added"
-
-
 def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A loaded term that belongs to the result and is added to what a function is then applied to."""
     stored = next((a.value for a in reversed(kernel.accesses) if a.value is not None), None)
@@ -203,6 +149,4 @@ def term_too_early(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (
-    other_number, factor_left_out, other_power, term_left_out, term_too_early,
-)  # fmt: skip
+RULES = (factor_left_out, other_power, term_too_early)

@@ -219,64 +219,6 @@ def cancelled_variance(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def _narrowed_together(kernel: KernelDraft) -> Iterator[Mend]:
-    """Several values of one statement that are converted to 16 bits."""
-    for statement in kernel.statements:
-        parts = [] if hasattr(statement, "body") else list(ast.walk(statement))
-        casts = ((n, inner) for n in parts if isinstance(n, ast.Call) and n.args and (inner := converted(n)))
-        narrow = [(n, inner, text) for n, inner in casts if "16" in (text := kernel.source.of(n.args[0]))]
-        if len(narrow) > 1:
-            text = narrow[0][2]
-            edits = [kernel.replaced(n, kernel.source.operand(inner)) for n, inner, _ in narrow]
-            yield Mend(
-                Family.CAST, 4, statement.lineno, tuple(edits),
-                f"Line {statement.lineno} converts to {text} before it computes: each step is rounded to 16 bits.",
-                "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
-            )  # fmt: skip
-
-
-def narrow_arithmetic(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Loads that are not converted to float32; conversions to 16 bits on the way; tensor cores that round."""
-    bare = [a for a in kernel.accesses if a.is_load and not _is_converted(kernel, a.call)]
-    edits = tuple(kernel.replaced(a.call, f"{kernel.source.of(a.call)}.to(tl.float32)") for a in bare)
-    if bare and not kernel.multiplies:
-        yield Mend(
-            Family.CAST, 8, bare[0].line, edits,
-            f"Line {bare[0].line} loads and computes in the inputs' dtype: with 16 bits every step rounds.",
-            "convert to float32 after loading, with .to(tl.float32)", Cause.LOW_PRECISION, kernel.name,
-        )  # fmt: skip
-        if len(bare) > 1:
-            for access, edit in zip(bare, edits, strict=True):
-                yield Mend(
-                    Family.CAST, 9, access.line, (edit,),
-                    f"Line {access.line} loads and does not convert to float32: with 16 bits every step rounds.",
-                    "convert to float32 after loading, with .to(tl.float32)", Cause.LOW_PRECISION, kernel.name,
-                )  # fmt: skip
-    yield from _narrowed_together(kernel)
-    for node in kernel.nodes:
-        value = converted(node)
-        if isinstance(node, ast.Call) and value is not None and node.args:
-            text = kernel.source.of(node.args[0])
-            if "float32" not in text and "int" not in text:
-                inner = kernel.source.operand(value)
-                yield Mend(
-                    Family.CAST, 5 if "tl." in text else 12, node.lineno, (kernel.replaced(node, inner),),
-                    f"Line {node.lineno} converts `{inner}` to {text} on the way: it is rounded to fewer digits there.",
-                    "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
-                )  # fmt: skip
-                yield Mend(
-                    Family.CAST, 6 if "tl." in text else 13, node.lineno,
-                    (kernel.replaced(node.args[0], "tl.float32"),),
-                    f"Line {node.lineno} converts `{inner}` to {text} on the way: it is rounded to fewer digits there.",
-                    "keep float32 until the result is stored", Cause.LOW_PRECISION, kernel.name,
-                )  # fmt: skip
-
-
-def _is_converted(kernel: KernelDraft, call: ast.Call) -> bool:
-    parent = kernel.parents[call]
-    return isinstance(parent, ast.Attribute) and parent.attr == "to"
-
-
 def terms_of_the_gradient(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A gradient through a statistic without the term that the statistic adds: `- mean(g)`, `- n * mean(g * n)`."""
     means = [n for n, vs in kernel.values.items() if any(is_call(p, "tl.sum") for v in vs for p in ast.walk(v))]
@@ -362,6 +304,5 @@ RULES = (
     other_axis_of_reduction,
     eps_misplaced,
     cancelled_variance,
-    narrow_arithmetic,
     terms_of_the_gradient,
 )

@@ -131,19 +131,6 @@ def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def other_local(draft: Draft) -> Iterator[Mend]:
-    """A size passed by another name than its parameter's, where the host has one of just that name."""
-    names = {n.id for n in draft.host_nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    for launch in draft.launches:
-        for param, value in launch.given.items():
-            if isinstance(value, ast.Name) and param in launch.kernel.sizes and param in names - {value.id}:
-                yield Mend(
-                    Family.GRID, 5, value.lineno, (draft.source.replaced(value, param),),
-                    f"The launch in line {value.lineno} passes {value.id} for the kernel's parameter {param}.",
-                    f"pass {param}",
-                )  # fmt: skip
-
-
 def _kind(launch: LaunchCall, param: str) -> str:
     kernel = launch.kernel
     if param in kernel.constexprs:
@@ -175,4 +162,4 @@ def _swapped(
     )  # fmt: skip
 
 
-RULES = (arguments_swapped, strides_exchanged, other_local)
+RULES = (arguments_swapped, strides_exchanged)

@@ -137,20 +137,4 @@ def is_index_line(kernel: KernelDraft, statement: ast.stmt) -> bool:
     return name in kernel.indices or name in kernel.pids or "ptr" in name
 
 
-def worked_out_anew(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A power, a root or a number where the kernel is passed one that it never uses: `D ** -0.5` for `sm_scale`."""
-    idle = [name for name in _idle(kernel) if name in kernel.params]
-    for node in kernel.nodes if idle else ():
-        power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
-        number = isinstance(node, ast.Constant) and isinstance(node.value, float)
-        if power or number or is_call(node, "tl.rsqrt", "tl.math.rsqrt"):
-            for name in idle:
-                line, text = node.lineno, kernel.source.of(node)  # type: ignore[attr-defined]
-                yield Mend(
-                    Family.FORMULA, 5, line, (kernel.replaced(node, name),),
-                    f"Line {line} has `{text}`, and nothing uses `{name}`, which the kernel takes as a parameter.",
-                    f"`{name}` belongs there, whatever it is", None, kernel.name,
-                )  # fmt: skip
-
-
-RULES = (never_used, worked_out_anew)
+RULES = (never_used,)

@@ -265,24 +265,15 @@ def parts_rounded_down(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def pointer_not_moved(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`x_ptr += row * stride` for one pointer, and nothing of the kind for another."""
-    moves = [one for one in kernel.statements if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
-    moves = [one for one in moves if target_of(one) in kernel.pointers and kernel.in_loop(one) is None]
-    moved = {target_of(one) for one in moves}
-    moved |= {a.pointer for a in kernel.accesses if "tl.program_id" in kernel.calls_behind(a.address)}
-    last = {kernel.source.of(one.value): one for one in moves}
-    for step, move in last.items():
-        for name in (name for name in kernel.pointers if name not in moved):
-            yield Mend(
-                Family.INDEX, 5, move.lineno, (kernel.after(move, f"{name} += {step}"),),
-                f"`{name}` always points to its first element: it is not moved by `{step}`, as "
-                f"`{target_of(move)}` is in line {move.lineno}.",
-                f"add {name} += {step}, or add that to its offsets", None, kernel.name,
-            )  # fmt: skip
-
-
 RULES = (
-    step_not_counted, shared_steps, walks_of_programs, not_begun_anew, counter_not_set_back, ends_with_a_step_left,
-    index_stays, takes_too_few_steps, parts_rounded_down, overwritten_too_early, pointer_not_moved,
-)  # fmt: skip
+    step_not_counted,
+    shared_steps,
+    walks_of_programs,
+    not_begun_anew,
+    counter_not_set_back,
+    ends_with_a_step_left,
+    index_stays,
+    takes_too_few_steps,
+    parts_rounded_down,
+    overwritten_too_early,
+)
