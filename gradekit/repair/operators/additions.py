@@ -140,8 +140,9 @@ def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]
             for axis, form in ((0, "[:, None]"), (1, "[None, :]"))
         )
         pairs = [f"{m} {op} {n}" for m in rows for n in columns for op in (">=", "<=") if m[:-9] != n[:-9]]
-        yield from ((f"({pair})", kind) for pair in pairs)
-        yield from ((f"(({pair}) | ({flag} == 0))", kind) for pair in pairs for flag in _flags(site, node))
+        flags = _flags(site, node)
+        yield from ((f"({pair})", kind) for pair in pairs if not flags)
+        yield from ((f"(({pair}) | ({flag} == 0))", kind) for pair in pairs for flag in flags)
 
 
 def _flags(site: ChangeSite, node: ast.expr) -> list[str]:
