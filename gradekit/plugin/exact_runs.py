@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gradekit.plugin.relating import RightResults
     from gradekit.plugin.run_state import GradingRun
     from gradekit.subject.runs import Observation
-    from gradekit.subject.subject import Subject
+    from gradekit.subject.subject import Call, Subject
 
 USUAL_ELEMENTS = 2000
 """Elements of the largest tensor of an example that shows most and costs little."""
@@ -58,6 +58,7 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
         for part in {seen.part for seen, _ in examples}:
             for outcome in run.exact[key] if part is None else run.exact[key][part : part + 1]:
                 if isinstance(outcome, Failure):
+                    run.subject.calls[:] = [_call(examples[0][0])]
                     raise _again(outcome)
                 found.append(outcome)
     return {"exact": _as_data(found, max(len(new) - MOST_FORMS, 0))} if found else {}
@@ -66,6 +67,13 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
     mine, options = worth(item), run.request.options
     return mine.kind is Kind.CORRECTNESS and mine.prove and options.trivial is None
+
+
+def _call(seen: Observation) -> Call:
+    """The call of the example whose form is wrong: the report shows it, and trying it alone shows the same."""
+    from gradekit.subject.subject import Call
+
+    return Call(seen.entry, seen.inputs, seen, seen.wanted)
 
 
 def _again(failure: Failure) -> Failure:
