@@ -28,6 +28,7 @@ class KernelFacts:
     load reads, may depend on the order of programs, `rounded` that an atomic depends on it by a rounding alone.
     `undefined_loads` says that lanes which the mask of a load leaves out, without another value for them, may matter,
     `narrow` that an atomic is one for its own program alone, `contiguous` that numbers are promised to be contiguous.
+    `mixed` says that there are atomics of several kinds: where two of them meet on one element, they do not commute.
     """
 
     used: frozenset[str]
@@ -40,6 +41,7 @@ class KernelFacts:
     undefined_loads: bool
     narrow: bool
     contiguous: bool
+    mixed: bool = False
 
 
 @functools.lru_cache(maxsize=512)
@@ -63,17 +65,19 @@ def facts_of(module: Module) -> KernelFacts:
     functions = list(module.functions.values())
     ops = [op for function in functions for op in operations(function.body)]
     used = frozenset(name for function in functions for op in _outermost(function) for name in names_used(op))
+    mixed = len({_kind(op) for op in ops if op.name == "tt.atomic_rmw"}) > 1
     return KernelFacts(
         used=used,
         tile=max((math.prod(type.shape) for op in ops for type in op.result_types), default=1),
         peak=sum(peak_bytes(function.body) for function in functions),
         waits=any(op.name == "scf.while" and _asks_others(op) for op in ops),
         volatile=any(_is_volatile(op) for op in ops),
-        ordered=any(_is_volatile(op) or _depends_on_order(op, used) for op in ops),
+        ordered=mixed or any(_is_volatile(op) or _depends_on_order(op, used) for op in ops),
         rounded=any(_adds_floats(op) for op in ops),
         undefined_loads=any(leaves_lanes_undefined(op) and left_out_lanes_matter(op, ops) for op in ops),
         narrow=any(map(is_narrow, ops)),
         contiguous=any(map(promises_contiguity, ops)),
+        mixed=mixed,
     )
 
 
@@ -119,14 +123,19 @@ def _depends_on_order(op: Op, used: frozenset[str]) -> bool:
     if not op.name.startswith("tt.atomic"):
         return False
     looks = any(name in used for name in op.results)
-    return looks or op.name != "tt.atomic_rmw" or str(op.attributes.get("kind", "")).lower() not in COMMUTING
+    return looks or op.name != "tt.atomic_rmw" or _kind(op) not in COMMUTING
+
+
+def _kind(op: Op) -> str:
+    """The kind of an atomic, such as "fadd"."""
+    return str(op.attributes.get("kind", "")).lower()
 
 
 def _adds_floats(op: Op) -> bool:
     """Whether the operation is an atomic of floats whose order changes roundings."""
     if op.name != "tt.atomic_rmw" or op.operand_types[1].element.startswith("i"):
         return False
-    return str(op.attributes.get("kind", "")).lower() not in _EXTREMES
+    return _kind(op) not in _EXTREMES
 
 
 def leaves_lanes_undefined(op: Op) -> bool:

@@ -31,7 +31,9 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
         for body in _bodies(context, arguments, Order.ASCENDING):
             body()
     else:
-        for ids, count in chunks(context.grid, programs_at_once(context.facts), context.conditions.order):
+        order = context.conditions.order
+        apart = context.facts.mixed and order is not Order.ASCENDING  # in a chunk, one branch runs before the other
+        for ids, count in chunks(context.grid, 1 if apart else programs_at_once(context.facts), order):
             _run(context, ids, count, arguments)
     context.memory.finish()
 

@@ -199,6 +199,33 @@ def test_a_first_call_that_is_recorded_with_the_tuners_hooks_is_not_made_without
     assert not tried(replace(made, steps=(*before, choice)), [X]).variants
 
 
+@triton.jit
+def first_exchanges(x, out):
+    pid = tl.program_id(0)
+    value = tl.load(x + pid)
+    if pid == 0:
+        tl.atomic_xchg(out, value)
+    else:
+        tl.atomic_add(out, value)
+
+
+@triton.jit
+def largest_of_sums(x, out):
+    pid = tl.program_id(0)
+    value = tl.load(x + pid)
+    if pid % 2 == 0:
+        tl.atomic_max(out, value)
+    else:
+        tl.atomic_add(out, value)
+
+
+@pytest.mark.parametrize("kernel", [first_exchanges, largest_of_sums])
+def test_what_atomics_of_several_kinds_leave_is_tried_program_by_program(kernel):
+    values = torch.arange(1, 14, dtype=torch.int32)
+    found = tried(program(kernel, (13,), [values], [torch.empty(1, dtype=torch.int32)], fill=0), [values])
+    assert any(variant.results[0] != found.results[0] for variant in found.variants)
+
+
 # --- memory that is kept from call to call ---------------------------------------------------------------------------
 
 
