@@ -79,6 +79,7 @@ class FurtherInputs:
         from gradekit.plugin.further_costs import FurtherCosts
         from gradekit.plugin.longest_calls import LongestCalls
         from gradekit.source.unfollowed import host_text
+        from gradekit.unseen.constant_branches import ConstantBranches, constant_tests
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.kernel_inputs import KernelInputs
@@ -91,6 +92,7 @@ class FurtherInputs:
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._longest = LongestCalls(subject)
         self._text = host_text(subject.submission.text)
+        self._constants = ConstantBranches(constant_tests(self._text.tree))
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -106,6 +108,7 @@ class FurtherInputs:
         self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
+        self._constants.begin_check()
         self._check = self._stretches.check = test.__name__
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
@@ -147,6 +150,7 @@ class FurtherInputs:
             self._see_kernels()
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
+            calls += self._constants.further(draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
             yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)
             if turn == ROUNDS - 1 or len(found.ran) == before:
@@ -228,7 +232,7 @@ class FurtherInputs:
         """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
-        unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
+        unseen = [*told["unseen"], *self._kernels.unseen(), *self._constants.unseen(), *untried]
         data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])
