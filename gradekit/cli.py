@@ -327,6 +327,7 @@ def verify(
     trivially wrong results earn nothing for correctness.
     """
     from gradekit.assignment import discover, get
+    from gradekit.authoring.lint import reads_well
     from gradekit.batch.grader_pool import graders
     from gradekit.course import mistakes
     from gradekit.course import verify as verifying
@@ -344,7 +345,7 @@ def verify(
     tried = []
     with graders(jobs) as (grade, each):
         for assignment in [get(id)] if id else discover().values():
-            claims = verifying.claims(assignment, grade, quick=quick)
+            claims = [reads_well(assignment), *verifying.claims(assignment, grade, quick=quick)]
             width = max(len(claim.subject) for claim in claims)
             click.echo(assignment.id)
             for result in each(verifying.tried, claims):

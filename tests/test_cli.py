@@ -226,12 +226,15 @@ def test_verify_shows_each_claim_and_fails_where_one_does_not_hold(
 ) -> None:
     claim = verify.Claim("starter.py", "earns nothing", lambda: problem)
     monkeypatch.setattr("gradekit.course.verify.claims", lambda *_, **__: [claim])
+    read = verify.Claim("its files", "have nothing to mend", lambda: "")
+    monkeypatch.setattr("gradekit.authoring.lint.reads_well", lambda assignment: read)
     result = run("verify", "softmax")
     assert result.exit_code == code
     lines = result.output.split("\n")
     assert lines[0] == "softmax"
-    assert lines[1] == f"  {mark}   0.00 s  starter.py  earns nothing"
-    assert f"{1 - code} of 1 claims hold" in result.output
+    assert lines[1] == "  ok     0.00 s  its files   have nothing to mend"
+    assert lines[2] == f"  {mark}   0.00 s  starter.py  earns nothing"
+    assert f"{2 - code} of 2 claims hold" in result.output
 
 
 @pytest.mark.parametrize(("state", "code"), [(doctor.State.NOTE, 0), (doctor.State.BAD, 1)])

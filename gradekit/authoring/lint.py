@@ -13,6 +13,7 @@ from gradekit.assignment import Assignment, AssignmentError, load, read_toml
 from gradekit.authoring import python_text
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
+from gradekit.course.verify import Claim
 from gradekit.domain.reading import complaints
 from gradekit.schemas.check import Problem, near, problems, schema
 from gradekit.schemas.places import line_of, located
@@ -36,6 +37,15 @@ def lint(folder: Path) -> list[Complaint]:
     if wrong:
         return wrong
     return list(_Lint(load(folder)).complaints())
+
+
+def reads_well(assignment: Assignment) -> Claim:
+    """The claim that reading finds nothing to mend: a missing handout is as bad as a wrong test."""
+
+    def mended() -> str:
+        return "; ".join(one.text for one in lint(assignment.folder) if not one.is_note)
+
+    return Claim("its files", "have nothing to mend that gradekit lint finds", mended)
 
 
 def _of_assignment(path: Path) -> list[Complaint]:

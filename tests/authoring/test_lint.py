@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import discover, get, named_folder
-from gradekit.authoring.lint import Complaint, lint
+from gradekit.assignment import discover, get, load, named_folder
+from gradekit.authoring.lint import Complaint, lint, reads_well
+from gradekit.course.verify import tried
 
 ALL = discover()
 
@@ -128,3 +129,10 @@ def test_reading_imports_neither_torch_nor_pytest() -> None:
         "assert not {'torch', 'triton', 'pytest', 'hypothesis'} & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_verify_claims_that_there_is_nothing_to_mend(softmax: Path) -> None:
+    assert tried(reads_well(load(softmax))).held
+    (softmax / "README.md").unlink()
+    result = tried(reads_well(load(softmax)))
+    assert not result.held and "README.md: there is no such file: the handout" in result.problem
