@@ -1,4 +1,4 @@
-"""A submission that is to be mended: its kernels, and how its host code launches them."""
+"""A submission's text: its kernels, and how its host code launches them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LaunchCall:
 
 
 class Draft:
-    """The text of a submission, read for mending; `numbers` are those of the handout's formulas.
+    """A submission's text, read once; `numbers` are those of the formulas in its handout.
 
     Raises:
         SyntaxError: it is not Python.

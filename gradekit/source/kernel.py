@@ -1,7 +1,7 @@
-"""What a kernel's source shows to a reader: which names are pointers, sizes, indices
-and masks, and what is loaded where.
+"""A kernel's source: which names are pointers, sizes, strides, indices and program ids, what is loaded and stored
+where, what bounds an index, and its loops.
 
-Text and syntax tree alone; a kernel that is written in another way than expected yields less, never something wrong.
+Read from the syntax tree alone: of a kernel that is written in another way than expected less is known.
 """
 
 from __future__ import annotations
@@ -70,7 +70,16 @@ class IndexInAddress:
 
 
 class KernelDraft:
-    """One kernel of a submission."""
+    """One kernel of a submission.
+
+    Attributes:
+        source: the submission's text.
+        node: the kernel's definition.
+        all_params: its parameters in their order; `constexprs` are the constants among them, `params` the others.
+        known_strides: parameters that some launch hands a stride.
+        nodes: every node of its body.
+        parents: the node around each node.
+    """
 
     def __init__(self, source: ParsedSource, node: ast.FunctionDef) -> None:
         self.source, self.node, self.name = source, node, node.name
@@ -82,7 +91,7 @@ class KernelDraft:
         self.params = [name for name in self.all_params if name not in self.constexprs]
         self._origins: dict[str, frozenset[str]] = {}
         self._called: dict[str, set[str]] = {}
-        self.known_strides: set[str] = set()  # parameters that a launch gives a stride
+        self.known_strides: set[str] = set()
         self.nodes = [n for part in node.body for n in ast.walk(part)]
         self.parents = {child: n for part in [node] for n in ast.walk(part) for child in ast.iter_child_nodes(n)}
 
