@@ -21,7 +21,7 @@ from gradekit.engine.host import read
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
 from gradekit.interpreter.context import Code, Names, Returned, Substitution, Watched
-from gradekit.interpreter.host_launches import Launches
+from gradekit.interpreter.host_launches import MOST_PROGRAMS, Launches
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
 from gradekit.interpreter.steps_between import leading_to, run_step, view_of_all
@@ -31,9 +31,6 @@ from gradekit.interpreter.walk import bound
 from gradekit.program import Kernel, Launch, Program, Step, View, run_steps
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
-
-MOST_PROGRAMS = 4096
-"""Of one launch."""
 
 MOST_COPIES = 96
 """Of a launch that are walked at a time."""
