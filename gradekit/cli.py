@@ -198,7 +198,8 @@ def check(
             watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
         report = checking.check(path, id, asked, marks=marks, **watch)
     if sys.stderr.isatty():
-        remembered.remember(path, [one.id for one in report.checks if one.lost])
+        others = remembered.failed(path) - {one.id for one in report.checks}  # with -k, say
+        remembered.remember(path, others | {one.id for one in report.checks if one.lost})
     data = record.to_dict(report)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: _junit(data))
