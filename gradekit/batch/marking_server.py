@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
 from gradekit.batch.marking import Marking
@@ -28,8 +28,13 @@ HEADERS: dict[str, str | int] = {
 }  # fmt: skip
 
 
-class MarkingServer(HTTPServer):
-    """Serves the pages of `marking` on 127.0.0.1; `port` 0 takes any that is free."""
+class MarkingServer(ThreadingHTTPServer):
+    """Serves the pages of `marking` on 127.0.0.1; `port` 0 takes any that is free.
+
+    With a thread for each connection: browsers open some before they have anything to ask.
+    """
+
+    daemon_threads = True
 
     def __init__(self, marking: Marking, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
@@ -45,6 +50,7 @@ class Handler(BaseHTTPRequestHandler):
     """One request: `/PATH/` is the list, `/PATH/N` one hand-in; a form of it is sent to the same place."""
 
     server: MarkingServer
+    timeout = 10  # seconds that a connection may stay without a request
     server_version, sys_version = "gradekit", ""
 
     def do_GET(self) -> None:

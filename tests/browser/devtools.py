@@ -67,7 +67,7 @@ class Browser:
         self.process = subprocess.Popen(
             [binary, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--mute-audio",
-             "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-port=0", f"--user-data-dir={self.folder}",
+             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--remote-debugging-port=0", f"--user-data-dir={self.folder}",
              "--remote-allow-origins=*", "--hide-scrollbars", "about:blank"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": self.folder},
         )  # fmt: skip
