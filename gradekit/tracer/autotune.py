@@ -1,8 +1,8 @@
 """An autotuned launch becomes a Choice: its configurations are recorded, none is timed.
 
 On a GPU, Triton launches every configuration a few times on the first call, then keeps the fastest; later calls launch
-that one alone. Each option of the Choice is such a later call. Where launching more than once can change the result
-(the kernel adds to memory, or hooks prepare it), the first call is an option too.
+that one alone, whatever pruning leaves there. Each option of the Choice is such a later call. Where launching more
+than once can change the result (the kernel adds to memory, or hooks prepare it), the first call is an option too.
 
 Of many configurations, each call that is not timed records some: other calls have the others.
 """
@@ -28,6 +28,9 @@ SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 MOST, SOME, MANY, FEW = 16, 8, 32, 4
 """The most configurations of one launch of which each call records all (Triton's own tutorial of matmul has as many),
 and the most that it records of more, and of more than MANY."""
+
+OTHER_NUMBERS = (1, 40, 64, 1024, 4096)
+"""What an integer that the key lacks may be in another call with an equal key: ragged, or full of usual tiles."""
 
 FIRST_CALL = "the first call, in which every configuration runs before the last"
 
@@ -64,13 +67,17 @@ class Tuning:
             )
         if self.for_proofs and len(configs) > MOST:
             raise BeyondBudget(f"proofs look at no more than {MOST} configurations of a launch")
-        working, options, kernels = self._options(tuner, in_turn(configs, self.turn), args, kwargs)
+        kept = _chosen_elsewhere(tuner, configs, kwargs)
+        if self.for_proofs and kept:
+            raise BeyondBudget("proofs do not follow what a call with an equal key has chosen")
+        every = [*configs, *(config for config, _ in kept.values())]
+        working, options, kernels = self._options(tuner, in_turn(every, self.turn), args, kwargs)
         tuner.best_config = working[0]
         if len(options) == 1:
             for step in options[0]:
                 self.recorder.add(step)
         else:
-            labels, tuning = [_label(config) for config in working], None
+            labels, tuning = [_label(config) + kept.get(id(config), (config, ""))[1] for config in working], None
             if self._accumulates(tuner, options):
                 tuning = len(options)
                 labels.append(FIRST_CALL)
@@ -145,6 +152,31 @@ class _Noting(dict[str, Any]):
                 name for name, value in named.items() if isinstance(value, int) and type(value) not in (int, bool)
             ]
         return [name for name in dict.fromkeys(pruned) if name not in tuner.keys]
+
+
+def _chosen_elsewhere(tuner: Any, configs: Sequence[Config], kwargs: dict[str, Any]) -> dict[int, tuple[Config, str]]:
+    """Configurations that pruning leaves out in this call, and not in another with an equal key: what that one chose is
+    kept for both. By id, each with what its label says of it."""
+    found: dict[int, tuple[Config, str]] = {}
+    if not tuner.early_config_prune:
+        return found
+    own, here = tuner.nargs, {id(config) for config in configs}
+    given = own | {name: value for name, value in kwargs.items() if name in tuner.arg_names}
+    for name in [name for name, value in given.items() if _is_whole(value) and name not in tuner.keys]:
+        for other in OTHER_NUMBERS:
+            tuner.nargs = own | ({name: other} if name in own else {})
+            try:
+                elsewhere = tuner.prune_configs(kwargs | ({name: other} if name in kwargs else {}))
+            except Exception:  # noqa: BLE001, S112  # there is no such call
+                continue
+            says = f" (which a call with another {name} may have chosen: the tuner's key lacks {name})"
+            found |= {id(one): (one, says) for one in elsewhere if id(one) not in here and id(one) not in found}
+    tuner.nargs = own
+    return found
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:

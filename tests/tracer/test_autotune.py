@@ -66,6 +66,15 @@ def test_configurations_are_pruned_as_triton_prunes_them() -> None:
     assert kinds(traced(body(decorator), tensor(0, 40)).steps) == ["Allocate", "Choice"]
 
 
+def test_what_a_call_with_an_equal_key_could_have_chosen_is_an_option_too() -> None:
+    pruned = "prune_configs_by={'early_config_prune': lambda configs, args, **kw: configs[1:] if args['n'] % 64 else configs}"
+    without, with_n = (f"@triton.autotune([{TWO}], key={key}, {pruned})" for key in ("['x_ptr']", "['n']"))
+    choice = only(traced(body(without), tensor(0, 40)).steps, Choice)
+    assert [label.partition(",")[0] for label in choice.labels] == ["BLOCK=64", "BLOCK=32"]
+    assert choice.labels[1].endswith("(which a call with another n may have chosen: the tuner's key lacks n)")
+    assert kinds(traced(body(with_n), tensor(0, 40)).steps) == ["Allocate", "Launch"]
+
+
 def test_a_configuration_that_asserts_against_itself_is_skipped() -> None:
     """A failing static_assert drops the configuration, as Triton's tuning does"""
     program = traced(
