@@ -189,6 +189,39 @@ def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
+def starts_wrong(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
+    """A running maximum that begins at 0, a sum that begins elsewhere."""
+    for statement in kernel.statements:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        name, value = statement.targets[0].id, statement.value
+        maximum = any(name in kernel.names(c) for c in kernel.calls_of("tl.maximum"))
+        if is_call(value, "tl.zeros") and isinstance(value, ast.Call) and maximum:
+            text = kernel.source.of(value).replace("tl.zeros", "tl.full", 1)
+            shape = kernel.source.span(value.args[0])[1] - kernel.source.span(value)[0] + 2  # past "tl.zeros("
+            new = f'{text[: shape - 2 - 1]}, -float("inf"){text[shape - 2 - 1 :]}'
+            yield _started(kernel, statement, value, new, "0", "-inf")
+        elif isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and maximum:
+            yield _started(kernel, statement, value, '-float("inf")', str(value.value), "-inf")
+        elif is_call(value, "tl.full") and isinstance(value, ast.Call) and len(value.args) > 1:
+            fill, new = value.args[1], '-float("inf")' if maximum else "0.0"
+            if kernel.source.of(fill).replace("'", '"') != new:
+                yield _started(kernel, statement, fill, new, kernel.source.of(fill), "-inf" if maximum else "0")
+        elif is_call(value, "tl.ones") and isinstance(value, ast.Call):
+            new = kernel.source.of(value).replace("tl.ones", "tl.zeros", 1)
+            yield _started(kernel, statement, value, new, "1", "0")
+
+
+def _started(kernel: KernelDraft, statement: ast.Assign, node: ast.expr, new: str, now: str, right: str) -> Mend:
+    name = kernel.source.of(statement.targets[0])
+    what = "a running maximum must begin below every number" if right == "-inf" else "a sum begins at 0"
+    return Mend(
+        Family.SUM, 9, statement.lineno, (kernel.replaced(node, new),),
+        f"`{name}` begins at {now} in line {statement.lineno}: {what}.", f"let {name} begin at {right}", None,
+        kernel.name,
+    )  # fmt: skip
+
+
 def not_rescaled(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """What was summed up under an old maximum, and is added to under a new one without being scaled down."""
     factors = _rescales(kernel)
@@ -303,4 +336,13 @@ def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = (steps_rounded_down, other_range, pointer_stays, not_added_up, added_twice, not_rescaled, not_updated)
+RULES = (
+    steps_rounded_down,
+    other_range,
+    pointer_stays,
+    not_added_up,
+    added_twice,
+    starts_wrong,
+    not_rescaled,
+    not_updated,
+)
