@@ -138,8 +138,7 @@ def test_the_wheel_has_assignments_and_scripts_and_no_solutions(dist: Path) -> N
         "gradekit/py.typed", "gradekit/report/schema.json", "gradekit/_assignments/softmax/test_softmax.py",
         "gradekit/_autograder/gradescope/run_autograder",
     } <= wheel  # fmt: skip
-    ours = {name for name in wheel if not name.startswith("gradekit/authoring/template/")}  # empty forms for a new assignment
-    assert not [name for name in ours if "solution" in name or "__pycache__" in name or name.startswith("tests/")]
+    assert not [name for name in wheel if "solution" in name or "__pycache__" in name or name.startswith("tests/")]
     assert {"gradekit/schemas/domain.json", "gradekit/authoring/template/domain.toml.txt"} <= wheel
 
 

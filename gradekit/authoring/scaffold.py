@@ -17,6 +17,11 @@ from gradekit.authoring.signature import Signature
 from gradekit.domain import load
 
 TEMPLATES = Path(__file__).parent / "template"
+STAFF = {
+    "staff.answer.py": "solution.py", "staff.edits.toml": "mistakes.toml", "staff.more_tests.py": "test_ID_hidden.py"
+}  # fmt: skip
+"""Templates of what staff get, and its names there: what students read holds no file that is called so."""
+
 MOST, DRAWN = 65536, (300, 60, 12, 6)
 """The largest size that a new domain promises, and up to which sizes are drawn, by how many there are."""
 
@@ -74,8 +79,8 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
     }  # fmt: skip
     files = {f"assignments/{id}/reference.py": reference}
     for template in sorted(TEMPLATES.glob("*.txt")):
-        half = "solutions" if template.stem.startswith("solutions.") else "assignments"
-        name = template.stem.removeprefix("solutions.").replace("ID", id)
+        half = "solutions" if template.stem in STAFF else "assignments"
+        name = STAFF.get(template.stem, template.stem).replace("ID", id)
         text = re.sub(r"@(\w+)@", lambda match: words.get(match[1], match[0]), template.read_text(encoding="utf-8"))
         files[f"{half}/{id}/{name}"] = text
     page = f"assignments/{id}/README.md"

@@ -36,5 +36,5 @@ def test_a_mistake_that_only_a_relation_shows_is_named(
         assert values.outcome is Outcome.PASSED
         return
     assert values.cause is Cause.BROKEN_RELATION
-    assert "The launch in line 23 passes width for the kernel's parameter n." in values.message
+    assert "The launch passes width for n of kernel in line 23, where n belongs." in values.message
     assert values.source is not None and "out, width" in values.source.text
