@@ -20,7 +20,7 @@ from gradekit.prove.integer_rules import selected
 from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import TRUE, ZERO, Term, Truth, at_most, both, choose, less, negated, term, var
-from gradekit.prove.walk import CONTROL, Walk
+from gradekit.prove.walk import CONTROL, TooLong, Walk
 
 if TYPE_CHECKING:
     from gradekit.prove.symbolic_access import Owed
@@ -95,10 +95,21 @@ class _Carried:
                 self._guess(self._turn(body)[0])
                 while not self._check(self._turn(body)[0]):
                     pass
-                while self._owe(self._turn(body)[1]):
-                    pass
+                self._settle_owed(body)
             self._turn(body)
         walk.turns = outer
+
+    def _settle_owed(self, body: Callable[[], Sequence[str]]) -> None:
+        """Finds what the values owe: that goes through each of them once at most, but where a turn owes what is new in
+        each, such as a half of what nobody knows.
+
+        Raises:
+            TooLong: it does.
+        """
+        for _ in range(len(self.names) + 2):
+            if not self._owe(self._turn(body)[1]):
+                return
+        raise TooLong("each turn of a loop asks for something else")
 
     def _turn(self, body: Callable[[], Sequence[str]]) -> tuple[list[Value], list[frozenset[Owed]]]:
         self.walk.bind(self.names, [self.at(position, self.turn) for position in range(len(self.names))], self.owed)
