@@ -18,6 +18,7 @@ from gradekit.assignment import discover
 from gradekit.engine.executor import option_count
 from gradekit.gpu.replay import Replay
 from gradekit.inputs.spec import Input
+from gradekit.program import Program
 
 from ..tracer.styles import Text
 from .programs import AUTOTUNED, MANY_STEPS, TABLE, entry, normal, traced
@@ -86,9 +87,20 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
 
 
-def same(mine: Sequence[Any], its: Sequence[torch.Tensor]) -> bool:
+def same(mine: Sequence[Any], its: Sequence[torch.Tensor], made: Program | None = None) -> bool:
+    """Bit for bit; where programs of `made` add floats by atomics, whose order is nobody's to choose, within rounding."""
+    sums = made is not None and any("tt.atomic_rmw fadd" in kernel.ttir for kernel in made.kernels.values())
     pairs = list(zip(mine, its, strict=True))
-    return all((a.dtype, a.shape) == (b.dtype, b.shape) and torch.equal(bits(a), bits(b)) for a, b in pairs)
+    equal = within_rounding if sums else lambda a, b: torch.equal(bits(a), bits(b))
+    return all((a.dtype, a.shape) == (b.dtype, b.shape) and equal(a, b) for a, b in pairs)
+
+
+def within_rounding(mine: torch.Tensor, its: torch.Tensor) -> bool:
+    try:
+        torch.testing.assert_close(mine, its, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -102,9 +114,9 @@ def test_a_replay_is_what_a_direct_call_gives(path: Path, machine: Any) -> None:
         replay = Replay(made, machine, allow)
         runs = [replay.run(tensors, option) for option in range(option_count(made))]
         assert [ran.caught for ran in runs] == [[]] * len(runs)
-        assert any(same(ran.results, [expected]) for ran in runs)
+        assert any(same(ran.results, [expected], made) for ran in runs)
         bounds = [replay.bind([on_card(t) for t in tensors], [option]) for option in range(option_count(made))]
-        assert any(same(bound(), [expected]) for bound in bounds)
+        assert any(same(bound(), [expected], made) for bound in bounds)
 
 
 def as_general_as_the_program(kernel: Any) -> Any:
