@@ -16,8 +16,6 @@ from gradekit.report import templates
 from gradekit.report.text import counted, one_line, points
 
 STATUSES = ("graded", "rejected", "pending", "fault", "missing")
-Titles = Mapping[str, str]
-"""What assignments are called, by id."""
 
 
 def course_page(course: Course, lines: Lines, rows: Sequence[CourseRow]) -> str:

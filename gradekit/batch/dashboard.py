@@ -17,7 +17,7 @@ from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line
 from gradekit.batch.summary import shares_of
 from gradekit.report import charts, templates
-from gradekit.report.page import SIGNS
+from gradekit.report.grouping import MARKS
 from gradekit.report.text import counted, one_line, points, shortened
 
 Records = Mapping[str, Mapping[str, Any]]
@@ -36,7 +36,7 @@ def render(assignment: str, lines: Sequence[Line], records: Records, progress: s
 
     `progress` says how far grading is, while it runs.
     """
-    shown = view(assignment, lines, records) | {"progress": one_line(progress), "signs": SIGNS}
+    shown = view(assignment, lines, records) | {"progress": one_line(progress), "signs": MARKS}
     return templates.page("dashboard.html", shown, "class.js")
 
 
@@ -73,7 +73,7 @@ def _cells(record: Mapping[str, Any] | None, columns: Columns) -> list[str]:
     outcomes: dict[str, set[str]] = defaultdict(set)
     for check in record["checks"] if record else ():
         outcomes[check["id"].partition("[")[0]].add(check["outcome"])
-    return [next((one for one in SIGNS if one in outcomes[name]), "") for name in columns]
+    return [next((one for one in MARKS if one in outcomes[name]), "") for name in columns]
 
 
 def _tally(lines: Sequence[Line]) -> str:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.engine.ttir import Module, Op, TTIRError
 from gradekit.program import Aten, Program, Step, run_steps
 from gradekit.reuse import SharedCache, shared
@@ -99,7 +99,7 @@ def _bag(ttir: str) -> _Bag | None:
         module = parsed(ttir)
     except TTIRError:
         return None
-    ops = [op for function in module.functions.values() for op in operations(function.body)]
+    ops = list(every_operation(module))
     near, nearer, deep = _labels(module, ops)
     bag = Counter(near) + Counter(nearer)
     return bag, _hash(*sorted(deep)), {number for op in ops for number in _numbers(op)}

@@ -48,8 +48,7 @@ class KernelFacts:
 def parsed(ttir: str) -> Module:
     """The module of a TTIR text; raises TTIRError."""
     module = parse(ttir)
-    every = (op for function in module.functions.values() for op in operations(function.body))
-    for number, op in enumerate(every):
+    for number, op in enumerate(every_operation(module)):
         op.number = number
     return module
 
@@ -63,7 +62,7 @@ def facts(ttir: str) -> KernelFacts:
 def facts_of(module: Module) -> KernelFacts:
     """The facts about the kernel of a module."""
     functions = list(module.functions.values())
-    ops = [op for function in functions for op in operations(function.body)]
+    ops = list(every_operation(module))
     used = frozenset(name for function in functions for op in _outermost(function) for name in names_used(op))
     mixed = len({_kind(op) for op in ops if op.name == "tt.atomic_rmw"}) > 1
     return KernelFacts(
@@ -79,6 +78,12 @@ def facts_of(module: Module) -> KernelFacts:
         contiguous=any(map(promises_contiguity, ops)),
         mixed=mixed,
     )
+
+
+def every_operation(module: Module) -> Iterator[Op]:
+    """All operations of all functions of a module, in the order of the text."""
+    for function in module.functions.values():
+        yield from operations(function.body)
 
 
 def operations(region: Region) -> Iterator[Op]:

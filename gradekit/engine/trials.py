@@ -25,7 +25,7 @@ from torch import Tensor
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.conditions import FILLINGS, Conditions, Order
 from gradekit.engine.executor import RunResult, Variant
-from gradekit.engine.kernel_facts import facts, leaves_lanes_undefined, operations, parsed, promises_contiguity
+from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_undefined, parsed, promises_contiguity
 from gradekit.findings import Cause, Finding
 from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
 
@@ -123,7 +123,7 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
     usual.counters.work += other.counters.work
     if _same(usual.results, other.results):
         return []
-    ops = (op for function in parsed(promising[0].unaligned).functions.values() for op in operations(function.body))
+    ops = every_operation(parsed(promising[0].unaligned))
     location = next(op.location for op in ops if promises_contiguity(op))
     message = (
         "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
@@ -185,8 +185,7 @@ def _lines(program: Program) -> Iterator[tuple[str, int]]:
 
 
 def _loads(kernel: Kernel) -> Iterator[Any]:
-    for function in parsed(kernel.unaligned).functions.values():
-        yield from filter(leaves_lanes_undefined, operations(function.body))
+    return filter(leaves_lanes_undefined, every_operation(parsed(kernel.unaligned)))
 
 
 def _line(location: Sequence[tuple[str, int, int]], path: str) -> int | None:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.engine.masked_lanes import ELEMENTWISE, left_out_lanes_matter, moves, shape_step
 from gradekit.engine.ttir import Block, Op
 
@@ -28,7 +28,7 @@ def numbered(ttir: str) -> str:
         TTIRError: the text is not TTIR.
     """
     module = parsed(ttir)
-    ops = [op for function in module.functions.values() for op in operations(function.body)]
+    ops = list(every_operation(module))
     if len(module.functions) != 1 or any(len(region.blocks) > 1 for op in ops for region in op.regions):
         return ttir
     (function,) = module.functions.values()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import functools
 
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import every_operation, parsed
 
 
 @functools.lru_cache(maxsize=512)
 def form_of(ttir: str) -> tuple[tuple[str, ...], ...]:
     """Equal for kernels that do the same to floats, in tiles of any size: the names of operations, with their types."""
-    functions = parsed(ttir).functions.values()
     return tuple(
         (op.name, *(type.element for type in op.result_types))
-        for function in functions
-        for op in operations(function.body)
+        for op in every_operation(parsed(ttir))
         if any("f" in type.element for type in (*op.result_types, *op.operand_types))
     )

@@ -24,7 +24,6 @@ from gradekit.program import Descriptor, Launch, Program, View, every_step
 
 RESULTS, OPERANDS, SUMS, SAVED = "results", "operands", "sums of inputs", "saved results"
 SCRATCH, ARITHMETIC = "scratch", "arithmetic"
-USES = (RESULTS, OPERANDS, SUMS, SAVED, SCRATCH, ARITHMETIC)
 NARROW = {"f16": "float16", "bf16": "bfloat16"}
 _SAME = {
     "tt.trans", "tt.reshape", "tt.broadcast", "tt.expand_dims", "tt.splat", "tt.join", "tt.split", "tt.cat",

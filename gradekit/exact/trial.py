@@ -23,7 +23,7 @@ from torch import Tensor
 from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.executor import run_as
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.spec import Input
@@ -290,7 +290,7 @@ def _digits(value: Tensor) -> str:
 @functools.lru_cache(maxsize=256)
 def _inexact(ttir: str) -> tuple[Place, ...]:
     """The constants of a kernel that a dtype may have rounded: not those of few bits, such as 0.5."""
-    ops = (op for function in parsed(ttir).functions.values() for op in operations(function.body))
+    ops = every_operation(parsed(ttir))
     floats = (op for op in ops if op.name == "arith.constant" and op.result_types[0].element in (*NARROW, "f32"))
     return tuple((ttir, op.number) for op in floats if not _has_few_bits(op.attributes["value"]))
 

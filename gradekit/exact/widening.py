@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from gradekit.engine.executor import Reader
-from gradekit.engine.kernel_facts import KernelFacts, facts_of, operations, parsed
+from gradekit.engine.kernel_facts import KernelFacts, every_operation, facts_of, parsed
 from gradekit.engine.ttir import Block, Function, Module, Op, Region, Type
 from gradekit.program import ITEMSIZE, Allocate, Kernel, Program, Scalar, View, every_step
 
-NARROW = {"float16", "bfloat16", "float32"}
+_WIDENED = {"float16", "bfloat16", "float32"}
 """The dtypes of views that become float64."""
 _ELEMENTS = {"f16", "bf16", "f32"}
 _WIDE = "f64"
@@ -53,15 +53,14 @@ def is_narrow(type: Type) -> bool:
 
 def decides_by_bits(ttir: str) -> str:
     """Why a kernel is none for exact arithmetic: what it does with the bits of floats; "" for all others."""
-    for function in parsed(ttir).functions.values():
-        for op in operations(function.body):
-            if op.name in _BITS and not _is_plain(op):
-                return f"{op.name} looks at the bits of floats" if "cast" in op.name else f"{op.name} rounds on purpose"
-            symbol = str(op.attributes.get("symbol", "")).removeprefix("__nv_")
-            if symbol.startswith(_BITS_BY_NAME) or symbol.endswith(("_rz", "_ru", "_rd")):
-                return f"{symbol} rounds on purpose"
-            if any(type.element.startswith("f8") for type in (*op.operand_types, *op.result_types)):
-                return "float8 rounds on purpose"
+    for op in every_operation(parsed(ttir)):
+        if op.name in _BITS and not _is_plain(op):
+            return f"{op.name} looks at the bits of floats" if "cast" in op.name else f"{op.name} rounds on purpose"
+        symbol = str(op.attributes.get("symbol", "")).removeprefix("__nv_")
+        if symbol.startswith(_BITS_BY_NAME) or symbol.endswith(("_rz", "_ru", "_rd")):
+            return f"{symbol} rounds on purpose"
+        if any(type.element.startswith("f8") for type in (*op.operand_types, *op.result_types)):
+            return "float8 rounds on purpose"
     return ""
 
 
@@ -208,9 +207,9 @@ def _sizes(program: Program) -> Mapping[int, int]:
         if view.numel or view.storage in program.storages:
             seen.setdefault(view.storage, set()).add(view.dtype)
     for dtypes in seen.values():
-        if len(dtypes) > 1 and dtypes & NARROW:
+        if len(dtypes) > 1 and dtypes & _WIDENED:
             raise NotExact("memory is seen as several types")
-    return {id: 8 // ITEMSIZE[dtype] for id, (dtype,) in seen.items() if dtype in NARROW}
+    return {id: 8 // ITEMSIZE[dtype] for id, (dtype,) in seen.items() if dtype in _WIDENED}
 
 
 def _views(value: Any) -> Iterable[View]:
@@ -233,11 +232,11 @@ class _Views:
         """A leaf of a program, made wide; None for what is none."""
         match value:
             case View(dtype=dtype):
-                return dataclasses.replace(value, dtype="float64") if dtype in NARROW else value
+                return dataclasses.replace(value, dtype="float64") if dtype in _WIDENED else value
             case Allocate(storage=storage, nbytes=nbytes):
                 return dataclasses.replace(value, nbytes=nbytes * self.sizes.get(storage, 1))
             case Scalar(value=name, dtype="dtype"):
-                return dataclasses.replace(value, value="float64") if str(name) in NARROW else value
+                return dataclasses.replace(value, value="float64") if str(name) in _WIDENED else value
         return None
 
 

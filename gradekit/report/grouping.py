@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gradekit.report.text import points
+
 CheckRecord = Mapping[str, Any]
 
 _MADE_RIGHT = "(with this alone changed, this example and others are right)"
@@ -32,6 +34,10 @@ class Story:
         return sum(check["possible"] - check["earned"] for check in self.checks)
 
 
+MARKS = {"failed": "✗", "fault": "!", "pending": "◌", "missed": "–", "accepted": "◐", "passed": "✓"}
+"""The signs of `ending`, in the order in which a page shows them."""
+
+
 def ending(check: CheckRecord) -> str:
     """How the check ended for a reader: its outcome; "missed" for extra credit that was not earned, which is no
     failure; "accepted" where a person gave a part of the points."""
@@ -40,6 +46,11 @@ def ending(check: CheckRecord) -> str:
     if check["bonus"]:
         return "missed"
     return "accepted" if check["earned"] and check["details"].get("points_by") else "failed"
+
+
+def points_lost(story: Story) -> str:
+    """What the story's reason costs: "1 point", "2.5 points"."""
+    return f"{points(story.lost)} point{'s' * (story.lost != 1)}"
 
 
 def stories(checks: Iterable[CheckRecord]) -> list[Story]:

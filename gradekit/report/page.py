@@ -13,12 +13,9 @@ from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
-from gradekit.report.grouping import Story, ending, stories
+from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories
 from gradekit.report.text import clean, counted, described, one_line, points, seconds
 from gradekit.submission import place
-
-SIGNS = {"failed": "✗", "fault": "!", "pending": "◌", "passed": "✓"}
-"""The outcomes in the order of the page."""
 
 
 def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()) -> str:
@@ -64,7 +61,7 @@ def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) 
     """The checks by outcome, what failed first; those that failed for one reason stand side by side, and the first
     of them tells it and what it costs."""
     shown: list[dict[str, Any]] = []
-    order = list(SIGNS)
+    order = list(MARKS)
     for story in sorted(stories(checks), key=lambda story: order.index(story.checks[0]["outcome"])):
         teller = len(shown) + 1
         shown += [
@@ -80,11 +77,7 @@ def _intro(story: Story, teller: int) -> str:
         return ""
     last = teller + len(story.checks) - 1
     between = "and" if last == teller + 1 else "to"
-    return f"One cause for checks {teller} {between} {last}; it costs {_points_lost(story.lost)}."
-
-
-def _points_lost(lost: float) -> str:
-    return f"{points(lost)} point{'s' * (lost != 1)}"
+    return f"One cause for checks {teller} {between} {last}; it costs {points_lost(story)}."
 
 
 _COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
@@ -113,7 +106,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
     counterexample, details = check["counterexample"] or {}, check["details"]
     return {
         "outcome": "passed" if (ended := ending(check)) == "accepted" else check["outcome"],
-        "sign": "◐" if ended == "accepted" else SIGNS[check["outcome"]],
+        "sign": MARKS["accepted" if ended == "accepted" else check["outcome"]],
         "ending": "accepted in part" if ended == "accepted" else ended,
         "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
         "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),

@@ -15,13 +15,12 @@ from typing import Any
 import click
 
 from gradekit.report import proofs
-from gradekit.report.grouping import Story, blame, ending, is_untouched, stories
+from gradekit.report.grouping import MARKS, Story, blame, ending, is_untouched, points_lost, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.report.value_verdict import value_sentence
 from gradekit.submission import place
 
-_MARKS = {"passed": "✓", "failed": "✗", "pending": "◌", "fault": "!", "missed": "–", "accepted": "◐"}
 _ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-", "accepted": "~"}
 _COLOURS = {
     "passed": "green", "failed": "red", "pending": "yellow", "fault": "magenta", "missed": "cyan", "accepted": "green",
@@ -45,7 +44,7 @@ class Look:
 
     def mark(self, outcome: str) -> str:
         """The sign before a check with this outcome."""
-        return self.paint((_MARKS if self.unicode else _ASCII_MARKS)[outcome], _COLOURS[outcome], bold=True)
+        return self.paint((MARKS if self.unicode else _ASCII_MARKS)[outcome], _COLOURS[outcome], bold=True)
 
     @property
     def bar(self) -> str:
@@ -260,7 +259,7 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 def _story(story: Story, submission: Mapping[str, Any], look: Look, telling: _Telling) -> list[str]:
     if not telling.lines:
         return []
-    check, cost = story.checks[0], f"{points(story.lost)} point{'s' * (story.lost != 1)}"
+    check, cost = story.checks[0], points_lost(story)
     intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
     message = _wrapped(located(check["message"], submission), look, _INDENT, telling.lines)
     calls = _calls(check, submission, look) if telling.advice else []

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 
 from gradekit.engine import TTIRError
 from gradekit.engine.def_use import STORES
-from gradekit.engine.kernel_facts import operations, parsed
+from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.inputs.layouts import row_major
 from gradekit.program import (
     Allocate,
@@ -49,8 +49,7 @@ def foreign_file(program: Program, kernel: Kernel) -> str:
 @functools.lru_cache(maxsize=512)
 def _stores(ttir: str) -> bool:
     try:
-        ops = (op for function in parsed(ttir).functions.values() for op in operations(function.body))
-        return any(op.name in STORES or op.name.startswith("tt.atomic") for op in ops)
+        return any(op.name in STORES or op.name.startswith("tt.atomic") for op in every_operation(parsed(ttir)))
     except TTIRError:
         return True
 
