@@ -50,9 +50,11 @@ def read(folder: Path) -> list[Attempt]:
 
 def _attempt(line: str) -> Attempt | None:
     try:
-        return Attempt(**json.loads(line))
+        found = Attempt(**json.loads(line))
+        found.said, dict(found.outcomes)  # raises where one is no number, the other no table
     except (ValueError, TypeError):
         return None
+    return found
 
 
 def add(folder: Path, record: Mapping[str, Any]) -> Attempt | None:
