@@ -127,11 +127,18 @@ class Template:
             pid = os.fork()
             if pid == 0:
                 theirs.close()
+                self._let_go()
                 _become_grader(client, ours, self._module)
         grader = Grader(pid, os.pidfd_open(pid), client)
         for number, events in ((grader.pidfd, select.POLLIN), (client.fileno(), select.POLLRDHUP)):
             self._graders[number] = grader
             self._poller.register(number, events)
+
+    def _let_go(self) -> None:
+        """In a fork: no socket of the template's closes its number later, when that is the number of something else."""
+        theirs = [grader.client for grader in self._graders.values()]
+        for sock in filter(None, (self._control, self._listening, *theirs)):
+            sock.close()
 
     def _end(self, grader: Grader) -> None:
         code = os.waitstatus_to_exitcode(os.waitpid(grader.pid, 0)[1])

@@ -41,7 +41,7 @@ def _gradekit(words: Sequence[str | Path], environment: dict[str, str]) -> subpr
 
 def _record(environment: dict[str, str], path: Path, *words: str) -> dict[str, Any]:
     done = _gradekit(["check", path, "-a", "vector_add", "-j", "1", "--json", "-", *words], environment)
-    assert done.stdout, done.stderr
+    assert done.stdout and not done.stderr, done.stderr
     return json.loads(done.stdout)
 
 
@@ -56,7 +56,10 @@ def _template(environment: dict[str, str]) -> int:
 
 
 def _descendants(pid: int) -> set[int]:
-    found = {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    try:
+        found = {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    except (FileNotFoundError, ProcessLookupError):  # it has ended since it was seen
+        return set()
     return found.union(*map(_descendants, found)) if found else found
 
 
