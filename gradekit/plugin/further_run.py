@@ -79,11 +79,12 @@ class FurtherInputs:
         from gradekit.plugin.further_costs import FurtherCosts
         from gradekit.plugin.longest_calls import LongestCalls
         from gradekit.source.unfollowed import host_text
-        from gradekit.unseen.constant_branches import ConstantBranches, constant_tests
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.kernel_inputs import KernelInputs
+        from gradekit.unseen.kernel_wants import KernelWants
         from gradekit.unseen.long_dimensions import LongDimensions
+        from gradekit.unseen.wants import constant_ways
 
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
@@ -92,7 +93,7 @@ class FurtherInputs:
         self._kernels, self._stretches = KernelInputs(), LongDimensions()
         self._longest = LongestCalls(subject)
         self._text = host_text(subject.submission.text)
-        self._constants = ConstantBranches(constant_tests(self._text.tree))
+        self._wants = KernelWants(constant_ways(self._text.tree))
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -108,7 +109,7 @@ class FurtherInputs:
         self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
-        self._constants.begin_check()
+        self._wants.begin_check()
         self._check = self._stretches.check = test.__name__
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
@@ -150,7 +151,7 @@ class FurtherInputs:
             self._see_kernels()
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
-            calls += self._constants.further(draws, forms, self._host.paths)
+            calls += self._wants.further(draws, forms, self._host.paths, self._kernels.texts)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
             yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)
             if turn == ROUNDS - 1 or len(found.ran) == before:
@@ -232,7 +233,7 @@ class FurtherInputs:
         """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
-        unseen = [*told["unseen"], *self._kernels.unseen(), *self._constants.unseen(), *untried]
+        unseen = [*told["unseen"], *self._kernels.unseen(), *self._wants.unseen(), *untried]
         data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])

@@ -3,23 +3,18 @@ with a number beyond all that the examples have made of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradekit.engine.branch_coverage import CLAMP
-from gradekit.engine.def_use import MOVED
 from gradekit.inputs.draws import Draws
 from gradekit.unseen.further import values_of, widest
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.kernel_branches import KernelText
 from gradekit.unseen.missing_ways import COMPARING, Missing
 from gradekit.unseen.special_values import far_kinds
 
 LEAST = 2.0
 """Numbers nearer to zero than this are reached, or passed, by values of any kind."""
-
-_SAME = frozenset({*MOVED, "arith.extf", "arith.truncf"})
 
 
 def far_values(draws: Draws, forms: Sequence[TracedForm], missing: Sequence[Missing]) -> list[Mapping[str, Any]]:
@@ -37,14 +32,5 @@ def _is_far(one: Missing) -> bool:
     op = one.text.ops[one.number]
     if op.name not in (*COMPARING, CLAMP, "arith.cmpi"):
         return False
-    numbers = [n for n in (_number(one.text, name) for name in op.operands) if n is not None]
+    numbers = [n for n in map(one.text.number, op.operands) if n is not None]
     return any(abs(n) > LEAST for n in numbers) and (one.is_of_many if op.name == "arith.cmpi" else one.is_computed)
-
-
-def _number(text: KernelText, name: str) -> float | None:
-    """The number that a value is, as a tile or in another precision."""
-    op = text.made.get(name)
-    while op is not None and op.name in _SAME:
-        op = text.made.get(op.operands[0])
-    value: Any = op.attributes.get("value") if op is not None and op.name == "arith.constant" else None
-    return float(value) if type(value) in (int, float) and math.isfinite(value) else None

@@ -18,7 +18,8 @@ from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout, layouts_like
 from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, sizes_alone
-from gradekit.unseen.search import OtherWay, Search, possible, solved
+from gradekit.unseen.search import Search, Solutions
+from gradekit.unseen.wants import OtherWay, possible, solved
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -187,10 +188,13 @@ class HostInputs:
         """Sizes for tensors that are laid out so, `far` out where there are no others."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), True, BEYOND, laid_out)
         for beyond, same_path in itertools.product((BEYOND, FAR) if far else (BEYOND,), (True, False)):
-            found = self.search.other_way(replace(wanted, same_path=same_path), replace(scope, beyond=beyond)).sizes
+            found = self._looked_for(wanted, same_path, replace(scope, beyond=beyond)).sizes
             if found:
                 return Chosen(found, same_path)
         return Chosen()
+
+    def _looked_for(self, wanted: OtherWay, same_path: bool, scope: CallScope) -> Solutions:
+        return self.search.solutions(replace(wanted, same_path=same_path), wanted.path, scope)
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool, near: bool = False) -> Chosen:
         """Sizes that the check lists, or where it is `wide` any; those that are `near` make no large tensors."""
@@ -203,7 +207,7 @@ class HostInputs:
         if key not in self._solved:
             chosen, scope = Chosen(), replace(scope, beyond=farthest)
             for same_path in (True, False):
-                found = self.search.other_way(replace(wanted, same_path=same_path), scope)
+                found = self._looked_for(wanted, same_path, scope)
                 chosen = Chosen(found.sizes, same_path) if found.sizes else chosen
                 if found.sizes and found.beyond:
                     self._far[way[0].line] += wide and _is_far(scope, found.sizes[0])

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradekit.engine import Module, Op, Unsupported
 from gradekit.engine.branch_coverage import CLAMP, FALSE, NEVER, ONCE, SEVERAL, TRUE
-from gradekit.engine.def_use import DefUse
+from gradekit.engine.def_use import MOVED, DefUse
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.mask_coverage import MASKED, NOTHING, PART, WHOLE, ways_of
@@ -23,6 +23,9 @@ _WHAT = {
     "scf.if": "the condition of an if",
     "cf.cond_br": "the condition of an if",
 }
+
+
+_MOVED = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.extsi"})
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,14 @@ class KernelText:
     def _behind(self, names: tuple[str, ...]) -> list[Op]:
         """The operations that values depend on, of what a loop carries only what it begins as."""
         return self.flow.makers(self.flow.behind(names, sources=self.flow.entering))
+
+    def number(self, name: str) -> float | None:
+        """The number that a value is, as a tile or in another precision; None where it is none."""
+        op = self.made.get(name)
+        while op is not None and op.name in _MOVED:
+            op = self.made.get(op.operands[0])
+        value: Any = op.attributes.get("value") if op is not None and op.name == "arith.constant" else None
+        return value if type(value) in (int, float) and math.isfinite(value) else None
 
     def computed_from(self, names: Sequence[str]) -> frozenset[str]:
         """The names of the operations that values depend on, also of those in loops and branches that have ended."""

@@ -22,8 +22,9 @@ from gradekit.unseen.kernel_branches import KernelBranch, KernelText, kernel_tex
 from gradekit.unseen.kernel_limits import limits_in
 from gradekit.unseen.missing_ways import COMPARING, Missing, launching
 from gradekit.unseen.scope import FAR, CallScope, fraction_choices, sizes_alone
-from gradekit.unseen.search import Candidates, KernelWay, Search
+from gradekit.unseen.search import Candidates, Search
 from gradekit.unseen.special_values import chosen_kinds, kinds_alike
+from gradekit.unseen.wants import KernelWay
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
@@ -86,6 +87,11 @@ class KernelInputs:
         if len(self._texts) > before:
             self._groups, self._known_numbers = dtype_groups(self._texts.values()), None
             self._grouped.clear()
+
+    @property
+    def texts(self) -> list[KernelText]:
+        """Of the kernels that the check has run, each once."""
+        return [*dict.fromkeys(self._texts.values())]
 
     def _text(self, key: str, kernel: Kernel) -> KernelText:
         if key not in self._texts:

@@ -1,7 +1,7 @@
 """One search for sizes: among many candidates for a path through host code, those that meet a want.
 
-A want says what must be seen: a comparison of host code that goes the other way, a branch, mask or loop of a kernel
-that goes a way that none has gone. The smallest call that shows it is made, and a larger one of that order.
+A want says what must be seen (`gradekit.unseen.wants`). The smallest call that shows it is made, and a larger one of
+that order.
 """
 
 from __future__ import annotations
@@ -14,24 +14,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from gradekit.prove.assumptions import Symbol, one_of, term_of
-from gradekit.prove.parts import atoms
-from gradekit.prove.question import REFUTED
-from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_host import TERMS
-from gradekit.prove.terms import negated, var
 from gradekit.reuse import LruCache
-from gradekit.size_terms import behind, evaluated, holds, leaves_in
+from gradekit.size_terms import Leaf, behind, evaluated, leaves_in
 from gradekit.unseen.candidates import CLOSE, Closeness, constants, possible_sizes
-from gradekit.unseen.columns import COLUMNS, INTERVALS, Bounds
-from gradekit.unseen.host_branches import Path
+from gradekit.unseen.columns import COLUMNS
+from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText
-from gradekit.unseen.kernel_values import Corner, corners, goes
-from gradekit.unseen.missing_ways import Missing
+from gradekit.unseen.kernel_values import Corner, corners
 from gradekit.unseen.scope import FAR, CallScope
-
-STEPS = 2_000_000
-"""The solver's own count of work for one comparison: about half a second."""
 
 MOST_SEARCHED = 16
 """Paths whose candidates are kept: of some MB each."""
@@ -59,82 +49,36 @@ class Solutions:
 class Want(Protocol):
     """What must be seen."""
 
-    def met(self, among: Candidates) -> Tensor | None:
-        """By which of the candidates; None where that does not follow from sizes."""
+    def met(self, among: Calls) -> Tensor | None:
+        """By which of the calls; None where that does not follow from sizes."""
 
-    def level(self, among: Candidates) -> Tensor | None:
+    def level(self, among: Calls) -> Tensor | None:
         """Where a limit is reached, and not gone beyond; None where there is none."""
 
 
-@dataclass(frozen=True)
-class OtherWay:
-    """A step of a path that is to go the other way, all before it being as they were, or where it need not be the
-    `same_path` as many of them as can be."""
-
-    path: Path
-    step: int
-    same_path: bool = True
-
-    def met(self, among: Candidates) -> Tensor | None:
-        """See `Want`: of steps before it, the nearest first, behind which it is likelier to stand."""
-        if among.held[self.step] is None:
-            return None
-        fits = ~torch.as_tensor(among.held[self.step]).expand_as(among.elements)
-        for went in reversed(among.held[: self.step]):
-            kept = fits & torch.as_tensor(went) if went is not None else fits
-            fits = kept if self.same_path or kept.any() else fits
-        return fits
-
-    def level(self, among: Candidates) -> Tensor | None:
-        """See `Want`."""
-        level = among.levels[self.step]
-        return None if level is None else torch.as_tensor(level).expand_as(among.elements)
-
-
-@dataclass(frozen=True)
-class KernelWay:
-    """A way of a kernel that is to be gone by some program, lane and turn; or `everywhere`, with two of each size where
-    that is possible."""
-
-    missing: Missing
-    everywhere: bool = False
-
-    def met(self, among: Candidates) -> Tensor | None:
-        """See `Want`."""
-        one, found = self.missing, torch.zeros_like(among.elements, dtype=torch.bool)
-        for place, (kernel, _, _) in enumerate(among.launches):
-            if kernel != one.branch.kernel:
-                continue
-            ways = [goes(one.text, one.number, one.branch, corner) for corner in among.corners(one.text, place)]
-            each = [torch.as_tensor(way) for way in ways if way is not None]
-            if each and (len(each) == len(ways) or not self.everywhere):
-                found |= functools.reduce(torch.logical_and if self.everywhere else torch.logical_or, each)
-        found &= among.taking
-        several = found & torch.stack([column > 1 for column in among.columns.values()]).all(dim=0)
-        return several if self.everywhere and bool(several.any()) else found
-
-    def level(self, among: Candidates) -> None:
-        """See `Want`."""
-
-
 @dataclass(frozen=True, eq=False)
-class Candidates:
-    """Sizes that a check may have, `columns` by name, beside a path: with how many `elements` of the largest tensor."""
+class Calls:
+    """So many calls beside a path: the numbers that host code is given in them, as columns."""
 
     path: Path
-    scope: CallScope
-    columns: Mapping[str, Tensor]
+    leaves: Mapping[Leaf, Any]
+    count: int
     _corners: dict[tuple[KernelText, int], list[Corner]] = field(default_factory=dict)
 
-    @functools.cached_property
-    def elements(self) -> Tensor:
-        """Of the largest tensor."""
-        return self.scope.elements(self.columns)
+    @staticmethod
+    def of(path: Path, forms: Sequence[TracedForm]) -> Calls:
+        """Those that have been made, and took the path."""
+        mine = [form.leaves for form in forms if form.kind == path.form.kind and path.taken_by(form)]
+        leaves = {leaf: torch.tensor([one[leaf] for one in mine]) for leaf in (mine[0] if mine else ())}
+        return Calls(path, leaves, len(mine))
+
+    def each(self, value: Any) -> Tensor:
+        """A value for each of the calls."""
+        return torch.as_tensor(value).expand(self.count)
 
     @functools.cached_property
     def _values(self) -> Sequence[Any]:
-        leaves = self.scope.leaves(self.columns) | self.scope.strides(self.columns)
-        return evaluated(self.path.origins.terms, leaves, COLUMNS)
+        return evaluated(self.path.origins.terms, self.leaves, COLUMNS)
 
     @functools.cached_property
     def held(self) -> Sequence[Any]:
@@ -149,8 +93,8 @@ class Candidates:
     @functools.cached_property
     def taking(self) -> Tensor:
         """Where all comparisons go as they did."""
-        known = [torch.as_tensor(went).expand_as(self.elements) for went in self.held if went is not None]
-        return torch.stack(known).all(dim=0) if known else torch.ones_like(self.elements, dtype=torch.bool)
+        known = [self.each(went) for went in self.held if went is not None]
+        return torch.stack(known).all(dim=0) if known else self.each(True)
 
     @functools.cached_property
     def launches(self) -> Sequence[tuple[str, tuple[Any, ...], Mapping[str, Any]]]:
@@ -163,6 +107,26 @@ class Candidates:
             (launch.kernel, tuple(map(at, launch.grid)), {name: at(number) for name, number in launch.names})
             for launch in self.path.explored.launches
         ]
+
+    def corners(self, text: KernelText, place: int) -> list[Corner]:
+        """The corners of a launch, with the values that are known of the kernel there."""
+        if (text, place) not in self._corners:
+            _, grid, names = self.launches[place]
+            self._corners[text, place] = corners(grid, names)
+        return self._corners[text, place]
+
+
+class Candidates(Calls):
+    """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor."""
+
+    def __init__(self, path: Path, scope: CallScope, columns: Mapping[str, Tensor]) -> None:
+        super().__init__(path, scope.leaves(columns) | scope.strides(columns), len(next(iter(columns.values()))))
+        self.scope, self.columns = scope, columns
+
+    @functools.cached_property
+    def elements(self) -> Tensor:
+        """Of the largest tensor."""
+        return self.scope.elements(self.columns)
 
     @functools.cached_property
     def _tiles(self) -> Mapping[str, int]:
@@ -187,13 +151,6 @@ class Candidates:
             return []
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
-
-    def corners(self, text: KernelText, place: int) -> list[Corner]:
-        """The corners of a launch, with the values that are known of the kernel there."""
-        if (text, place) not in self._corners:
-            _, grid, names = self.launches[place]
-            self._corners[text, place] = corners(grid, names)
-        return self._corners[text, place]
 
     def solutions(self, want: Want) -> Solutions:
         """The smallest sizes that meet a want, and the largest of that order."""
@@ -243,37 +200,9 @@ class Search:
             self._known.put(key, (Candidates(path, scope, columns) if some else None,))
         return (self._known.get(key) or (None,))[0]
 
-    def other_way(self, wanted: OtherWay, scope: CallScope) -> Solutions:
-        """Sizes and whole scalars for which a comparison of host code goes the other way."""
-        among = self.among(wanted.path, scope)
-        return among.solutions(wanted) if among is not None else Solutions()
-
-
-def possible(wanted: OtherWay, scope: CallScope) -> bool:
-    """Whether the ranges of sizes leave open that the comparison goes the other way."""
-    condition, _ = wanted.path.steps[wanted.step]
-    try:
-        leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
-    except ValueError:  # a shape has more than sums and products
-        return True
-    ways = holds(condition, evaluated(wanted.path.origins.terms, leaves, INTERVALS), INTERVALS)
-    return ways is None or (not condition.held) in ways
-
-
-def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """The sizes that the solver finds, if it does."""
-    names = {name: Symbol(var(name, *scope.range(name))) for name in scope.names}
-    terms = {leaf: term_of(value) for leaf, value in scope.leaves(names).items()}
-    values = evaluated(wanted.path.origins.terms, terms, TERMS)
-    held = [(holds(condition, values, TERMS), condition.held) for condition, _ in wanted.path.steps[: wanted.step + 1]]
-    if held[-1][0] is None:
-        return []
-    conditions = [one if way == (step < wanted.step) else negated(one)
-                  for step, (one, way) in enumerate(held) if one is not None]  # fmt: skip
-    listed = ((names[name].term, scope.listed(name)) for name in scope.names)
-    conditions += [one_of(size, only) for size, only in listed if only is not None]
-    answer = Solver(STEPS).example(*scope.formulas(names), *conditions)
-    if answer.verdict != REFUTED:
-        return []
-    return [{name: answer.values.get(atom.key, scope.range(name)[0])
-             for name, size in names.items() for atom in atoms(size.term).values()}]  # fmt: skip
+    def solutions(
+        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
+    ) -> Solutions:
+        """Calls of `scope` that take a path and meet a want."""
+        among = self.among(path, scope, special, close)
+        return among.solutions(want) if among is not None else Solutions()

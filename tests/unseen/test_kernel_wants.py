@@ -9,7 +9,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
-from gradekit.unseen.constant_branches import constant_tests
+from gradekit.unseen.wants import constant_ways
 from tests.graded import grade
 from tests.unseen.submissions import vector_add
 
@@ -39,4 +39,23 @@ def test_a_way_that_no_size_goes_is_named(tmp_path: Path) -> None:
 
 def test_what_is_no_comparison_of_constants_alone_is_none() -> None:
     text = "@triton.jit\ndef k(x, n, N: tl.constexpr):\n    if N > n or N in (3, 4) or N ** 99999999 == 7 or N == 7:\n        pass\n"
-    assert [one.text for one in constant_tests(ast.parse(text))] == ["N == 7"]
+    assert {one.text for one in constant_ways(ast.parse(text))} == {"N == 7"}
+
+
+WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOCK), mask=m, other=0)\no = x + y"
+
+
+@pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
+def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text(vector_add(kernel=WRAPPED.format(wrapped)))
+    (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert "what is taken modulo" in check.counterexample["origin"]
+
+
+def test_an_index_taken_modulo_what_it_never_reaches_is_named(tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text(vector_add(kernel=WRAPPED.format("% 1073741824")))
+    (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    named = [one["what"] for one in check.details["coverage"]["branches"]["unseen"]]
+    assert check.outcome is Outcome.PASSED
+    assert "what is taken modulo 1073741824 never reaches 1073741824" in named
