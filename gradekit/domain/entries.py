@@ -98,7 +98,7 @@ class ResultDomain:
 
 @dataclass(frozen=True)
 class Relations:
-    """What holds between results of different calls. Names are those of sizes and tensors.
+    """What holds between results of different calls. Names are those of sizes, tensors and dtypes.
 
     independent: a call's result does not depend on earlier calls, of whatever sizes and values
     alone: a part of the result along this dimension depends on the same part of the arguments alone, so that a row by
@@ -106,6 +106,7 @@ class Relations:
     permuted: arguments permuted along this dimension give the result permuted
     shifted: adding a constant to a row of this tensor (its last dimension) changes nothing
     linear: this tensor times a power of two gives the result times it
+    widened: tensors of this dtype, where it is 16 bits wide, give the same result as float32 with the same values
     """
 
     independent: bool = True
@@ -113,6 +114,7 @@ class Relations:
     permuted: tuple[str, ...] = ()
     shifted: tuple[str, ...] = ()
     linear: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -287,6 +287,7 @@ def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
         named += [(("relations", key), name, table.get("sizes", {})) for name in relations.get(key, [])]
     for key in ("shifted", "linear"):
         named += [(("relations", key), name, tensors) for name in relations.get(key, [])]
+    named += [(("relations", "widened"), name, table.get("dtypes", {})) for name in relations.get("widened", [])]
     named += [(("gradients",), name, tensors) for name in table.get("gradients", [])]
     named += [(("exact",), name, tensors) for row in table.get("exact", []) for name in row]
     for place, name, known in named:

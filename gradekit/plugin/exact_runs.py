@@ -1,8 +1,9 @@
 """What a check of correctness tries beside its examples: whether its calls are right in exact arithmetic.
 
 Of each form of a call (the same operations on the same types, whatever the sizes) one of the examples that were right
-is taken, and tried on its own values and on those that the assignment's domain names for this. A form is tried once for
-a submission; what it showed counts in every check that has it.
+is taken, and tried on its own values and on those that the assignment's domain names for this; then one for each other
+way where one condition decides for a whole program. A form is tried once for a submission; what it showed counts in
+every check that has it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 USUAL_ELEMENTS = 2000
 """Elements of the largest tensor of an example that shows most and costs little."""
-MOST_FORMS = 4
-"""Forms that one check tries: others have had their turn in earlier checks, or have it in later ones."""
+MOST_FORMS, MOST_WAYS = 4, 2
+"""Forms that one check tries, and other ways of forms: more have had their turn in earlier checks, or have it later."""
 UPSTREAM = "the gradient of the result"
 SEED = 90_000
 """Values of the kinds that the domain names are drawn with seeds from here on."""
@@ -50,8 +51,8 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
 
     found: list[Seen] = []
     forms = _by_form(right.pairs)
-    new = [key for key in forms if key not in run.exact]
-    for key in [key for key in forms if key in run.exact] + new[:MOST_FORMS]:
+    first, others = _untried(run, forms)
+    for key in [*(key for key in forms if key in run.exact), *first[:MOST_FORMS], *others[:MOST_WAYS]]:
         examples = forms[key]
         if key not in run.exact:
             run.exact[key] = _tried(run.subject, examples)
@@ -61,7 +62,8 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
                     run.subject.calls[:] = [_call(examples[0][0])]
                     raise _again(outcome)
                 found.append(outcome)
-    return {"exact": _as_data(found, max(len(new) - MOST_FORMS, 0))} if found else {}
+    untried = max(len(first) - MOST_FORMS, 0) + max(len(others) - MOST_WAYS, 0)
+    return {"exact": _as_data(found, untried)} if found else {}
 
 
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
@@ -96,24 +98,39 @@ def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
 
 # --- forms -----------------------------------------------------------------------------------------------------------
 
+Form = tuple[Hashable, Hashable]
+"""The form of a call, and which ways its kernels went."""
+
 
 def _by_form(
     pairs: Sequence[tuple[Observation, list[Reference]]],
-) -> dict[Hashable, list[tuple[Observation, list[Reference]]]]:
+) -> dict[Form, list[tuple[Observation, list[Reference]]]]:
     """The examples of each form, the most telling first."""
-    forms: dict[Hashable, list[tuple[Observation, list[Reference]]]] = {}
+    forms: dict[Form, list[tuple[Observation, list[Reference]]]] = {}
     for seen, wanted in pairs:
         if all(reference.asked is not None for reference in wanted):
             forms.setdefault(_form(seen), []).append((seen, wanted))
     return {key: sorted(mine, key=_rank) for key, mine in forms.items()}
 
 
-def _form(seen: Observation) -> Hashable:
-    from gradekit.exact.forms import form_of
+def _untried(
+    run: GradingRun, forms: Mapping[Form, list[tuple[Observation, list[Reference]]]]
+) -> tuple[list[Form], list[Form]]:
+    """The forms that no check has tried, with the way of the most telling example; and the other ways."""
+    tried = {form for form, _ in run.exact}
+    new = [key for key in forms if key not in run.exact]
+    best = {form: min((key for key in new if key[0] == form), key=lambda key: _rank(forms[key][0])) for form, _ in new}
+    first = [key for form, key in best.items() if form not in tried]
+    return first, [key for key in new if key not in first]
+
+
+def _form(seen: Observation) -> Form:
+    from gradekit.exact.forms import decided_in, form_of
 
     args = tuple(arg.dtype for arg in seen.inputs if _is_spec(arg))
-    kernels = frozenset(form_of(kernel.unaligned) for kernel in seen.program.kernels.values())
-    return seen.entry, seen.wanted, args, kernels
+    texts = {name: kernel.unaligned for name, kernel in seen.program.kernels.items()}
+    ways = frozenset((form_of(ttir), decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items())
+    return (seen.entry, seen.wanted, args, frozenset(form for form, _ in ways)), ways
 
 
 def _is_spec(arg: Any) -> bool:

@@ -149,9 +149,9 @@ class FurtherInputs:
             special = [] if turn else self._special(draws, forms)
             calls = self._host.further(draws, forms)
             self._see_kernels()
+            calls = [*self._wants.further(draws, forms, self._host.paths, self._kernels.texts), *calls]
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
-            calls += self._wants.further(draws, forms, self._host.paths, self._kernels.texts)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
             yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)
             if turn == ROUNDS - 1 or len(found.ran) == before:

@@ -5,6 +5,7 @@ whose result is known from the first.
     permuted   the indices of a dimension in another order give the result in that order
     shifted    a number added to a row of a tensor, another for each row, changes nothing
     linear     a tensor that is doubled doubles the result
+    widened    tensors of 16-bit floats that become float32, with the same values, give the same result
 
 Works on arguments alone: specs, tensors, numbers. Tensors of the other call lie in memory as those of the first do.
 """
@@ -40,7 +41,7 @@ class RelatedCall:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation of `kind` that holds for `entry` along the dimension, or of the tensor, called `name`."""
+    """A relation of `kind` that holds for `entry` along the dimension, or of the tensor or the dtype, called `name`."""
 
     entry: EntryDomain
     kind: str
@@ -115,11 +116,27 @@ def _linear(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
     return RelatedCall(_with(args, place, doubled), lambda result: result * 2, says)
 
 
+def _widened(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
+    pairs = [*zip(args, relation.entry.arguments, strict=False)]
+    mine = [isinstance(noun, Tensor) and noun.dtype == relation.name for _, noun in pairs]
+    values = [_values(arg) for (arg, _), is_mine in zip(pairs, mine, strict=True) if is_mine]
+    if not values or not all(one.is_floating_point() and one.itemsize == 2 for one in values):
+        return None
+    wide = (_laid_out_as(arg, _wide(_values(arg))) if its else arg for arg, its in zip(args, mine, strict=False))
+    says = f"With the same values in float32 in place of {str(values[0].dtype).removeprefix('torch.')}"
+    return RelatedCall(tuple(wide), _wide, f"{says}, the result must be the same, rounding aside")
+
+
+def _wide(values: torch.Tensor) -> torch.Tensor:
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
 _MAKERS: dict[str, Callable[[Relation, tuple[Any, ...]], RelatedCall | None]] = {
     "alone": _alone,
     "permuted": _permuted,
     "shifted": _shifted,
     "linear": _linear,
+    "widened": _widened,
 }
 
 # --- dimensions and tensors ------------------------------------------------------------------------------------------
@@ -191,7 +208,7 @@ def _laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tenso
     like = _values(arg)
     strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
     size = like.untyped_storage().nbytes() // like.element_size()
-    storage = torch.full((size,), poison(like.dtype), dtype=like.dtype)
+    storage = torch.full((size,), poison(values.dtype), dtype=values.dtype)
     own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, strides, strict=True))
     of_own = values[tuple(slice(0, n) for n in own)]
     storage.as_strided(own, strides, like.storage_offset()).copy_(of_own)
