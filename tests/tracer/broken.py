@@ -32,7 +32,7 @@ LAUNCH = "kernel[(triton.cdiv(x.numel(), 128),)](x, out, x.numel(), BLOCK=128)"
 @dataclass(frozen=True)
 class Broken:
     """A mistake: the `body` that follows HEAD, or the `launch`; `blamed` is the text of the line that must be named,
-    `hint` a piece of the sentence that must be said."""
+    `hint` a piece of the sentence that must be said. Releases of Triton in `taken_by` compile it all the same."""
 
     name: str
     hint: str
@@ -40,6 +40,7 @@ class Broken:
     body: str = "tl.store(out_ptr + offsets, x, mask=offsets < n)"
     launch: str = LAUNCH
     before: str = ""
+    taken_by: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -69,7 +70,8 @@ MISTAKES = (
     Broken("dot of sizes too small", "at least", "tl.dot(a, b)",
            body="a = tl.zeros([16, 4], tl.float16)\nb = tl.zeros([4, 16], tl.float16)\nc = tl.dot(a, b)"),
     Broken("an axis for a program's number", "needs no [None, :]", "row[None, :]",
-           body="row = tl.program_id(1)\ntile = row[None, :] * 4 + offsets[:, None]\ntl.store(out_ptr + tile, 1.0)"),
+           body="row = tl.program_id(1)\ntile = row[None, :] * 4 + offsets[:, None]\ntl.store(out_ptr + tile, 1.0)",
+           taken_by=("3.8.",)),
     Broken("dot of two dtypes", "dtype", "tl.dot(a, b)",
            body="a = tl.zeros([16, 16], tl.float16)\nb = tl.zeros([16, 16], tl.float32)\nc = tl.dot(a, b)"),
     Broken("dtype changes in a loop", "same dtype", "for i in range",

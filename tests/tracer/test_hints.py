@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import triton
 
 from gradekit.findings import Cause
 from gradekit.program import View
@@ -34,6 +35,8 @@ def test_what_makes_no_sense_in_a_kernel_compiles_where_it_changes_nothing() -> 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
 def test_a_common_mistake_is_explained_at_its_line(mistake: Broken) -> None:
     """The line is the student's, and the message ends in a hint"""
+    if triton.__version__.startswith(mistake.taken_by):
+        pytest.skip("this Triton compiles it")
     error = refused(mistake)
     assert error.cause in (Cause.COMPILATION_ERROR, Cause.EXCEPTION)
     assert error.line == mistake.line
