@@ -64,6 +64,12 @@ def test_no_operator_is_a_failure() -> None:
     assert cause_of(assert_operator, replace(GOOD, schema="")) is Cause.EXCEPTION
 
 
+def test_an_operator_that_compiling_never_came_to_is_not_said_to_be_missing() -> None:
+    with pytest.raises(Failure, match="failed before an operator was seen") as caught:
+        assert_operator(replace(GOOD, schema="", error="TypeError: " + "word " * 200))
+    assert "register" not in caught.value.message and caught.value.message.endswith("word ...")
+
+
 def test_a_schema_that_writes_to_an_input_is_a_failure() -> None:
     assert cause_of(assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()")) is Cause.INPUT_MODIFIED
 

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.judge.failure import Failure, NeedsPerson
+
+LONGEST_QUOTED = 400
+"""Characters of what torch says that a message has, cut between words."""
 
 
 def assert_operator(seen: Inspection) -> None:
     """Raise unless the model calls an operator of the submission, whose schema says that it changes nothing.
 
     Raises:
-        Failure: exception where there is no operator, input-modified where its schema says that it writes to an input.
+        Failure: exception where there is no operator, or none was seen because compiling failed; input-modified where
+            its schema says that it writes to an input.
         NeedsPerson: only the submission says so.
     """
+    if not seen.schema and seen.error:  # one may be registered: compiling ended before any was called
+        message = "Compiling a model that calls this failed before an operator was seen in it."
+        raise Failure(Cause.EXCEPTION, message + _said(" torch.compile says", seen.error))
     if not seen.schema:
-        raise Failure(
-            Cause.EXCEPTION,
-            "A model that calls this calls no operator of torch: register one, with torch.library.triton_op."
-            + _said(" torch.compile says", seen.error),
-        )
+        message = "A model that calls this calls no operator of torch: register one, with torch.library.triton_op."
+        raise Failure(Cause.EXCEPTION, message)
     if "!" in seen.schema.partition("->")[0]:
         raise Failure(Cause.INPUT_MODIFIED, f"The operator's schema says that it changes an input: {seen.schema}.")
     _confirmed(seen)
@@ -72,4 +78,4 @@ def _confirmed(seen: Inspection) -> None:
 
 
 def _said(who: str, error: str) -> str:
-    return f"{who}: {' '.join(error.split())[:600]}" if error else ""
+    return f"{who}: {textwrap.shorten(error, LONGEST_QUOTED, placeholder=' ...')}" if error else ""

@@ -146,8 +146,8 @@ HINTS = (
      "A kernel's globals must not change after its first launch: pass what changes as an argument."),
     # shapes and sizes
     (r"arange's range must be a power of 2",
-     ("The size of tl.arange must be a power of two: pass `BLOCK=triton.next_power_of_2(n)` at the launch, and mask what is "
-      "too much.")),
+     ("The size of tl.arange must be a power of two, and the mask leaves out what is too much. A size that you choose is 512 or "
+      "1024, say; a tile that must cover a whole row of n elements has `triton.next_power_of_2(n)`.")),
     (r"arange's arguments must be of type tl\.constexpr",
      ("The size of a block must be known when the kernel is compiled. Make it a parameter that is marked `tl.constexpr`. "
       "Where the block begins may vary: start + tl.arange(0, BLOCK).")),
