@@ -34,7 +34,7 @@ from benchmarks.tutoring_table import Row
 from gradekit import assignment as assignments
 from gradekit import reuse
 from gradekit.judge.evidence import Diagnosis
-from gradekit.plugin import mended_runs
+from gradekit.plugin import tutoring
 from gradekit.plugin.runner import grade
 from gradekit.repair.idioms import candidates
 from gradekit.report.record import to_dict
@@ -179,7 +179,7 @@ def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingO
 def _timed_mending() -> Iterator[list[float]]:
     """The CPU seconds of each search for a mend, while the block runs."""
     spent: list[float] = []
-    search = mended_runs.mended_diagnosis
+    search = tutoring.mended_diagnosis
 
     def timed(*args: Any) -> Diagnosis | None:
         before = _cpu_seconds()
@@ -188,11 +188,11 @@ def _timed_mending() -> Iterator[list[float]]:
         finally:
             spent.append(_cpu_seconds() - before)
 
-    mended_runs.mended_diagnosis = timed
+    tutoring.mended_diagnosis = timed
     try:
         yield spent
     finally:
-        mended_runs.mended_diagnosis = search
+        tutoring.mended_diagnosis = search
 
 
 def _record(mistake: BeginnersMistake, grading: GradingOptions) -> dict[str, Any]:

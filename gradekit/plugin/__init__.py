@@ -6,7 +6,7 @@
     lifecycle       what happens at each of pytest's steps in a grading run
     check_points    points and partial credit, which instructors write
     check_run       runs one check and collects its evidence; `examples` stands between it and Hypothesis
-    telling_example of examples that failed alike, the one to show
+    tutoring        gives gradekit.repair the examples of a check that failed
     first_look      what failed last time, looked at before its turn
     check_evidence  what that is; `check_verdict` is what an exception says of a check
     check_results   from both to the checks of the report

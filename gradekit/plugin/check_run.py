@@ -17,14 +17,13 @@ from gradekit.plugin.check_evidence import CheckEvidence
 from gradekit.plugin.check_results import diagnosis
 from gradekit.plugin.design import DESIGN, design_of
 from gradekit.plugin.exact_runs import exact_runs
-from gradekit.plugin.examples import Example, Examples, controlled
+from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
 from gradekit.plugin.further_run import FurtherInputs, FurtherRun
 from gradekit.plugin.pictured import pictured
 from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
-from gradekit.plugin.telling_example import most_telling
 from gradekit.plugin.value_proofs import compared_calls, value_proofs
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ class CheckRun:
         evidence.details |= pictured(evidence.call, failed, self.run)
 
     def _mended(self, error: BaseException, failed: BaseException) -> Diagnosis | None:
-        from gradekit.plugin.mended_runs import mended_diagnosis
+        from gradekit.plugin.tutoring import mended_diagnosis
 
         seen = self.examples.failure(error) if self.examples is not None else None
         return mended_diagnosis(self.item, self.run, (failed, self.evidence.call), (self.examples, seen))
@@ -371,3 +370,28 @@ def _hopeless(error: BaseException) -> bool:
 
 def _by_position(example: Example) -> dict[str, Any]:
     return {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
+
+
+def most_telling(smallest: Example, examples: Examples) -> Example:
+    """Of the examples that failed for the cause of the `smallest`, with tensors of its forms, the one whose numbers
+    show most; of equals the smallest, and then the first."""
+    own = next((failed for failed in examples.failures if failed.example is smallest), None)
+    if own is None:
+        return smallest
+    rivals = [failed for failed in examples.failures if _alike(failed) == _alike(own)]
+    return max([own, *rivals], key=lambda failed: _telling(failed.error)).example
+
+
+def _alike(failed: FailedExample) -> tuple[Any, ...]:
+    return getattr(failed.error, "cause", None), getattr(failed.error, "line", None), _forms(failed.example)
+
+
+def _forms(example: Example) -> tuple[Any, ...]:
+    """What an example is but for its values: the form of each tensor, and how many values were drawn on its way."""
+    given = example_cache.flattened(tuple(example.given.values()))
+    return (len(example.drawn), *((s.dtype, s.shape, s.stride, s.offset) for s in given if hasattr(s, "stride")))
+
+
+def _telling(error: BaseException) -> tuple[int, ...]:
+    comparison = getattr(error, "comparison", None)
+    return comparison.telling if comparison is not None else (0,)

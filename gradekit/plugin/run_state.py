@@ -28,11 +28,8 @@ from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, i
 
 if TYPE_CHECKING:
     from gradekit.judge.trivial import WatchedResults
-    from gradekit.plugin.every_check import HeldExample
     from gradekit.plugin.further_run import FurtherInputs
-    from gradekit.repair.host_screen import HostScreen
-    from gradekit.repair.screen import Screen
-    from gradekit.repair.search import Mending
+    from gradekit.repair.tutor import Tutor
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
@@ -48,9 +45,7 @@ class GradingRun:
     this one. `on_failing` hears, with its title and a message, of a check as soon as an example of it has failed.
     `values_asked` are the questions whether a call is its reference for all
     values that were asked so far: each is asked once. `exact` has what exact arithmetic
-    showed of each form of a call. `mended` is the subject of the last mended text; `held` are
-    examples of all checks on which mends are held, and `held_before` what they raised without any; `screens` and
-    `host_screens` have what looks at all changes of a text, by the text.
+    showed of each form of a call. `tutor` has what was found out of the submission's mistakes.
     """
 
     request: GradingRequest
@@ -69,12 +64,7 @@ class GradingRun:
     on_failing: Callable[[str, str], None] | None = None
     further: FurtherInputs | None = None
     only_tries: bool = False
-    mending: Mending | None = None
-    mended: Subject | None = None
-    screens: dict[str, Screen] = field(default_factory=dict)
-    host_screens: dict[str, HostScreen] = field(default_factory=dict)
-    held: list[HeldExample] | None = None
-    held_before: dict[HeldExample, BaseException | None] = field(default_factory=dict)
+    tutor: Tutor | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None
@@ -150,7 +140,7 @@ class GradingRun:
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
     def _end_processes(self) -> None:
-        for owner in (self.subject, self.mended, self._started, self._device):
+        for owner in (self.subject, self.tutor, self._started, self._device):
             if owner is not None:
                 owner.close()
         self._started = None

@@ -20,7 +20,7 @@ from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.same_lines import in_same_lines
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import draft_of, numbers_of
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_WORK = 200
@@ -137,9 +137,8 @@ class Tries:
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
-    def __init__(self, text: str, handout: str = "") -> None:
-        self.text = text
-        self.numbers: Sequence[str] = numbers_of(handout)
+    def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
+        self.text, self.numbers = text, numbers
         self._has_no_experiments = without_experiments(text) == text
         self.work_left = MOST_WORK
         self.tried = 0
@@ -234,8 +233,8 @@ class Mending:
     def on_top(self, half: Mend) -> Mending | None:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
         if half not in self._second and len(self._second) < MOST_HALVES:
-            self._second[half] = second = Mending(half.applied(self.text))
-            second.numbers, second.work_left = self.numbers, WORK_OF_A_SECOND
+            self._second[half] = second = Mending(half.applied(self.text), self.numbers)
+            second.work_left = WORK_OF_A_SECOND
         return self._second.get(half)
 
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:

@@ -11,9 +11,9 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge import assert_close, reference
 from gradekit.judge.failure import Failure
+from gradekit.plugin.check_run import most_telling
 from gradekit.plugin.examples import Example, Examples
 from gradekit.plugin.profiles import PROFILES
-from gradekit.plugin.telling_example import most_telling
 
 
 def failing(actual: list[float], expected: list[float]) -> Failure:

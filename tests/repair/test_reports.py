@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import tutoring_table
 from gradekit.assignment import get
-from gradekit.plugin import mended_runs
+from gradekit.plugin import tutoring
 from gradekit.report.record import to_dict
 from tests.graded import grade
 from tests.repair.corpora import ROOT, Verdict, corpus
@@ -44,7 +44,7 @@ def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path
 
 
 def test_no_program_is_mended_for_a_right_submission(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mended_runs, "mended_diagnosis", lambda *_: pytest.fail("mended"))
+    monkeypatch.setattr(tutoring, "mended_diagnosis", lambda *_: pytest.fail("mended"))
     report = grade(get("softmax"), ROOT / "solutions/softmax/right_one_row.py", device="cpu", profile="quick")
     assert report.score.earned == 80
 
@@ -56,7 +56,7 @@ def test_without_a_diagnosis_no_program_is_mended_and_the_verdict_is_the_same(
     path.write_text(next(m for m in corpus("softmax") if m.name == "zeros_beyond_the_end").text, encoding="utf-8")
     options = {"device": "cpu", "profile": "quick", "shrink": False, "stop": True}
     explained = grade(get("softmax"), path, **options)
-    monkeypatch.setattr(mended_runs, "mended_diagnosis", lambda *_: pytest.fail("mended"))
+    monkeypatch.setattr(tutoring, "mended_diagnosis", lambda *_: pytest.fail("mended"))
     unexplained = grade(get("softmax"), path, diagnose=False, **options)
     outcomes = [[(check.id, check.outcome) for check in report.checks] for report in (explained, unexplained)]
     assert outcomes[0] == outcomes[1] and unexplained.score.earned == explained.score.earned < 80

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
-if TYPE_CHECKING:
-    from gradekit.judge.failure import Failure
-    from gradekit.plugin.every_check import HeldExample
-    from gradekit.plugin.walked_submission import Run, WalkedExamples
-    from gradekit.repair.search import OtherChecks
-    from gradekit.subject.subject import Subject
+import torch
 
+from gradekit.judge.failure import Failure
+from gradekit.repair.failed_check import Example
+from gradekit.repair.search import OtherChecks
+from gradekit.repair.walked_submission import WalkedExamples
+from gradekit.subject.subject import Subject
 
 MOST_RUN = 15
 """So many examples of other checks are traced and run, where a walk does not find that they are right."""
 
 
 def with_a_mend(
-    examples: Iterable[HeldExample],
+    examples: Iterable[Example],
     subject: Subject,
     kernel: str,
-    before: Callable[[HeldExample], BaseException | None],
+    before: Callable[[Example], BaseException | None],
     walked: WalkedExamples | None = None,
 ) -> OtherChecks:
     """What becomes of examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
@@ -32,10 +31,8 @@ def with_a_mend(
     What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
     checks right; of its own check, only where it is strided itself.
     """
-    from gradekit.repair.search import OtherChecks
-
-    right, wrong, most = list["HeldExample"](), list["HeldExample"](), MOST_RUN
-    is_walked = lambda one: walked is not None and one.compares and walked.error(one, one.run) is None
+    right, wrong, most = list[Example](), list[Example](), MOST_RUN
+    is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
     for example in examples:
         is_known = is_walked(example)
         if not is_known and not most:
@@ -63,20 +60,18 @@ LEAST_WALKED = 3
 
 def confirmed(
     walked: WalkedExamples,
-    own: Mapping[Any, Run],
-    held: Iterable[HeldExample],
-    before: Callable[[HeldExample], BaseException | None],
+    own: Iterable[Example],
+    held: Iterable[Example],
+    before: Callable[[Example], BaseException | None],
 ) -> int | None:
     """How many examples are right with a change, by walks, where all of a check's `own` are, and those that are `held`
     of other checks are right or wrong as before; 0 where one is not, None where too few can be walked. `before` gives
     what an example raised without the change."""
-    from gradekit.judge.failure import Failure
-
-    errors = [walked.error(example, run) for example, run in own.items()]
+    errors = [walked.error(example) for example in own]
     if any(isinstance(error, Failure) for error in errors):
         return 0
     for example in (one for one in held if one.compares):
-        errors.append(error := walked.error(example, example.run))
+        errors.append(error := walked.error(example))
         if isinstance(error, Failure) and ((known := before(example)) is None or not fail_alike(known, error)):
             return 0
     right = errors.count(None)
@@ -93,24 +88,10 @@ def fail_alike(before: BaseException, after: BaseException) -> bool:
 
 def alike(before: Any, after: Any) -> bool:
     """Whether two results agree wherever the first is a number."""
-    import torch
-
     if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor) or before.shape != after.shape:
         return type(before) is type(after) and not isinstance(before, torch.Tensor)
     known = before.double().isfinite()
     return torch.allclose(before.double()[known], after.double()[known], rtol=0.01, atol=0.01, equal_nan=False)
-
-
-@contextlib.contextmanager
-def untouched(subject: Subject) -> Iterator[None]:
-    """Forgets the calls that are made inside, and what they show."""
-    kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
-    subject.forget_calls()
-    try:
-        yield
-    finally:
-        subject.calls[:] = kept
-        subject.found_in_memory = found_in_memory
 
 
 def is_emptied(error: Failure, subject: Subject) -> bool:

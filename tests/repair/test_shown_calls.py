@@ -11,7 +11,7 @@ from gradekit.causes import Cause
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
-from gradekit.plugin.screened_calls import failing, passing, place_of_wrong
+from gradekit.repair.shown_calls import failing, passing, place_of_wrong
 
 
 def call_with(*results: torch.Tensor) -> Any:

@@ -10,8 +10,9 @@ import torch
 
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
-from gradekit.plugin.every_check import HeldExample
-from gradekit.plugin.other_checks import with_a_mend
+from gradekit.plugin.tutoring import raised_by
+from gradekit.repair.failed_check import Example
+from gradekit.repair.other_checks import with_a_mend
 from gradekit.repair.search import OtherChecks
 
 
@@ -67,11 +68,11 @@ def not_traced(submission: Any, n: int) -> None:
 def test_an_example_fails_where_the_kernel_takes_part_and_had_the_time(
     test: Any, n: int, kernel: str, fails: bool
 ) -> None:
-    held = HeldExample("check", True, test, {"n": n})
+    held = Example("one", raised_by(lambda submission: test(submission, n)))
     assert (held.failure(Called(), kernel) is not None) is fails  # type: ignore[arg-type]
 
 
-def example(check: str, after: str | None) -> HeldExample:
+def example(check: str, after: str | None) -> Example:
     """One that raises this with the mend, where it raises anything."""
 
     def test(submission: Any) -> None:
@@ -79,7 +80,7 @@ def example(check: str, after: str | None) -> HeldExample:
         if after is not None:
             raise Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(float(after))))  # type: ignore[arg-type]
 
-    return HeldExample(check, True, test, {})
+    return Example(object(), raised_by(test), check)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -15,12 +15,9 @@ from gradekit.interpreter.shown_call import ShownCall
 from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
-from gradekit.plugin.check_points import awarding
-from gradekit.plugin.other_checks import untouched
-
-if TYPE_CHECKING:
-    from gradekit.judge.reference import Reference
-    from gradekit.subject.subject import Call, Subject
+from gradekit.judge.reference import Reference
+from gradekit.repair.failed_check import Example, untouched
+from gradekit.subject.subject import Call, Subject
 
 MOST_RESULTS = 1 << 16
 """Elements of all results of a call that is screened."""
@@ -90,15 +87,11 @@ def not_worse(shown: ShownCall) -> ShownCall:
     return replace(shown, is_right=is_right, mended=mended, may_be=None, compared=None)
 
 
-Tried = Callable[["Subject"], BaseException | None]
-"""Makes calls of a subject; what it raises."""
-
-
-def shown_by(run: Tried, subject: Subject, compared: int | None) -> ShownCall | None:
-    """The last call of what is run on a subject, of which the result of the number `compared` is looked at."""
+def shown_by(example: Example, subject: Subject, compared: int | None) -> ShownCall | None:
+    """The last call of an example on a subject, of which the result of the number `compared` is looked at."""
     wanted: list[Reference] = []
-    with untouched(subject), awarding(), telling(lambda _, expected: wanted.__setitem__(slice(None), expected)):
-        error = run(subject)
+    with untouched(subject), telling(lambda _, expected: wanted.__setitem__(slice(None), expected)):
+        error = example.run(subject)
         call = subject.calls[-1] if subject.calls else None
     if call is None or error is not None and not isinstance(error, Failure):
         return None

@@ -4,8 +4,8 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -14,10 +14,8 @@ from gradekit.interpreter.host_call import HostCall, HostReplay
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walked_call import code_of
 from gradekit.judge.failure import Failure
+from gradekit.program import Program
 from gradekit.submission.parsed_source import ParsedSource
-
-if TYPE_CHECKING:
-    from gradekit.program import Program
 
 MOST_WORK = 5_000_000
 """Of one call, in the engine's units: a larger one costs as much to walk as to trace and run."""
@@ -25,8 +23,12 @@ MOST_WORK = 5_000_000
 MOST_IN_VAIN = 3
 """After so many examples in a row that cannot be walked, no other is."""
 
-Run = Callable[[Any], BaseException | None]
-"""Runs an example on a submission: what it raises."""
+
+class Runs(Protocol):
+    """An example: what it raises when it is run on a submission."""
+
+    def run(self, submission: WalkedSubmission, /) -> BaseException | None:
+        """What it raises, None where it is right."""
 
 
 class WalkedExamples:
@@ -36,16 +38,16 @@ class WalkedExamples:
     def __init__(self, text: str, program: Program) -> None:
         source = ParsedSource.parsed(text)
         self._submission = WalkedSubmission(source, program) if source is not None else None
-        self._known: dict[Hashable, BaseException | None] = {}
+        self._known: dict[Runs, BaseException | None] = {}
         self._in_vain = 0
 
-    def error(self, example: Hashable, run: Run) -> BaseException | None:
-        """What an example raises that is to be `run` on the text: None where it is right, a Failure where it is wrong,
+    def error(self, example: Runs) -> BaseException | None:
+        """What an example raises on the text: None where it is right, a Failure where it is wrong,
         anything else where that is not known."""
         if self._submission is None or self._in_vain == MOST_IN_VAIN:
             return NotWalked("a text that cannot be walked")
         if example not in self._known:
-            self._known[example] = error = run(self._submission)
+            self._known[example] = error = example.run(self._submission)
             is_known = error is None or isinstance(error, Failure)
             self._in_vain = 0 if is_known else self._in_vain + 1
         return self._known[example]

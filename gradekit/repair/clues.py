@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from gradekit.causes import IN_MEMORY, Cause
-from gradekit.program import Aten, Copy, Launch, Program, View, run_steps
-
-if TYPE_CHECKING:
-    from gradekit.judge.failure import Failure
-    from gradekit.repair.mend import Clues
-    from gradekit.subject.subject import Call
+from gradekit.inputs.spec import Input
+from gradekit.judge.evidence import errors_are_small
+from gradekit.judge.failure import Failure
+from gradekit.program import Aten, Copy, Launch, Program, View, run_steps, views_in
+from gradekit.repair.host_numbers import Layout
+from gradekit.repair.mend import Clues
+from gradekit.source.dependences import making
+from gradekit.source.draft import pointers_of, stored_pointers
+from gradekit.subject.subject import Call
 
 
 def clues_of(error: Failure, call: Call, text: str) -> Clues:
     """The clues of an error in a call of a text."""
-    from gradekit.inputs.spec import Input
-    from gradekit.judge.evidence import errors_are_small
-    from gradekit.repair.mend import Clues
-    from gradekit.source.dependences import making
-
     observation, has_no_result = call.observation, error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED)
     if observation is None or has_no_result:
         lines = making(text, error.line) if has_no_result and error.line is not None else frozenset[int]()
@@ -38,9 +38,6 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
 
 def _laid_out(argument: Any) -> Any:
     """The shape and strides of a tensor, a whole number, or None."""
-    from gradekit.inputs.spec import Input
-    from gradekit.repair.host_numbers import Layout
-
     if isinstance(argument, Input):
         return Layout(argument.shape, argument.stride)
     return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
@@ -53,9 +50,6 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
 
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The kernels of a call that write the wrong result, and those that what they read comes from."""
-    from gradekit.program import views_in
-    from gradekit.source.draft import stored_pointers
-
     program: Program = observation.program
     stored = stored_pointers(text)
     wrong = _wrong_storages(error, observation)
@@ -80,8 +74,6 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
 
 def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
     """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
-    from gradekit.source.draft import pointers_of, stored_pointers
-
     names, stored, wrong = pointers_of(text), stored_pointers(text), _wrong_storages(error, observation)
     program: Program = observation.program
     found: set[str] = set()
@@ -108,8 +100,6 @@ def _written(launch: Launch, stored: tuple[bool, ...] | None) -> set[int]:
 
 
 def _wrong_storages(error: Failure, observation: Any) -> set[int]:
-    import torch
-
     program: Program = observation.program
     views = [(r, v) for r, v in zip(program.results, observation.results, strict=False) if isinstance(r, View)]
     wrong = error.comparison.actual if error.comparison is not None else None

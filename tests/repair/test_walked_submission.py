@@ -12,14 +12,15 @@ from gradekit.findings import Cause
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge import assert_close, reference
 from gradekit.judge.failure import Failure
-from gradekit.plugin.every_check import HeldExample
-from gradekit.plugin.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
-from gradekit.plugin.walked_submission import MOST_IN_VAIN, WalkedExamples
+from gradekit.plugin.tutoring import raised_by
 from gradekit.program import Program
+from gradekit.repair.failed_check import Example
+from gradekit.repair.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
 from gradekit.repair.search import OtherChecks
+from gradekit.repair.walked_submission import MOST_IN_VAIN, WalkedExamples
 from tests.gpu.programs import normal, traced
-from tests.plugin.test_every_check import Called
 from tests.repair.corpora import ROOT
+from tests.repair.test_other_checks import Called
 from tests.tracer.styles import Text
 
 SOFTMAX = (ROOT / "solutions/softmax/right_one_row.py").read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def compares(submission: Any) -> BaseException | None:
 def test_a_walk_tells_right_from_wrong_or_that_it_does_not_know(
     program: Program, old: str, new: str, raised: type[BaseException]
 ) -> None:
-    error = WalkedExamples(SOFTMAX.replace(old, new), program).error("example", compares)
+    error = WalkedExamples(SOFTMAX.replace(old, new), program).error(Example("example", compares))
     assert type(error) is raised
 
 
@@ -65,8 +66,8 @@ def test_after_some_examples_in_vain_no_other_is_walked(program: Program) -> Non
         return ValueError("unknown")
 
     for number in range(MOST_IN_VAIN + 2):
-        assert walked.error(number, unknown) is not None
-    assert len(asked) == MOST_IN_VAIN and walked.error("another", compares) is not None
+        assert walked.error(Example(number, unknown)) is not None
+    assert len(asked) == MOST_IN_VAIN and walked.error(Example("another", compares)) is not None
 
 
 class Answers:
@@ -75,7 +76,7 @@ class Answers:
     def __init__(self, known: dict[Any, BaseException | None]) -> None:
         self._known = known
 
-    def error(self, example: Any, run: Any) -> BaseException | None:
+    def error(self, example: Any) -> BaseException | None:
         return self._known.get(example, NotWalked(""))
 
 
@@ -83,9 +84,9 @@ def differs(value: float) -> Failure:
     return Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(value)))  # type: ignore[arg-type]
 
 
-def held(compares: bool, ran: list[str]) -> HeldExample:
+def held(compares: bool, ran: list[str]) -> Example:
     """An example that is right where it is run."""
-    return HeldExample("check", compares, lambda submission: ran.append("run"), {})
+    return Example(object(), raised_by(lambda submission: ran.append("run")), "check", compares)
 
 
 def test_what_a_walk_finds_right_is_not_run_and_of_the_rest_so_much_is() -> None:
@@ -115,10 +116,10 @@ def test_a_change_is_confirmed_where_all_is_right_or_wrong_as_before(
     another = held(True, [])
     walked = Answers({"own": errors[0], "mine": None, another: errors[1]})
     known = {another: differs(before)} if before is not None else {}
-    of_check = dict.fromkeys(["own", "mine"])
+    of_check = ["own", "mine"]
     found = confirmed(walked, of_check, [another, held(False, [])], known.get)  # type: ignore[arg-type]
     assert found == (right if right != 2 else None), "where too few are known, nothing is said"
 
 
 def test_too_few_examples_that_can_be_walked_confirm_nothing() -> None:
-    assert confirmed(Answers({"own": None}), {"own": None}, [held(True, [])], {}.get) is None  # type: ignore[arg-type,dict-item]
+    assert confirmed(Answers({"own": None}), ["own"], [held(True, [])], {}.get) is None  # type: ignore[arg-type,list-item]

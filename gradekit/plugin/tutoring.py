@@ -1,0 +1,192 @@
+"""Gives gradekit.repair the examples of a check that has failed, each with what runs and judges it, and those of all
+other checks, on which a mend is held before a line is blamed."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gradekit.causes import Cause
+from gradekit.compat.pytest import arguments
+from gradekit.findings import Kind
+from gradekit.inputs.spec import Input
+from gradekit.plugin.check_points import worth
+from gradekit.plugin.design import DESIGN, design_of
+from gradekit.plugin.example_cache import flattened
+
+if TYPE_CHECKING:
+    from gradekit.judge.evidence import Diagnosis
+    from gradekit.plugin.examples import Example, Examples
+    from gradekit.plugin.profiles import Profile
+    from gradekit.plugin.run_state import GradingRun
+    from gradekit.repair import failed_check as repair
+    from gradekit.repair.tutor import Tutor
+    from gradekit.subject.subject import Call
+
+_MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
+
+MOST_ELEMENTS = 20_000
+"""Of the inputs of an example."""
+
+MOST_BESIDE = 100_000
+"""Of the inputs of another example of the check that fails."""
+
+FROM_EACH = 3
+"""So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
+
+OF_MEMORY = 1
+"""Of a check of memory: every other example that is run is watched, too."""
+
+
+def mended_diagnosis(
+    item: pytest.Item,
+    run: GradingRun,
+    failed: tuple[BaseException, Call | None],
+    examples: tuple[Examples | None, Example | None],
+) -> Diagnosis | None:
+    """What a mended program shows to be wrong, where the check of `item` `failed` with an error
+    in a call; None where nothing does.
+
+    `examples` are the check's, and the one among them that failed.
+    """
+    from gradekit.judge.failure import Failure
+    from gradekit.sandbox import TraceError
+
+    error, call = failed
+    if isinstance(error, TraceError) and error.cause is Cause.COMPILATION_ERROR:
+        error = Failure(error.cause, error.said, line=error.line)
+    if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
+        return None  # a check that is pending comes here too, and needs none of what is imported below
+    assert isinstance(item, pytest.Function)
+    return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
+
+
+def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
+    options = run.request.options
+    is_tried = options.trivial is None and run.request.programs is None
+    return is_tried and isinstance(item, pytest.Function) and worth(item).kind in _MENDED
+
+
+def _tutor(run: GradingRun) -> Tutor:
+    """What has been found out of the run's submission so far."""
+    if run.tutor is None:
+        from gradekit.repair.texts import Texts
+        from gradekit.repair.tutor import Tutor
+        from gradekit.source.draft import numbers_of
+
+        assert run.submission is not None and run.subject is not None
+        request = run.request
+        handout = request.assignment.handout
+        numbers = numbers_of(handout.read_text(encoding="utf-8") if handout.is_file() else "")
+        held = lambda: held_examples(run.items, run.profile, request.seed)
+        run.tutor = Tutor(Texts(run.submission, run.subject, request.assignment, request.limits, numbers, held))
+    return run.tutor
+
+
+def _failed_check(
+    item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
+) -> repair.FailedCheck:
+    from gradekit.repair.failed_check import FailedCheck
+
+    about, (error, call) = (item.name, worth(item).kind), failed
+    if examples is None:
+        call_of_test = lambda subject: item.obj(**{**arguments(item), "submission": subject})
+        return FailedCheck(*about, error, call, judge=raised_by(error.repeat or call_of_test))
+    design = item.stash.get(DESIGN, None)
+    beside = examples.beside(design.given if design is not None else [], arguments(item), elements_of)
+    own = lambda one: _own_example(examples, one)
+    failures = [own(one.example) for one in examples.failures]
+    judge = raised_by(error.repeat) if example is None and error.repeat is not None else None
+    first = own(example) if example is not None else None
+    return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, judge)
+
+
+def _own_example(examples: Examples, one: Example) -> repair.Example:
+    """One of the failing check."""
+    from gradekit.repair import failed_check as repair
+
+    return repair.Example(one.key, lambda subject: examples.again(one, submission=subject), elements=elements_of(one))
+
+
+def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:
+    """What `run` raises with a submission, as a value."""
+
+    def raised(submission: Any) -> BaseException | None:
+        try:
+            run(submission)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            return error
+        return None
+
+    return raised
+
+
+def held_examples(items: Sequence[pytest.Item], profile: Profile, seed: int) -> list[repair.Example]:
+    """Some examples of each check of results, different in sizes, dtypes and layouts: one of each, then the others."""
+    wanted = (item for item in items if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY))
+    of_each = [list(_of(item, profile, seed)) for item in wanted if isinstance(item, pytest.Function)]
+    return [held for turn in itertools.zip_longest(*of_each) for held in turn if held is not None]
+
+
+def _of(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
+    from gradekit.repair import failed_check as repair
+
+    handle = getattr(item.obj, "hypothesis", None)
+    design = item.stash.get(DESIGN, None) or design_of(item.obj, profile, seed)
+    if handle is None or design is None:
+        return
+    test = inspect.unwrap(handle.inner_test)
+    fixed = {**getattr(getattr(item, "callspec", None), "params", {})}
+    if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
+        return
+    planned = [one for one in design.given if 0 < _elements(one) <= MOST_ELEMENTS]
+    compares = worth(item).kind is Kind.CORRECTNESS
+    for one in _unlike(sorted(planned, key=_elements, reverse=True), FROM_EACH if compares else OF_MEMORY):
+        given = {**fixed, **one}
+        judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
+        key = item.name, repr(sorted(given.items()))
+        yield repair.Example(key, judge, item.name, compares, _elements(given), _is_strided(given))
+
+
+def _unlike(given: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:
+    """The first of some examples, and those that have most of what none before has: a rank, a layout, a dtype."""
+    left, seen = list(given), set[Hashable]()
+    for _ in range(min(most, len(left))):
+        best = max(left, key=lambda one: len(_traits(one) - seen))
+        left.remove(best)
+        seen |= _traits(best)
+        yield best
+
+
+def _traits(given: Mapping[str, Any]) -> set[Hashable]:
+    found: set[Hashable] = set()
+    for name, value in given.items():
+        for number, spec in enumerate(flattened(value)):
+            if isinstance(spec, Input):
+                layout = tuple(stride == 0 for stride in spec.stride), spec.is_contiguous
+                found |= {(name, number, trait) for trait in (len(spec.shape), layout, spec.dtype)}
+            else:
+                found.add((name, number, repr(spec)))
+    return found
+
+
+def _is_strided(given: Mapping[str, Any]) -> bool:
+    """Whether an input is not contiguous."""
+    return any(isinstance(spec, Input) and not spec.is_contiguous for spec in flattened(tuple(given.values())))
+
+
+def _elements(given: Mapping[str, Any]) -> int:
+    return sum(spec.numel for spec in flattened(tuple(given.values())) if isinstance(getattr(spec, "numel", None), int))
+
+
+def elements_of(example: Example) -> int:
+    """The elements of all inputs of an example; 0 where they are not known, or more than MOST_BESIDE."""
+    given = [
+        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
+    ]
+    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
+    return sum(sizes) if sizes and sum(sizes) <= MOST_BESIDE else 0

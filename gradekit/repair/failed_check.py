@@ -1,0 +1,88 @@
+"""What a search for a mend is given of a check that failed: its examples, each with what runs and judges it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradekit.causes import Cause
+from gradekit.credit import awarding
+from gradekit.findings import Kind
+from gradekit.judge.failure import Failure
+from gradekit.repair.walked_submission import WalkedSubmission
+from gradekit.subject.subject import Call, Subject
+
+Judge = Callable[["Subject | WalkedSubmission"], BaseException | None]
+"""Traces, runs and judges an example on a text of the submission: what that raises, None where it is right."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example of a `check`, told from others by its `key`: how many `elements` its inputs have (0 where that is not
+    known), whether one is strided, and whether the check `compares` results."""
+
+    key: Hashable
+    judge: Judge = field(compare=False)
+    check: str = field(default="", compare=False)
+    compares: bool = field(default=True, compare=False)
+    elements: int = field(default=0, compare=False)
+    is_strided: bool = field(default=False, compare=False)
+
+    def run(self, subject: Subject | WalkedSubmission) -> BaseException | None:
+        """What it raises on a subject."""
+        with awarding():
+            return self.judge(subject)
+
+    def failure(self, subject: Subject, kernel: str) -> BaseException | None:
+        """What it raises, where a `kernel` ("" for any) takes part in it; None where it passes, or took longer than a
+        try may."""
+        subject.forget_calls()
+        error = self.run(subject)
+        concerned = not subject.calls or any(_launches(call, kernel) for call in subject.calls)
+        return error if concerned and not is_too_long(error) else None
+
+
+@dataclass(frozen=True)
+class FailedCheck:
+    """A check that failed, by its `name`, with what it raised in a call.
+
+    Attributes:
+        example: that in which it failed; None where the check has none, and `judge` runs it, or the `call` alone does.
+        others: examples of the check beside it that a mend must make right, too.
+        failed: those of its examples that failed as well.
+    """
+
+    name: str
+    kind: Kind
+    error: Failure
+    call: Call
+    example: Example | None = None
+    others: Sequence[Example] = ()
+    failed: Sequence[Example] = ()
+    judge: Judge | None = None
+
+
+def is_too_long(error: BaseException | None) -> bool:
+    """Whether an example takes more than a try may: the submission, which has more, may well have had the time."""
+    return getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
+
+
+def _launches(call: Any, kernel: str) -> bool:
+    program = call.observation.program if call.observation is not None else None
+    if program is None or not kernel:
+        return program is not None
+    return any(program.kernels[launch.kernel].name == kernel for launch in program.launches())
+
+
+@contextlib.contextmanager
+def untouched(subject: Subject) -> Iterator[None]:
+    """Forgets the calls that are made inside, and what they show."""
+    kept, found_in_memory = list(subject.calls), dict(subject.found_in_memory)
+    subject.forget_calls()
+    try:
+        yield
+    finally:
+        subject.calls[:] = kept
+        subject.found_in_memory = found_in_memory

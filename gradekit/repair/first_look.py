@@ -1,0 +1,122 @@
+"""Mends that no rule names: changes of a text that seem right at a first look (see gradekit.repair) at the failing
+call, at calls of other examples of its check, and at calls of other checks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+
+from gradekit.causes import Cause
+from gradekit.interpreter.shown_call import ShownCall
+from gradekit.repair.failed_check import Example
+from gradekit.repair.mend import Mend
+from gradekit.repair.mend_tries import MendTries
+from gradekit.repair.operators.changes import LIKELY, Change
+from gradekit.repair.other_checks import confirmed
+from gradekit.repair.screen import Screen
+from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
+from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
+from gradekit.repair.unexpected import survived
+from gradekit.submission.parsed_source import ParsedSource
+
+_OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+
+MOST_WALKED = 20_000
+"""Of the inputs of such an example on which changes are looked at."""
+
+MOST_SHOWN = 12
+"""So many examples of other checks."""
+
+FEW_ELEMENTS = 64
+"""Of the inputs of an example: with fewer, much seems right."""
+
+MOST_OF_A_TELLING = 4_000
+"""Of the inputs of an example that has failed, and on which all changes are looked at."""
+
+
+class FirstLook:
+    """The first look at all changes of the text that `tries` are about; `in_part` has then mends that make the failing
+    call right in part."""
+
+    def __init__(self, tries: MendTries) -> None:
+        self._tries, self._check = tries, tries.check
+        self.in_part: list[Mend] = []
+
+    def mends(self) -> list[Mend]:
+        """Those that seem right at all of these calls, in the order in which they are to be tried."""
+        tries, check = self._tries, self._check
+        shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text)
+        if shown is None or screen is None:
+            return []
+        large = self._telling()
+        rest = [one for one in check.others if one not in large and one.elements <= MOST_WALKED]
+        larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
+        calls = [shown, *self._shown(large)]
+        compared = (one for one in tries.held() if one.compares)
+        held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
+        others = (not_worse(shown) for one in held if (shown := self._run_once(one, None)) is not None)
+        small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
+        more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
+        source, clues, astray = screen.draft.source, tries.clues, self._astray(screen)
+        is_confirmed = lambda change: self._confirmed(change, source)
+        found = screen.survivors(calls, clues.kernels, clues.others, more, astray, is_confirmed)
+        if any(change.kind in LIKELY for change in found):
+            return mends_of(found, source)
+        self.in_part = halves_of(screen.in_part(), source) if not found else []
+        host = tries.texts.host_screen(tries.text, screen)
+        on_host = host.survivors(shown, itertools.chain(calls[1:], again))
+        likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
+        return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
+
+    def _astray(self, screen: Screen) -> set[int]:
+        """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
+        observation = self._check.call.observation
+        findings = observation.findings if observation is not None else ()
+        outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
+        inside = {access.line for kernel in screen.draft.kernels for access in kernel.accesses}
+        unread = {one.line for one in findings if one.cause is Cause.UNINITIALIZED_READ}
+        is_unwritten = Cause.UNWRITTEN_OUTPUT in self._tries.clues.causes or bool(unread) and not unread & inside
+        if outside or not is_unwritten:
+            return outside
+        mine = {*self._tries.clues.kernels, *self._tries.clues.others}
+        kernels = (kernel for kernel in screen.draft.kernels if kernel.name in mine)
+        return {access.line for kernel in kernels for access in kernel.accesses if not access.is_load}
+
+    def _telling(self) -> list[Example]:
+        """The largest example that failed, of those that cost little: in a call of few elements much seems right."""
+        found = (one for one in self._check.failed if one != self._check.example)
+        little = [one for one in found if self._elements < one.elements <= MOST_OF_A_TELLING]
+        return sorted(little, key=lambda one: one.elements)[-1:]
+
+    @property
+    def _elements(self) -> int:
+        """Of the inputs of the failing example; 0 where they are not known."""
+        return self._check.example.elements if self._check.example is not None else 0
+
+    def _shown(self, wanted: Iterable[Example]) -> Iterator[ShownCall]:
+        """The calls of examples, as the submission is."""
+        place = place_of_wrong(self._check.error, self._check.call)
+        yield from (shown for one in wanted if (shown := self._run_once(one, place)) is not None)
+
+    def _run_once(self, example: Example, compared: int | None) -> ShownCall | None:
+        """The last call of an example with the text as it is; the result of the number `compared` is looked at."""
+        return shown_by(example, self._tries.texts.as_given(self._tries.text), compared)
+
+    def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
+        """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""
+        mend, tries = mend_of(change, source), self._tries
+        walked = tries.walked_examples(mend.applied(tries.text)) if mend is not None else None
+        if walked is None or self._check.example is None:
+            return None
+        return confirmed(walked, self._check.others, tries.held(), tries.texts.before)
+
+
+def screened(tries: MendTries) -> list[Mend]:
+    """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where the
+    look itself fails. `tries.in_part` has then those that make the failing call right in part."""
+    with survived("The first look at all changes"):
+        found = FirstLook(tries)
+        mends = found.mends()
+        tries.in_part = found.in_part
+        return mends
+    return []

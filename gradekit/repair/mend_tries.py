@@ -1,0 +1,215 @@
+"""The failing example of a check, and others of it, tried on other texts of the submission.
+
+Such a text comes from the student's, so it runs where that ran: in the confined tracer alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import cached_property
+
+from gradekit.causes import IN_MEMORY, Cause
+from gradekit.findings import Kind
+from gradekit.interpreter.walked_text import WalkedText, walked_text
+from gradekit.judge.failure import Failure
+from gradekit.repair.clues import clues_of
+from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
+from gradekit.repair.mend import Clues, Mend
+from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
+from gradekit.repair.search import Mending, OtherChecks, Tries, work_of
+from gradekit.repair.shown_calls import failing
+from gradekit.repair.texts import Texts
+from gradekit.repair.unexpected import survived
+from gradekit.repair.walked_submission import WalkedExamples
+from gradekit.source.draft import draft_of
+from gradekit.subject.subject import Subject
+
+_CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
+"""What goes wrong in memory that makes results wrong, too."""
+
+MOST_RUN = 2
+"""So many examples are traced and run with a text before others of its check, where walks find those right."""
+
+
+class MendTries:
+    """The examples of a check that failed, for any text of the submission.
+
+    Args:
+        check: what failed.
+        texts: the submission, and what is known of other texts.
+        text: the text that fails, the submission's or that with one of two mistakes mended.
+    """
+
+    def __init__(self, check: FailedCheck, texts: Texts, text: str) -> None:
+        self.check, self.texts, self.text = check, texts, text
+        self._error, self._call = check.error, check.call
+        self._subject: Subject | None = None
+        self._passed, self._repeats = 0, False
+        self._cut_off: list[Example] = []  # of the last text
+        self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
+        self._by_walks: dict[str, WalkedExamples] = {}
+        self.in_part: list[Mend] = []  # that make the failing call right in part, at the first look
+        findings = self._call.observation.findings if self._call.observation is not None else ()
+        self._mine = {finding.cause for finding in findings}
+        self._known = {cause for cause, _, _ in texts.subject.found_in_memory}
+
+    @cached_property
+    def clues(self) -> Clues:
+        """What is known of the failure."""
+        return clues_of(self._error, self._call, self.text)
+
+    def asked(self, screened: Callable[[MendTries], list[Mend]], mending: Mending) -> Tries:
+        """What the search for a mend asks; `screened` gives mends that seem right at a first look, and `mending` knows
+        which texts have made other checks right."""
+        passed, repeats = lambda: self._passed, lambda: self._repeats
+        is_right = lambda text: self.is_right(text, mending.has_made_right(text))
+        seen = (lambda: screened(self), self.holds, repeats, self.refutes, self.fails_alone)
+        return Tries(is_right, self.spent, passed, *seen)
+
+    def after(self, text: str) -> MendTries | None:
+        """The same for another text, with the first example that fails for it; None where none does."""
+        if self.check.example is None:
+            return None
+        subject = self.subject_of(text)
+        for example in [self.check.example, *self.check.others]:
+            subject.forget_calls()
+            error = example.run(subject)
+            if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
+                failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
+                return MendTries(failed, self.texts, text)
+            if error is not None:
+                return None
+        return None
+
+    def is_right(self, text: str, has_made_right: bool = False) -> bool:
+        """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
+        in memory than before, none of this call's among them. Of a text that `has_made_right` another check, it is not
+        asked whether a check of memory keeps its results."""
+        subject, self._passed, self._repeats, emptied = self.subject_of(text), 0, False, True
+        self._cut_off.clear()
+        for one in (self.check.example, *self.check.others):
+            if self._passed >= MOST_RUN and not emptied and self._is_right_by_walks(text, one):
+                self._passed += 1
+                continue
+            if not (self._passes(subject, one) and self._makes_no_other(subject)):
+                return False
+            emptied = emptied and is_emptied(self._error, subject)
+            self._passed += 1
+            self._repeats |= _stores_again(subject)
+        is_kept = (has_made_right or self._keeps_values(subject)) and self._makes_no_other(subject)
+        return is_kept and not emptied and (not self._cut_off or self._took_as_long(text))
+
+    def _is_right_by_walks(self, text: str, example: Example | None) -> bool:
+        """Whether a walk finds an example of a check of results right with a text; False where that is not known."""
+        walked = self.walked_examples(text)
+        if example is None or walked is None or self.check.kind is not Kind.CORRECTNESS:
+            return False
+        return walked.error(example) is None
+
+    def _took_as_long(self, text: str) -> bool:
+        """Whether what was cut off with another `text` is cut off with this one, too: a grid of too many programs never
+        comes to an end that could be wrong."""
+        before, new = self.subject_of(self.text), [one for one in self._cut_off if one.key not in self._long]
+        for one in new:
+            self._long[one.key] = is_too_long(one.run(before))
+        self.subject_of(text)
+        return all(self._long[one.key] for one in self._cut_off)
+
+    def refutes(self, text: str) -> bool:
+        """Whether the failing call is wrong with a text whose host code is the same, at a walk; False where that is
+        not known."""
+        if self._walked is None:
+            return False
+        with survived("A walk of a mended kernel"):
+            return self._walked.is_wrong_with(text)
+        return False
+
+    def fails_alone(self) -> bool:
+        """Whether the failing call is wrong without the calls before it, at a walk; False where that is not known."""
+        with survived("A walk of a call alone"):
+            return self._walked is not None and self._walked.is_wrong_alone
+        return False
+
+    @cached_property
+    def _walked(self) -> WalkedText | None:
+        comparison = self._error.comparison
+        if comparison is None or comparison.reference.key is None:
+            return None  # what is right may follow from the result: which elements were dropped
+        shown, draft = failing(self._error, self._call), draft_of(self.text)
+        allow = self.texts.assignment.allow
+        return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
+
+    def _makes_no_other(self, subject: Subject) -> bool:
+        """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""
+        seen = {cause for cause, _, _ in subject.found_in_memory}
+        return seen <= self._known and not seen & self._mine
+
+    def holds(self, mend: Mend) -> OtherChecks:
+        """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that
+        kernel takes part in what they compare."""
+        assert self._subject is not None
+        program = self._call.observation.program if self._call.observation is not None else None
+        launched = {kernel.name for kernel in program.kernels.values()} if program is not None else set()
+        kernel = mend.kernel if mend.kernel in launched else ""  # that of a helper takes part in any
+        walked = self.walked_examples(self._subject.submission.text)
+        return with_a_mend(self.held(), self._subject, kernel, self.texts.before, walked)
+
+    def walked_examples(self, text: str) -> WalkedExamples | None:
+        """Examples with another text, by walks."""
+        observation = self._call.observation
+        if text not in self._by_walks and observation is not None:
+            with survived("A walk of host code"):
+                self._by_walks[text] = WalkedExamples(text, observation.program)
+        return self._by_walks.get(text)
+
+    def held(self) -> list[Example]:
+        """Examples of the other checks."""
+        return [held for held in self.texts.held if held.check != self.check.name]
+
+    def spent(self) -> int:
+        """The units of work that the last text has cost."""
+        return work_of(self._subject.programs) if self._subject is not None else 0
+
+    def _keeps_values(self, subject: Subject) -> bool:
+        """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of
+        elements that programs compete for, or that begin with what nobody wrote, nothing is asked."""
+        observation = self._call.observation
+        if self.check.kind is not Kind.MEMORY or observation is None or self._mine & _CHANGES_VALUES:
+            return True
+        try:
+            results = subject.call(self._call.entry, self._call.args, self._call.wanted).results
+        except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
+            return False
+        return len(results) == len(observation.results) and all(map(alike, observation.results, results))
+
+    def subject_of(self, text: str) -> Subject:
+        """A subject of a text, the last that is tried."""
+        self._subject = self.texts.subject_of(text)
+        return self._subject
+
+    def _passes(self, subject: Subject, example: Example | None) -> bool:
+        if example is not None:
+            error = example.run(subject)
+            if self._passed > 1 and is_too_long(error):
+                self._cut_off.append(example)
+                return True
+            return error is None
+        if self.check.judge is not None:
+            return self.check.judge(subject) is None
+        try:
+            return self._is_clean(subject)
+        except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
+            return False
+
+    def _is_clean(self, subject: Subject) -> bool:
+        """Whether the call that another check made finds nothing wrong in memory."""
+        seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
+        return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
+
+
+def _stores_again(subject: Subject) -> bool:
+    """Whether the last call stores clearly more than all that it allocates; what atomics added twice would be wrong."""
+    seen = subject.calls[-1].observation if subject.calls else None
+    has_atomics = seen is not None and any("tt.atomic_rmw" in one.ttir for one in seen.program.kernels.values())
+    return seen is not None and not has_atomics and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated

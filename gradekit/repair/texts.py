@@ -1,0 +1,82 @@
+"""The submission, and other texts of it that a search for a mend tries: all in one confined process, each in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from gradekit.assignment import Assignment
+from gradekit.repair.failed_check import Example, untouched
+from gradekit.repair.host_screen import HostScreen
+from gradekit.repair.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
+from gradekit.sandbox import Limits, Tracer
+from gradekit.source.draft import draft_of
+from gradekit.subject.subject import Subject
+from gradekit.submission import Submission
+
+
+@dataclass
+class Texts:
+    """The submission of a grading run with its `subject`, and other texts of it.
+
+    `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
+    examples of all checks, on which mends are held.
+    """
+
+    submission: Submission
+    subject: Subject
+    assignment: Assignment
+    limits: Limits
+    numbers: Sequence[str]
+    examples: Callable[[], Sequence[Example]]
+    _tried: Subject | None = None
+    _screens: dict[str, Screen] = field(default_factory=dict)
+    _host_screens: dict[str, HostScreen] = field(default_factory=dict)
+    _before: dict[Example, BaseException | None] = field(default_factory=dict)
+
+    def subject_of(self, text: str) -> Subject:
+        """A subject of a text in the process of the text that was tried before, and in its place."""
+        submission = replace(self.submission, text=text)
+        if self._tried is None:
+            start = lambda: Tracer(submission, limits=self.limits)
+            self._tried = Subject(submission, self.assignment, start, is_brief=True)
+        else:
+            self._tried = self._tried.of_another_text(submission)
+        return self._tried
+
+    def as_given(self, text: str) -> Subject:
+        """The subject of the submission where the text is its own, or else one that is made for it."""
+        return self.subject if text == self.submission.text else self.subject_of(text)
+
+    @cached_property
+    def held(self) -> Sequence[Example]:
+        """Examples of all checks."""
+        return self.examples()
+
+    def before(self, example: Example) -> BaseException | None:
+        """What an example of another check raises with the submission as it is."""
+        if example not in self._before:
+            with untouched(self.subject):
+                self._before[example] = example.failure(self.subject, "")
+        return self._before[example]
+
+    def screen(self, text: str) -> Screen | None:
+        """What looks at all changes of the kernels of a text, for all checks; None where that cannot be read."""
+        if text not in self._screens:
+            draft = draft_of(text)
+            if draft is None:
+                return None
+            draft.numbers = self.numbers
+            work = MOST_WORK if not self._screens else WORK_OF_A_SECOND
+            self._screens[text] = Screen(draft, self.assignment.allow, work)
+        return self._screens[text]
+
+    def host_screen(self, text: str, screen: Screen) -> HostScreen:
+        """What looks at all changes of the host code of the same text."""
+        return self._host_screens.setdefault(text, HostScreen(screen.draft.source, screen.code))
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._tried is not None:
+            self._tried.close()

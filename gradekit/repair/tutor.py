@@ -1,0 +1,90 @@
+"""What a failing check says of its submission's mistake: the submission with one small edit, or two, is traced, run and
+judged like any other.
+
+The edited text comes from the student's, so it runs where that ran: in the confined tracer alone. Its verdict is for
+the diagnosis; the check has failed before, and earns nothing by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gradekit.causes import SAYS_ALL, Cause
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure
+from gradekit.repair.failed_check import FailedCheck
+from gradekit.repair.first_look import screened
+from gradekit.repair.loop_bounds import bounds_from_memory
+from gradekit.repair.mend_tries import MendTries
+from gradekit.repair.missing_launch import launch_missing
+from gradekit.repair.search import Mending, OtherChecks
+from gradekit.repair.texts import Texts
+from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
+from gradekit.repair.unexpected import survived
+from gradekit.subject.subject import Call
+
+
+class Tutor:
+    """The diagnoses of one submission's failing checks: what has helped one is tried first for the next.
+
+    Args:
+        texts: the submission, and what tries other texts of it.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._mending = Mending(texts.submission.text, texts.numbers)
+
+    def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
+        """What a mended program shows to be wrong; None where nothing does."""
+        mending, error = self._mending, check.error
+        if error.cause is Cause.COMPILATION_ERROR:
+            return self._of_refused(check)
+        if error.cause is Cause.BUDGET_EXCEEDED:
+            return bounds_from_memory(mending.text, error.line) or self._of_refused(check)
+        if not _is_mendable(error, check.call):
+            return None
+        tries = MendTries(check, self._texts, mending.text)
+        launch = launch_missing(mending.text, tries.clues)
+        return launch or mending.diagnosis(tries.clues, tries.asked(screened, mending)) or self._of_two(tries)
+
+    def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
+        """What is told where a mend lets Triton compile a kernel, or a run come to its end, and makes everything
+        right."""
+        if check.error.line is None:
+            return None
+        tries = MendTries(check, self._texts, self._mending.text)
+        found = self._mending.diagnosis(tries.clues, tries.asked(screened, self._mending))
+        return replace(found, cause=check.error.cause) if found is not None else None
+
+    def _of_two(self, tries: MendTries) -> Diagnosis | None:
+        """What is told where two mends make everything right, and neither alone."""
+        mending = self._mending
+        for half in mending.halves(tries.in_part):
+            with survived("The search for a second mistake"):
+                after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
+                if after is None or second is None:
+                    continue
+                other = second.found(after.clues, after.asked(screened, mending))
+                if other is None or after.holds(other) is OtherChecks.NOT:
+                    continue
+                both = other.applied(second.text)
+                alone = one_alone(mending.text, second.text, both)
+                if alone is None or not tries.is_right(alone):
+                    clues = tries.clues
+                    found = diagnosis_as_one(half, clues) if alone is None else diagnosis_of_both(half, other, clues)
+                    mending.remember(mend_of_both(mending.text, both, half), found)
+                    return found
+        return None
+
+    def close(self) -> None:
+        """Ends the process in which other texts are tried."""
+        self._texts.close()
+
+
+def _is_mendable(error: Failure, call: Call) -> bool:
+    """Whether another program could help: not where a message says all, nor where nothing
+    was run but for want of programs."""
+    if call.observation is None or error.cause is Cause.NO_KERNEL:
+        return error.cause is Cause.NO_KERNEL
+    return error.repeat is not None or not error.cause.traits & SAYS_ALL
