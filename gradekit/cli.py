@@ -190,6 +190,7 @@ def check(
     from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
+    before = remembered.last(path)
     with shown(sys.stderr, f"Reading {path}") as screen:
         sources: list[str] = []
         watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
@@ -197,15 +198,13 @@ def check(
         if sys.stderr.isatty():
             watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
         report = checking.check(path, id, asked, marks=marks, **watch)
-    if sys.stderr.isatty():
-        others = remembered.failed(path) - {one.id for one in report.checks}  # with -k, say
-        remembered.remember(path, others | {one.id for one in report.checks if one.lost})
     data = record.to_dict(report)
+    remembered.keep(path, data)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: _junit(data))
-    _write(html_file, lambda: _page(data, "".join(sources)))
+    _write(html_file, lambda: _page(data, "".join(sources), before, _links(path, html_file)))
     if Path("-") not in (json_file, junit_file, html_file):
-        _show(data)
+        _show(data, before)
         _keep_attempt(path if path.is_dir() else path.parent, data, options)
     raise click.exceptions.Exit(checking.exit_code(report))
 
@@ -248,15 +247,12 @@ def stop() -> None:
 
 
 def _keep_attempt(folder: Path, data: dict[str, Any], options: dict[str, Any]) -> None:
-    """Keep what the checks of a started assignment came to, and say what has changed; of a part of them, nothing."""
+    """Keep what the checks of a started assignment came to, but for a part of them."""
     from gradekit.course import attempts
 
-    if options["keyword"] or options["inputs"] or options["stop"] or data["status"] != "graded":
-        return
-    if attempts.is_started(folder, data["assignment"]) and (before := attempts.add(folder, data)):
-        from gradekit.report.text import clean
-
-        click.echo(clean(attempts.changed(before, data)))
+    is_whole = not (options["keyword"] or options["inputs"] or options["stop"]) and data["status"] == "graded"
+    if is_whole and attempts.is_started(folder, data["assignment"]):
+        attempts.add(folder, data)
 
 
 def _write(target: Path | None, text: Callable[[], str]) -> None:
@@ -274,17 +270,32 @@ def _junit(data: dict[str, Any]) -> str:
     return junit.render(data)
 
 
-def _page(data: dict[str, Any], source: str) -> str:
+def _page(data: dict[str, Any], source: str, before: dict[str, Any] | None, links: dict[str, str]) -> str:
     from gradekit.report import page  # imports a template engine
 
-    return page.render(data, source)
+    return page.render(data, source, before=before, links=links)
 
 
-def _show(data: dict[str, Any]) -> None:
-    from gradekit.report import terminal
+def _links(path: Path, page: Path | None) -> dict[str, str]:
+    """What lies beside the submission at `path`, as seen from `page`: its handout, and its steps if they are newer."""
+    from gradekit.stepview.view_command import beside
+
+    folder, steps = path if path.is_dir() else path.parent, beside(path)
+    links = {"handout": folder / "README.md"} if list(folder.glob("test_*.py")) else {}
+    if steps.is_file() and all(steps.stat().st_mtime >= file.stat().st_mtime for file in folder.glob("*.py")):
+        links["steps"] = steps
+    at = page.parent if page else Path()
+    return {name: Path(os.path.relpath(file, at)).as_posix() for name, file in links.items() if file.is_file()}
+
+
+def _show(data: dict[str, Any], before: dict[str, Any] | None) -> None:
+    from gradekit.report import changes, terminal
+    from gradekit.report.text import clean
 
     look = _look()
     click.echo(terminal.render(data, look), nl=False, color=look.colour)
+    if said := changes.sentence(before, data):
+        click.echo(clean(said))
 
 
 def _look() -> Any:

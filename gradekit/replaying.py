@@ -3,6 +3,7 @@ is imported before it is called."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -17,10 +18,12 @@ import click
 @click.option("-k", "--check", "name", metavar="NAME", help="The check; by default the first that fails.")
 @click.option("-o", "--output", "output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 def replay(path: Path, id: str | None, name: str | None, output: Path | None) -> None:
-    """Write a call that fails to a Python file: its tensors, the submission's call, and the right result.
+    """Write a call that fails to a Python file: its tensors, the submission, what the check said, and the right result.
 
-    PATH is a submission, which is checked first, or the record of a check (gradekit check --json).
+    PATH is a submission, or the record of a check (gradekit check --json). Where nothing has changed since the last
+    check of a submission, that one's record is taken; else it is checked first.
     """
+    from gradekit.report.record import write
     from gradekit.report.replay_script import NoReplay, chosen, script
 
     record = _record(path, id, name)
@@ -28,23 +31,36 @@ def replay(path: Path, id: str | None, name: str | None, output: Path | None) ->
         check = chosen(record, name)
     except NoReplay as error:
         raise click.UsageError(f"{error}; the submission has {_failed(record)}") from None
-    target = output or Path(f"replay_{re.sub(r'[^A-Za-z0-9_]+', '_', check['id']).strip('_')}.py")
-    target.write_text(script(check, _file(record), _folder(record["assignment"])), encoding="utf-8")
+    target = output or _beside(path) / f"replay_{re.sub(r'[^A-Za-z0-9_]+', '_', check['id']).strip('_')}.py"
+    try:
+        write(script(record, check, _text(path, record), target.name), target)
+    except OSError as error:
+        raise click.UsageError(f"cannot write to {target}: {error.strerror}") from None
     click.echo(f"{target}: python {target}")
 
 
-def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
-    if path.suffix == ".json":
-        from gradekit.report.record import RecordError, validate
+def _beside(path: Path) -> Path:
+    return path if path.is_dir() else path.parent
 
+
+def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
+    from gradekit.report.record import RecordError, to_dict, validate
+
+    if path.suffix == ".json":
         try:
             record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             validate(record)
         except (ValueError, RecordError) as error:
             raise click.UsageError(f"{path} is no record of a check: {error}") from None
         return record
+    from gradekit import remembered
+    from gradekit.report.replay_script import NoReplay, chosen
+
+    with contextlib.suppress(NoReplay):
+        if kept := remembered.unchanged(path, id):
+            chosen(kept, name)
+            return kept
     from gradekit import checking
-    from gradekit.report.record import to_dict
     from gradekit.request import GradingOptions
 
     return to_dict(checking.check(path, id, GradingOptions(keyword=_keyword(name), stop=True)))
@@ -60,18 +76,16 @@ def _failed(record: dict[str, Any]) -> str:
     return f"failed {', '.join(failed)}" if failed else "failed no check"
 
 
-def _file(record: dict[str, Any]) -> Path:
-    from gradekit.submission import read
-
-    path = Path(record["submission"]["path"])
-    if path.suffix == ".py":
-        return path.absolute()
-    if path.is_dir():
-        return Path(read(path).path).absolute()
-    raise click.UsageError(f"{path} is no Python file: save its cells as one first")
-
-
-def _folder(assignment: str) -> Path:
+def _text(path: Path, record: dict[str, Any]) -> str:
+    """The submission's text, if it is still what was checked."""
     from gradekit.assignment import get
+    from gradekit.submission import SubmissionError, read
 
-    return get(assignment).folder.absolute()
+    file = Path(record["submission"]["path"]) if path.suffix == ".json" else path
+    try:
+        found = read(file, entry=get(record["assignment"]).entry)
+    except SubmissionError as error:
+        raise click.UsageError(str(error)) from None
+    if found.sha256 != record["submission"]["sha256"]:
+        raise click.UsageError(f"{file} has changed since it was checked: check it again")
+    return found.text

@@ -7,6 +7,8 @@ import collections
 import contextlib
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
@@ -15,6 +17,10 @@ from hypothesis import settings
 from gradekit import reuse
 from gradekit.compat.hypothesis import no_constants_of_modules
 from gradekit.processes import Command
+
+os.environ.setdefault("MPLCONFIGDIR", os.path.expanduser("~/.cache/matplotlib"))  # fonts, which take seconds to list
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="gradekit-tests-")  # not the user's last checks
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
 settings.load_profile("tests")

@@ -64,7 +64,7 @@ ROOMS = {
     "plugin": ("pytest: the fixture, points, examples, the report", "everything of one grading run"),
     "proving": ("gradekit prove: a submission's proofs as a record", "a submission and its assignment"),
     "progress": ("what a check prints while it runs", "titles"),
-    "remembered": ("which checks of a file failed last time", "names of checks"),
+    "remembered": ("the last check of each of a user's files", "records"),
     "watching": ("gradekit watch: a check on each save", "files' times"),
     "checking": ("one submission from a path to a report, whatever happens", "one grading run"),
     "replaying": ("gradekit replay: a failing call as a Python file", "a submission or a record"),

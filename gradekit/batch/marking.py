@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from gradekit.batch.grading_session import GradingSession
 from gradekit.batch.store import StoredRequest
 from gradekit.marks import LINE, Mark
 from gradekit.report import source_view
+from gradekit.report.changes import changes
 from gradekit.report.grouping import ending
 from gradekit.report.text import clean, one_line, points
 
@@ -143,7 +144,8 @@ def _check(check: Mapping[str, Any]) -> dict[str, Any]:
 
 def history(folder: ClassFolder, id: str, student: str) -> str:
     """A student's attempts, oldest first, each with what changed since the one before, then people's decisions."""
-    lines, before = [], dict[str, str]()
+    lines: list[str] = []
+    before: Mapping[str, Any] | None = None
     for hand_in, digest in folder.store.hand_ins(id):
         if hand_in.student != student:
             continue
@@ -153,20 +155,14 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
         for result in results:
             score = result.record["score"]
             said = f"{points(score['earned'])} of {points(score['possible'])} points, {result.record['status']}"
-            now = {check["id"]: check["outcome"] for check in result.record["checks"]}
+            now = changes(before, result.record)
+            changed = (f"; {word.lower()}: {', '.join(map(one_line, ids))}" for word, ids in now)
             made = f"{result.graded:%Y-%m-%d %H:%M} on {one_line(result.grader)}"
-            lines.append(f"    {made}: {said}{_changed(before, now)}")
-            before = now
+            lines.append(f"    {made}: {said}{''.join(changed)}")
+            before = result.record
     for (whose, check), kept in folder.store.marks(id).items():
         if whose == student:
             worth = "a comment" if kept.mark.points is None else f"{points(kept.mark.points)} points"
             by = f"{one_line(kept.mark.person)}, {kept.made:%Y-%m-%d %H:%M}"
             lines.append(f"{one_line(check)}: {worth} by {by}: {one_line(kept.mark.comment)}")
     return "\n".join(lines) + "\n"
-
-
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    gained = [id for id, outcome in now.items() if outcome == "passed" and before.get(id) == "failed"]
-    lost = [id for id, outcome in now.items() if outcome == "failed" and before.get(id) == "passed"]
-    words: Sequence[tuple[str, list[str]]] = (("passes now", gained), ("fails now", lost))
-    return "".join(f"; {word}: {', '.join(map(one_line, found))}" for word, found in words if found)

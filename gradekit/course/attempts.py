@@ -5,6 +5,7 @@ Runs where the student works; knows records alone. `gradekit check` adds a line,
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,29 +58,13 @@ def _attempt(line: str) -> Attempt | None:
     return found
 
 
-def add(folder: Path, record: Mapping[str, Any]) -> Attempt | None:
-    """Keep the attempt that came to `record` in a folder of a started assignment; the attempt before it, if any.
-
-    A folder that cannot be written keeps none, and that is no failure.
-    """
+def add(folder: Path, record: Mapping[str, Any]) -> None:
+    """Keep the attempt that came to `record` in a folder of a started assignment; a folder that cannot be written
+    keeps none, and that is no failure."""
     known = read(folder)
     score = {name: record["score"][name] for name in ("earned", "possible", "pending")}
     outcomes = {check["id"]: check["outcome"] for check in record["checks"]}
     new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **score, "outcomes": outcomes}
     lines = [json.dumps(vars(attempt)) for attempt in known[1 - MOST :]] + [json.dumps(new)]
-    try:
+    with contextlib.suppress(OSError):
         (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError:
-        return None
-    return known[-1] if known else None
-
-
-def changed(before: Attempt, record: Mapping[str, Any]) -> str:
-    """What is other than at the attempt before, in a sentence or two."""
-    now = {check["id"]: check["outcome"] for check in record["checks"]}
-    titles = {check["id"]: check["title"] for check in record["checks"]}
-    parts = [f"Last time: {before.said}."]
-    for words, old, new in (("Passes now", "failed", "passed"), ("Fails now", "passed", "failed")):
-        found = [titles[id] for id, outcome in now.items() if outcome == new and before.outcomes.get(id) == old]
-        parts += [f"{words}: {'; '.join(dict.fromkeys(found))}."] if found else []
-    return " ".join(parts)

@@ -1,29 +1,21 @@
 """Tensors as lines of torch, for a person who wants to see a failing call in a file of their own.
 
-Few numbers are written out, so that the tensor is exactly that of the spec. Many are drawn anew, of the same kind where
-torch has a function for it, and else made by gradekit itself, as its own specs make them.
+Few numbers are written out; many are made by gradekit itself, as its own specs make them. Either way the tensor is
+exactly that of the spec, and what lies between its elements is not a number, as in a check.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from gradekit.inputs.spec import Input
+from gradekit.inputs.value_kinds import poison
 
 FEW = 64
 """The most elements that are written out."""
-
-_DRAWN: dict[str, Callable[[list[int], str], str]] = {
-    "normal": lambda shape, rest: f"torch.randn({shape}, {rest})",
-    "positive": lambda shape, rest: f"torch.rand({shape}, {rest}) * 2 + 0.125",
-    "ones": lambda shape, rest: f"torch.ones({shape}, {rest})",
-    "integers": lambda shape, rest: f"torch.randint(-8, 9, {shape}, {rest})",
-}
-"""Kinds of values that torch has a function for: an expression, by shape and the other arguments."""
 
 MADE_BY_GRADEKIT = "from gradekit.inputs.spec import Input"
 """The line that goes before an expression with `Input(`."""
@@ -37,15 +29,11 @@ def expression(spec: Input, device: str = '"cuda"') -> str:
         values = written(spec.tensor()[tuple(slice(n) for n in own)])
         made = f"torch.tensor({values}, {dtype}, device={device})"
         made = made if 0 not in own else f"torch.empty({own}, {dtype}, device={device})"
-    elif spec.profile in _DRAWN:
-        made = _DRAWN[spec.profile](own, f"{dtype}, device={device}")
     else:
-        return (
-            f"Input({spec.dtype!r}, {spec.shape}, {spec.stride}, {spec.offset}, {spec.profile!r}, "
-            f"{spec.seed}).tensor().to({device})"
-        )
+        return f"Input.from_json({spec.to_json()!r}).tensor().to({device})"
     if not spec.is_contiguous or spec.offset:
-        whole = f"torch.zeros({spec.storage_size}, {dtype}, device={device})"
+        between = written(torch.tensor(poison(getattr(torch, spec.dtype)), dtype=getattr(torch, spec.dtype)))
+        whole = f"torch.full([{spec.storage_size}], {between}, {dtype}, device={device})"
         made = f"{whole}.as_strided({own}, {list(spec.stride)}, {spec.offset}).copy_({made})"
     return made if own == list(spec.shape) else f"{made}.expand({list(spec.shape)})"
 

@@ -26,10 +26,13 @@ def counterexample(
     item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence
 ) -> dict[str, Any] | None:  # fmt: skip
     """The counterexample of a check that failed with `error`, as its record has it; None where nothing was called."""
+    from gradekit.inputs import example_text
+
     if not (evidence.call or evidence.drawn):
         return None
     found: dict[str, Any] = {"inputs": _inputs(run, evidence), "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
+    found |= {"example": text} if (text := example_text.dumps(evidence.drawn)) else {}
     code = _code(item, evidence.call, names(evidence.call, run), error) if evidence.call else {}
     return found | _results(error) | code
 

@@ -8,30 +8,41 @@ script, by their hashes, and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
+from gradekit.report.changes import changes, last_time
 from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories
 from gradekit.report.text import clean, counted, described, one_line, points, seconds
 from gradekit.submission import place
 
 
-def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()) -> str:
-    """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name."""
-    return templates.page("report.html", view(record, source, hand_in), "report.js")
+def render(
+    record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = (), *,
+    before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
+) -> str:  # fmt: skip
+    """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name,
+    `before` the record of the check before, `links` where the "handout" and the "steps" of a failing call are."""
+    return templates.page("report.html", view(record, source, hand_in, before, links or {}), "report.js")
 
 
-def view(record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def view(
+    record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]],
+    before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """What the template shows, every text of it clean."""
-    checks = _checks(record["checks"], record["submission"])
+    checks = _checks(record)
     return {
         "title": f"{one_line(record['assignment']) or 'submission'}: report",
         "path": one_line(record["submission"]["path"]), "status": record["status"],
         **_score(record["score"]),
         "message": clean(record["message"]), "hint": one_line(record.get("hint", "")),
         "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
+        "links": links or {}, "last_time": last_time(before, record),
+        "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])),
         "checks": checks, "plot": speed_plot.plot(record["checks"]),
         "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
@@ -57,19 +68,40 @@ def _overview(checks: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, str]]:
         yield {"kind": kind, **_score({"earned": earned, "possible": possible, "pending": open_})}
 
 
-def _checks(checks: Sequence[Mapping[str, Any]], submission: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _changes(
+    found: Iterable[tuple[str, Sequence[str]]], checks: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """What has changed, with the cards on the page that it is true of."""
+    for word, ids in found:
+        names = {id.partition("[")[0] for id in ids}
+        yield {"word": word, "checks": [check for check in checks if check["id"].partition("[")[0] in names]}
+
+
+def _checks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The checks by outcome, what failed first; those that failed for one reason stand side by side, and the first
     of them tells it and what it costs."""
     shown: list[dict[str, Any]] = []
-    order = list(MARKS)
-    for story in sorted(stories(checks), key=lambda story: order.index(story.checks[0]["outcome"])):
+    submission, order = record["submission"], list(MARKS)
+    for story in sorted(stories(record["checks"]), key=lambda story: order.index(story.checks[0]["outcome"])):
         teller = len(shown) + 1
         shown += [
             _check(check, submission) | {"number": teller + place, "same_as": teller if place else 0}
             for place, check in enumerate(story.checks)
         ]
-        shown[teller - 1]["intro"] = _intro(story, teller)
+        shown[teller - 1] |= {"intro": _intro(story, teller), "commands": _commands(record, story.checks[0])}
     return shown
+
+
+def _commands(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Commands that show more of a failing call."""
+    counterexample, id = check["counterexample"] or {}, check["id"]
+    if check["outcome"] != "failed" or not counterexample.get("call") or check["details"].get("hidden"):
+        return []
+    place = ["-a", record["assignment"], "-k", id]
+    return [
+        (what, one_line(shlex.join(["gradekit", command, record["submission"]["path"], *place])))
+        for what, command in (("step by step", "view"), ("as a Python file", "replay"))
+    ]
 
 
 def _intro(story: Story, teller: int) -> str:
@@ -105,6 +137,7 @@ def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
     counterexample, details = check["counterexample"] or {}, check["details"]
     return {
+        "id": check["id"], "commands": [],
         "outcome": "passed" if (ended := ending(check)) == "accepted" else check["outcome"],
         "sign": MARKS["accepted" if ended == "accepted" else check["outcome"]],
         "ending": "accepted in part" if ended == "accepted" else ended,

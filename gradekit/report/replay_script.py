@@ -1,24 +1,32 @@
-"""A failing call as a Python file of its own: a pure function of the record and the paths of two files."""
+"""A failing call as one Python file that can be sent to somebody: a pure function of the record and of the
+submission's text."""
 
 from __future__ import annotations
 
+import ast
+import re
 import textwrap
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gradekit.report.text import one_line
+from gradekit.report.text import clean, one_line, points
 
 _FILE = '''\
-"""{title}: a call that fails, to look into. Run it with Python; edit it as you like.
+"""{title}: a call that fails, to look into.
+
+    python {name}                     the submission as it was checked; its text stands below
+    python {name} submission.py       the one in that file, such as your next attempt
+    python {name} --check             has gradekit check this call again: it says what it said
 
 With a GPU, it runs there. Without one, Triton's interpreter runs the kernels (TRITON_INTERPRET=1), one program after
-the other on the CPU: then you can print and set breakpoints in them.
+the other on the CPU: then you can print and set breakpoints in them. Its bfloat16 is wrong, whatever the kernel does.
 """
 
 import importlib.util
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -26,6 +34,11 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+torch.use_deterministic_algorithms(True, warn_only=True)  # what nobody has written is NaN, as in a check
+
+SAID = {said}
+
+SUBMISSION = {submission}
 
 
 def module(path):
@@ -37,14 +50,67 @@ def module(path):
     return found
 
 
-submission = module({submission!r})
+def written(text):
+    """The path of a file that holds `text`."""
+    path = Path(tempfile.mkdtemp()) / "submission.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def guarded(tensors, around=8192):
+    """The tensors with NaN (or the largest integer) before and after their memory, as in a check."""
+    storages = {{}}
+    for tensor in tensors:
+        if not isinstance(tensor, torch.Tensor) or not tensor.numel():
+            yield tensor
+            continue
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in storages:
+            size, dtype = memory.nbytes() // tensor.element_size(), tensor.dtype
+            limit = torch.nan if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
+            whole = torch.full((size + 2 * around,), limit, dtype=dtype, device=DEVICE)
+            whole[around : around + size] = tensor.detach().as_strided((size,), (1,), 0)
+            storages[memory.data_ptr()] = whole
+        whole = storages[memory.data_ptr()]
+        view = whole.as_strided(tensor.shape, tensor.stride(), around + tensor.storage_offset())
+        yield view.requires_grad_(tensor.requires_grad)
+
+
+def compared(got, expected):
+    """Where results first differ by more than rounding."""
+    several = [x if isinstance(x, (tuple, list)) else [x] for x in (got, expected)]
+    for one, other in zip(*several):
+        if not isinstance(other, torch.Tensor) or one.shape != other.shape:
+            print("shapes  ", getattr(one, "shape", None), getattr(other, "shape", None))
+            continue
+        a, b = one.detach().double().cpu(), other.detach().double().cpu()
+        near = 4 * torch.finfo(one.dtype).eps ** 0.5 if one.is_floating_point() else 0.0
+        differ = (~torch.isclose(a, b, rtol=near, atol=near, equal_nan=True)).nonzero().tolist()
+        if differ:
+            first = tuple(differ[0])
+            values = f"{{a[first].item():.6g}}, {{b[first].item():.6g}}"
+            print(f"differ   {{len(differ)}} of {{a.numel()}}, first {{list(first)}}: {{values}}")
+        else:
+            print("differ   not by more than rounding")
+
+
+if sys.argv[1:] == ["--check"]:
+    words = ["-m", "gradekit", "check", str(written(SUBMISSION)), {check}]
+    sys.exit(subprocess.run([sys.executable, *words]).returncode)
+submission = module(sys.argv[1] if sys.argv[1:] else written(SUBMISSION))
 {snippet}
+{names} = guarded([{names}])
+print(SAID)
 got = {call}
 print("got     ", got)
 '''
 _EXPECTED = """\
-expected = module({tests!r}).{reference}
+from gradekit.assignment import get  # the right result comes from the assignment's tests
+
+tests = get({assignment!r})
+expected = module(tests.folder / {file!r}).{reference}
 print("expected", expected)
+compared(got, expected)
 """
 
 
@@ -53,33 +119,67 @@ class NoReplay(ValueError):
 
 
 def chosen(record: Mapping[str, Any], name: str | None = None) -> Mapping[str, Any]:
-    """The first check that failed and has a call, or that called `name`.
+    """The first check that failed and has a call, or that called `name`, with its parameters or without.
 
     Raises:
         NoReplay: there is none.
     """
-    failed = [check for check in record["checks"] if check["outcome"] == "failed" and name in (None, check["id"])]
-    found = next((check for check in failed if (check["counterexample"] or {}).get("call")), None)
+    failed = [check for check in record["checks"] if check["outcome"] == "failed"]
+    mine = [check for check in failed if name in (None, check["id"], check["id"].partition("[")[0])]
+    found = next((check for check in mine if (check["counterexample"] or {}).get("call")), None)
     if found is None:
         raise NoReplay(f"no check {name or 'of this report'} failed with a call that could be written down")
     return found
 
 
-def script(check: Mapping[str, Any], submission: Path, tests: Path) -> str:
-    """A Python program that makes the failing call of `check` and shows what came and what should have.
-
-    `submission` is the file to call, `tests` the folder of the assignment's tests.
-    """
+def script(record: Mapping[str, Any], check: Mapping[str, Any], submission: str, name: str = "replay.py") -> str:
+    """A Python program that makes the failing call of `check`, one of the record's, and shows what came and what should
+    have. `submission` is the text that was checked, `name` what the program's own file is called."""
     counterexample = check["counterexample"]
-    call = _with_submission(counterexample["call"])
     snippet = counterexample["snippet"].replace('"cuda"', "DEVICE")
-    text = _FILE.format(title=one_line(check["id"]), submission=str(submission), snippet=snippet, call=call)
+    text = _FILE.format(
+        title=one_line(check["id"]), name=name, said=_text("\n".join(_said(record, check))),
+        submission=_text(submission), snippet=snippet, call=_with_submission(counterexample["call"]),
+        names=", ".join(_names(snippet)) + ",", check=", ".join(map(repr, _again(record, check))),
+    )  # fmt: skip
     if counterexample.get("reference"):
         file, _, reference = counterexample["reference"].partition(".")
-        return text + _EXPECTED.format(tests=str(tests / f"{file}.py"), reference=reference)
+        text += _EXPECTED.format(assignment=record["assignment"], file=f"{file}.py", reference=reference)
+        in_memory = 'print("memory   is watched with --check alone")\n'
+        return text + (in_memory if check["kind"] == "memory" else "")
     if counterexample.get("expected"):
         return text + textwrap.dedent(f"""print("expected", "{", ".join(counterexample["expected"])}")\n""")
     return text
+
+
+def _said(record: Mapping[str, Any], check: Mapping[str, Any]) -> Iterator[str]:
+    """What the check said, with what it ran on."""
+    used = record["environment"]
+    versions = ", ".join(f"{name} {used[name]}" for name in ("gradekit", "torch", "triton") if used.get(name))
+    yield f"{one_line(check['title'])}: {points(check['earned'])} of {points(check['possible'])} points"
+    yield f"said     {clean(check['message'])}"
+    yield from [f"hint     {one_line(check['hint'])}"] if check["hint"] else []
+    yield f"checked  with {versions}, seed {record['seed']}"
+
+
+def _again(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[str]:
+    """The options of a check of this call alone."""
+    example = check["counterexample"].get("example")
+    how = ["--inputs", example] if example else ["--seed", str(record["seed"])]
+    return ["-a", record["assignment"], "-k", check["id"], *how]
+
+
+def _text(text: str) -> str:
+    """`text` as Python writes it: as it stands where it can be, raw where it has backslashes."""
+    stands = "'''" not in text and not text.endswith(("'", "\\")) and re.sub(r"[\n\t]", "", text).isprintable()
+    raw = "r" if "\\" in text else ""
+    return f"{raw}'''{text}'''" if stands and text else repr(text)
+
+
+def _names(snippet: str) -> list[str]:
+    """The names of the arguments that a snippet makes, in their order."""
+    made = [each.targets[0] for each in ast.parse(snippet).body if isinstance(each, ast.Assign)]
+    return [each.id for each in made if isinstance(each, ast.Name) and not each.id.startswith("storage_of_")]
 
 
 def _with_submission(call: str) -> str:

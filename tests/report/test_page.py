@@ -145,3 +145,21 @@ def test_a_speed_is_shown_with_its_interval() -> None:
     assert drawn["asked"] < drawn["low"] < drawn["value"] < drawn["high"]
     text = Tags(page.render(record(replace(FASTER, outcome=Outcome.PASSED, details={"speed": speed})))).text
     assert "2.00 times as fast as eager torch (1.90 to 2.10" in text
+
+
+def test_what_has_changed_since_the_check_before_leads_to_the_cards() -> None:
+    before = record(PASSED, replace(FAILED, outcome=Outcome.PASSED, earned=30, message="", cause=None, source=None))
+    tags = Tags(page.render(record(PASSED, FAILED), SOURCE, before=before))
+    assert "Fails now" in tags.text and [a.get("href") for t, a in tags.tags if t == "a"].count("#check-1") == 3
+    assert "Since the last check" not in Tags(page.render(before, SOURCE, before=before)).text
+
+
+def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what_lies_beside() -> None:
+    failed = replace(FAILED, counterexample={**(FAILED.counterexample or {}), "call": "softmax(x)"})
+    links = {"handout": "README.md", "steps": "submission-steps.html"}
+    tags = Tags(page.render(record(failed), SOURCE, links=links))
+    for command in ("view", "replay"):
+        assert f"gradekit {command} submission.py -a softmax -k test_matches_torch" in tags.text
+    assert {"README.md", "submission-steps.html"} <= {a.get("href") for t, a in tags.tags if t == "a"}
+    secret = replace(failed, details={"hidden": True})
+    assert "gradekit view" not in Tags(page.render(record(secret), SOURCE)).text

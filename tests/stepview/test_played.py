@@ -118,3 +118,22 @@ def test_the_record_that_the_browser_tests_show_is_what_is_made_today() -> None:
     made, kept = json.loads(json.dumps(sample.made())), json.loads(sample.FILE.read_text())
     words = made.pop("message"), kept.pop("message")  # a test of the pages does not search for edits that explain a failure
     assert made == kept and all(said.startswith("At shape [20, 20], float32: 400 of 400 elements") for said in words)
+
+
+def test_what_the_last_check_saw_fail_is_played_and_written_down_without_another_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "submission.py"
+    file.write_text((SOLUTIONS / "vector_add" / "wrong_missing_mask.py").read_text())
+    words = [str(file), "-a", "vector_add"]
+    CliRunner().invoke(main, ["check", *words, "--quick", "-j", "1", "-k", "memory"])
+    asked: list[PlayRequest] = []
+    monkeypatch.setattr("gradekit.stepview.played.step_record", lambda one: asked.append(one) or step_record(one))
+    assert CliRunner().invoke(main, ["view", *words]).exit_code == 0
+    (request,) = asked
+    assert request.options.keyword == "test_memory" and request.options.inputs
+    monkeypatch.setattr("gradekit.checking.check", lambda *_given: 1 / 0)
+    assert CliRunner().invoke(main, ["replay", *words]).exit_code == 0
+    assert (tmp_path / "replay_test_memory.py").is_file()
+    file.write_text(file.read_text() + "\n")
+    assert "ZeroDivisionError" in CliRunner().invoke(main, ["replay", *words]).output

@@ -1,0 +1,66 @@
+"""What is other than at the check before: a pure function of two records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gradekit.report.grouping import blame
+from gradekit.report.text import one_line, points
+
+Record = Mapping[str, Any]
+
+
+def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]]:
+    """Words ("Passes now") with the ids of the checks that they are true of; nothing where there was no check of the
+    same assignment before."""
+    if not _comparable(before, record):
+        return []
+    assert before is not None
+    known = {check["id"]: check for check in before["checks"]}
+    found: dict[str, list[str]] = {word: [] for word in ("Passes now", "Fails now", "Fails for another reason")}
+    for check in record["checks"]:
+        old = known.get(check["id"])
+        if old is not None and old["outcome"] in ("passed", "failed"):
+            word = _word(old, check)
+            found.get(word, []).append(check["id"])
+    return [(word, ids) for word, ids in found.items() if ids]
+
+
+def _word(old: Record, new: Record) -> str:
+    if old["outcome"] != new["outcome"]:
+        return {"passed": "Passes now", "failed": "Fails now"}.get(new["outcome"], "")
+    return "Fails for another reason" if new["outcome"] == "failed" and _reason(old) != _reason(new) else ""
+
+
+def _reason(check: Record) -> tuple[Any, ...]:
+    """Why it failed, but for the number of the line, which other edits move."""
+    outcome, why, where = blame(check)
+    return outcome, why, check["source"]["text"].strip() if check["source"] else where
+
+
+def last_time(before: Record | None, record: Record) -> str:
+    """ "Last time: 40 of 70 points, 20 pending.", where the same checks came to another score; "" otherwise."""
+    if not _comparable(before, record):
+        return ""
+    assert before is not None
+    if {check["id"] for check in before["checks"]} != {check["id"] for check in record["checks"]}:
+        return ""
+    score = before["score"]
+    if score == record["score"]:
+        return ""
+    pending = f", {points(score['pending'])} pending" if score["pending"] else ""
+    return f"Last time: {points(score['earned'])} of {points(score['possible'])} points{pending}."
+
+
+def sentence(before: Record | None, record: Record) -> str:
+    """All of it in a line or two of text."""
+    titles = {check["id"]: one_line(check["title"]) for check in record["checks"]}
+    parts = [f"{word}: {'; '.join(dict.fromkeys(titles[id] for id in ids))}." for word, ids in changes(before, record)]
+    return " ".join(filter(None, [last_time(before, record), *parts]))
+
+
+def _comparable(before: Record | None, record: Record) -> bool:
+    return before is not None and before["assignment"] == record["assignment"] and record["status"] == "graded" and (
+        before["status"] == "graded"
+    )
