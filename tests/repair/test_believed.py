@@ -43,7 +43,7 @@ def test_of_a_kernel_without_a_result_few_mends_are_tried_and_those_of_its_line_
     lines = making(SHARED, line_of("x = tl.load"))
     kept = in_order(mends(SHARED), Clues(frozenset({cause}), (), lines=lines))
     there = [mend.line in lines for mend in kept]
-    assert len(kept) == most and there == sorted(there, reverse=True) and any(there)
+    assert 0 < len(kept) <= most and there == sorted(there, reverse=True) and any(there)
     assert all(mend.line in lines or not mend.kernel and mend.rank <= SPECIFIC for mend in kept)
 
 

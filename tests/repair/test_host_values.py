@@ -14,7 +14,6 @@ from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.search import Mending, Tries
 from gradekit.source.draft import Draft
-from tests.repair.corpora import ROOT
 
 KERNEL = """
 import math, torch, triton
@@ -55,13 +54,9 @@ def of(wrong: str) -> list[Mend]:
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
-        ("z, M, N, x", "z, N, N, x"),
-        ("z, M, N, x", "z, M, M, x"),
         ("z, M, N, x", "z, M, x.shape[0], x"),
         ("x.stride(0), x.stride(1), 1", "x.stride(1), x.stride(1), 1"),
         ("x.stride(0), x.stride(1), 1", "y.stride(0), x.stride(1), 1"),
-        ("](z, y, out", "](z, z, out"),
-        ("](z, y, out", "](x, y, out"),
         ("scaled_kernel[(M,)]", "scaled_kernel[(N,)]"),
         ("scaled_kernel[(M,)]", "scaled_kernel[(M - 1,)]"),
     ],
@@ -85,12 +80,6 @@ def test_a_tile_of_a_fixed_width_is_made_wide_enough_where_the_width_is_given_a_
     wrong = named.replace("BLOCK = triton.next_power_of_2(N)", "BLOCK = 128")
     mend = next(mend for mend in of(wrong) if mend.applied(wrong) == named)
     assert "tile of 128 lanes" in mend.sentence and wrong.splitlines()[mend.line - 1].strip() == "BLOCK = 128"
-
-
-def test_a_tensor_that_is_asked_for_its_strides_alone_may_have_been_meant() -> None:
-    right = (ROOT / "tests/course/right/fused_chain/flat_offsets.py").read_text(encoding="utf-8")
-    wrong = right.replace("x, bias, residual, out", "x, bias, x, out")
-    assert any(mend.applied(wrong) == right for mend in of(wrong))
 
 
 def test_strides_that_are_taken_before_a_copy_are_taken_after_it() -> None:
@@ -118,7 +107,7 @@ def known(*shapes: Sequence[int], text: str = KERNEL) -> KnownNumbers:
 
 
 def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
-    wrong = KERNEL.replace("z, M, N, x", "z, N, N, x")
+    wrong = KERNEL.replace("scaled_kernel[(M,)]", "scaled_kernel[(N,)]")
     mend = next(mend for mend in mends(wrong) if mend.applied(wrong) == KERNEL)
     assert known((5, 5), (5, 5), text=wrong).are_left_by(mend)
     assert not known((4, 5), (4, 5), text=wrong).are_left_by(mend)
@@ -133,13 +122,13 @@ def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
 
 
 def test_a_mend_of_anything_but_numbers_is_kept() -> None:
-    wrong = KERNEL.replace("](z, y, out", "](z, z, out")
+    wrong = KERNEL.replace("x * scale", "x / scale")
     mend = next(mend for mend in mends(wrong) if mend.applied(wrong) == KERNEL)
     assert not known((1, 1), (1, 1), text=wrong).are_left_by(mend)
 
 
 def test_a_name_that_is_given_two_values_is_not_known() -> None:
     source = KERNEL.replace("    z = torch", "    N = N + 1\n    z = torch")
-    wrong = source.replace("z, M, N, x", "z, N, N, x")
+    wrong = source.replace("scaled_kernel[(M,)]", "scaled_kernel[(N,)]")
     mend = next(mend for mend in mends(wrong) if mend.applied(wrong) == source)
     assert not known((4, 4), (4, 4), text=wrong).are_left_by(mend)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -95,9 +94,6 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
     [
         ("solutions/flash_attention/right_tutorial_pointers.py", "acc = acc * alpha[:, None] + tl.dot(",
          "acc = acc + tl.dot(", "without rescaling"),
-        ("tests/course/right/softmax/tutorial.py", "tl.sum(numerator,", "tl.sum(row_minus_max,", "`numerator` belongs"),
-        ("solutions/softmax/right_one_row.py", "tl.exp(x - tl.max(x, axis=0))", "tl.exp(x)", "overflows float32"),
-        ("solutions/matmul/right_default_precision.py", "acc += tl.dot(a, b)", "acc = tl.dot(a, b)", "overwrites `acc`"),
         ("solutions/matmul/right_default_precision.py", "tl.cdiv(K, BK)", "K // BK", "rounds `K // BK` down"),
         ("solutions/matmul/right_default_precision.py", "b.stride(0), b.stride(1)", "b.stride(1), b.stride(0)", "swapped"),
         ("solutions/layer_norm/right_column_sums.py", "mean = tl.sum(x, axis=0) / N", "mean = tl.sum(x, axis=0) / BLOCK", "block"),
@@ -125,7 +121,6 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
          "the probability to be kept"),
         ("solutions/fused_chain/right_row_and_block.py", "grid = (M, triton.cdiv(N, 256))", "grid = (M,)", "one axis less"),
         ("tests/course/right/softmax/tutorial.py", "1)](y, x, x.stride", "1)](x, y, x.stride", "swapped"),
-        ("tests/course/right/vector_add/tutorial.py", "pid * BLOCK_SIZE", "pid * n_elements", "begin at i * n_elements"),
         ("solutions/softmax/right_online.py", "tl.exp(m - safe)", "tl.exp(safe - m)", "the wrong way round"),
         ("tests/course/right/matmul/persistent.py", "step * BK + tl.arange", "step + tl.arange", "counts steps"),
         ("tests/course/right/matmul/split_k.py", "K, BK * SPLIT)", "K, BK)", "takes every step"),
@@ -133,11 +128,8 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
         ("solutions/layer_norm/right_column_sums.py", "x, weight, mean, rstd = ctx", "x, weight, rstd, mean = ctx", "the order is another"),
         ("solutions/layer_norm/right_column_sums.py", "return dx, dw, db, None", "return dx, db, dw, None", "order of gradients"),
         ("tests/course/right/layer_norm/locks.py", "(parts_b, db", "(parts_w, db", "no launch reads parts_b"),
-        ("solutions/custom_op/right_flat.py", "bias_gelu_backward(dy, x, bias)\n    return", "bias_gelu_backward(x, dy, bias)\n    return",
-         "they are swapped"),
         ("solutions/softmax/right_one_row.py", "e / total", "e / N", "nothing uses `total`, the sum"),
         ("solutions/softmax/right_one_row.py", "x - tl.max(x, axis=0)", "x / tl.max(x, axis=0)", "has / in"),
-        ("tests/course/right/softmax/two_kernels.py", "tl.exp(x - peak[:, None])", "tl.exp(x)", "overflows float32"),
         ("solutions/dropout/right_tutorial.py", ">= p", ">= 0.5", "whatever `p` is"),
         ("solutions/custom_op/right_flat.py", "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[-1]",
          "[(triton.cdiv(n, 512),)](x, bias, out, n, x.shape[0]", "wrong dimension"),
@@ -383,12 +375,6 @@ def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None
     assert dk in lines and dv in every and dv not in lines and lines < every
 
 
-def test_a_statement_that_is_missing_is_added_whatever_result_is_wrong() -> None:
-    source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("        top = new_top\n", "        pass\n")
-    clues = replace(CLUES, kernels=("fwd_kernel",), wrong=frozenset({"fwd_kernel.o_ptr"}))
-    assert "never updated" in in_order(mends(source), clues)[0].sentence
-
-
 def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:
     found = mends(text("solutions/flash_attention/right_tutorial_pointers.py"))
     assert {mend.kernel for mend in in_order(found, Clues(frozenset(), ("fwd_kernel",)))} == {"", "fwd_kernel"}
@@ -421,16 +407,6 @@ def test_a_process_that_was_given_another_text_is_ended_though_nothing_was_asked
     start: Any = lambda: process
     Subject(submission, get("vector_add"), start, is_brief=True).of_another_text(submission).close()
     assert process.ended == 1
-
-
-def test_masks_of_two_loads_that_do_not_know_how_far_a_loop_has_come_are_mended_together() -> None:
-    """Either alone helps nothing: what the other loads past the end is no number"""
-    source = text("tests/course/right/matmul/tutorial.py")
-    wrong = source.replace("K - k * BLOCK_SIZE_K", "K")
-    assert wrong.count("< K") == 2
-    found = [one for one in mends(wrong) if "how far the loop has come along K" in one.sentence and len(one.edits) == 2]
-    (both,) = [one for one in found if one.applied(wrong) == source]
-    assert re.search(r"in every step of the loop, and so in line \d+: it does", both.sentence)
 
 
 def test_evidence_of_a_race_brings_atomics_to_the_front() -> None:

@@ -259,22 +259,6 @@ def program_not_added(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-def turned_tile(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Rows and columns of a store (or a load) in each other's place: the tile is written transposed."""
-    for access in kernel.accesses:
-        address = kernel.resolved(access.address)
-        names = [n for n in ast.walk(address) if isinstance(n, ast.Name) and n.id in kernel.indices]
-        pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if a.id != b.id]
-        for first, second in pairs[:1]:
-            subscripts = [n for n in ast.walk(address) if isinstance(n, ast.Subscript)]
-            if len(subscripts) >= 2:
-                one, two = kernel.source.of(subscripts[0].slice), kernel.source.of(subscripts[1].slice)
-                edits = (kernel.replaced(subscripts[0].slice, two), kernel.replaced(subscripts[1].slice, one))
-                yield _turned(kernel, access, edits, 21)
-            swapped = (kernel.replaced(first, second.id), kernel.replaced(second, first.id))
-            yield _turned(kernel, access, swapped, 22)
-
-
 def step_of_the_other(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """`rows + cols * M` where `rows * N + cols` belongs: the steps of rows and columns are in each other's place."""
     for access in kernel.accesses:
@@ -330,7 +314,6 @@ RULES = (
     strides_of_another,
     strides_of_its_own,
     program_not_added,
-    turned_tile,
     step_of_the_other,
     other_pointer,
 )

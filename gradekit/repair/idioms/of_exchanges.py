@@ -89,26 +89,6 @@ def attributes_exchanged(draft: Draft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-def own_call_exchanged(draft: Draft) -> Iterator[Mend]:
-    """A call of a function of the submission's own with two arguments that bear each other's names."""
-    functions = {f.name: [a.arg for a in f.args.args] for f in draft.source.host}
-    for call in (n for n in draft.host_nodes if isinstance(n, ast.Call)):
-        params = functions.get(called(call), [])
-        given = [draft.source.of(a) for a in call.args]
-        for i, j in itertools.combinations(range(min(len(params), len(given))), 2):
-            if given[i] != given[j] and _fits(given, params, i, j):
-                yield Mend(
-                    Family.INDEX, 2, call.lineno, draft.source.exchanged(call.args[i], call.args[j]),
-                    f"Line {call.lineno} passes {given[i]} for {params[i]} and {given[j]} for {params[j]}: they are "
-                    "swapped.",
-                    f"give {called(call)} its arguments in the order of its parameters",
-                )  # fmt: skip
-
-
-def _fits(given: Sequence[str], params: Sequence[str], i: int, j: int) -> bool:
-    return given[i] == params[j] or given[j] == params[i]
-
-
 def same_table_twice(draft: Draft) -> Iterator[Mend]:
     """Two launches of one kernel that read the same tensor, where another was made and nothing reads it."""
     for first, second in itertools.combinations(draft.launches, 2):
@@ -129,4 +109,4 @@ def same_table_twice(draft: Draft) -> Iterator[Mend]:
 
 
 RULES = ()
-HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, own_call_exchanged, same_table_twice)
+HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, same_table_twice)

@@ -11,7 +11,7 @@ from gradekit.repair.idioms.of_twins import has_twin
 from gradekit.repair.idioms.of_unused import is_index_line
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import calls, is_call, is_condition, is_stored, target_of, value_of
+from gradekit.source.expressions import calls, is_call, is_stored, target_of, value_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
@@ -86,57 +86,6 @@ _OPERATORS = {
     ast.Add: (("+", "-"),), ast.Sub: (("-", "+"),), ast.Mult: (("*", "/"), ("*", "+")),
     ast.Div: (("/", "*"), ("/", "-")),
 }  # fmt: skip
-
-
-def other_name(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Another value of the same kind: what was computed and then mistaken for another."""
-    values = [n for n in kernel.values if n not in kernel.indices and n not in kernel.pids]
-    values = [n for n in values if not any(is_condition(v) for v in kernel.values[n])]
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if value is None or is_index_line(kernel, statement):
-            continue
-        for node in ast.walk(value):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in values:
-                known = [
-                    n for n in values if n != node.id and min(v.lineno for v in kernel.values[n]) < statement.lineno
-                ]
-                idle = [n for n in known if kernel.uses.get(n, 0) == 0]
-                late = 10 * _is_squared(kernel, node)
-                for other in dict.fromkeys([*idle, *known[-4:]]):
-                    yield Mend(
-                        Family.FORMULA, _name_rank(kernel, node.id, other) + late, node.lineno,
-                        (kernel.replaced(node, other),),
-                        f"Line {node.lineno} has `{node.id}` where `{other}` belongs.",
-                        f"use {other} there", None, kernel.name,
-                    )  # fmt: skip
-
-
-def _is_squared(kernel: KernelDraft, node: ast.Name) -> bool:
-    """Whether a name stands on both sides of a product: a square, which is seldom written for another product."""
-    parent = kernel.parents[node]
-    sides = (parent.left, parent.right) if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult) else ()
-    return bool(sides) and all(isinstance(side, ast.Name) and side.id == node.id for side in sides)
-
-
-def _name_rank(kernel: KernelDraft, name: str, other: str) -> int:
-    """Of another name: lower where nothing uses that, and still where it was computed from this one."""
-    if kernel.uses.get(other, 0):
-        return 14 if any(_is_step(kernel, value, name) for value in kernel.values[other][:1]) else 38
-    both = (kernel.values[one] for one in (name, other))
-    loaded = all(any(is_call(part, "tl.load") for v in values for part in ast.walk(v)) for values in both)
-    if loaded and kernel.uses.get(name, 0) > 1:
-        return 3
-    return 5 if any(name in kernel.names(value) for value in kernel.values[other]) else 9
-
-
-def _is_step(kernel: KernelDraft, value: ast.expr, name: str) -> bool:
-    """Whether a value is one step of arithmetic or one function of a name, and so easily mistaken for it."""
-    inner = value.args[0] if isinstance(value, ast.Call) and len(value.args) == 1 else value
-    parts = (inner.left, inner.right) if isinstance(inner, ast.BinOp) else (inner,)
-    return not is_call(value, "tl.load", "tl.sum", "tl.max") and any(
-        isinstance(part, ast.Name) and part.id == name for part in parts
-    )
 
 
 def plain_store(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -339,12 +288,4 @@ def _completed(kernel: KernelDraft, line: int, edit: Edit, what: str, rank: int 
     )  # fmt: skip
 
 
-RULES = (
-    logarithm_left_out,
-    stored_for_another,
-    other_operator,
-    other_name,
-    plain_store,
-    stored_value,
-    scale_left_out,
-)
+RULES = (logarithm_left_out, stored_for_another, other_operator, plain_store, stored_value, scale_left_out)

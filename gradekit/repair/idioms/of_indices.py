@@ -39,22 +39,6 @@ def program_left_out(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                 yield from _other_block(kernel, part, block)
 
 
-def program_times_a_size(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`start = pid * n`, to which a range of one block is added: a program begins at its own block."""
-    ranges = dict.fromkeys(kernel.source.of(c.args[-1]) for c in calls(kernel.nodes, "tl.arange") if c.args)
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and is_program_id(kernel, value.left)):
-            continue
-        size = value.right.id if isinstance(value.right, ast.Name) else ""
-        for block in [name for name in ranges if name in kernel.constexprs] if size in kernel.lengths else []:
-            yield Mend(
-                Family.INDEX, 5, value.lineno, (kernel.replaced(value.right, block),),
-                f"Line {value.lineno} lets program i begin at i * {size}, where a program has {block} elements.",
-                f"program i begins at i * {block}", None, kernel.name,
-            )  # fmt: skip
-
-
 def _sum_around(kernel: KernelDraft, node: ast.expr) -> ast.expr:
     parent = kernel.parents[node]
     while isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)):
@@ -203,12 +187,4 @@ def _index_names(kernel: KernelDraft, value: ast.expr) -> set[str]:
     return kernel.names(value) & {*kernel.indices, *kernel.pids}
 
 
-RULES = (
-    elements_side_by_side,
-    program_left_out,
-    program_times_a_size,
-    next_tile,
-    quotient_and_rest,
-    loads_exchanged,
-    two_places_off,
-)
+RULES = (elements_side_by_side, program_left_out, next_tile, quotient_and_rest, loads_exchanged, two_places_off)

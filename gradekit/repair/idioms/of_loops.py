@@ -146,24 +146,6 @@ def _other_steps(kernel: KernelDraft, statement: ast.AugAssign, name: str) -> It
             )  # fmt: skip
 
 
-def not_added_up(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A loop that overwrites what it should add to."""
-    for loop in kernel.loops:
-        for statement in ast.walk(loop):
-            if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
-                continue
-            name, value = statement.targets[0].id, statement.value
-            if _comes_in(kernel, loop, name) == 1 and name not in kernel.names(value):
-                edit = kernel.source.between_replaced(statement.targets[0], value, "=", "+=")
-                rank = 3 if not isinstance(value, ast.Name) and not is_call(value, "tl.maximum") else 36
-                yield Mend(
-                    Family.SUM, rank, statement.lineno, (edit,),
-                    f"Line {statement.lineno} overwrites `{name}` in every step of the loop: only the last step "
-                    "counts.",
-                    f"accumulate: add to {name}, with +=", None, kernel.name,
-                )  # fmt: skip
-
-
 def _comes_in(kernel: KernelDraft, loop: Loop, name: str) -> int:
     """How often a loop assigns a name that has a value before it; 0 where it has none."""
     before = any(target_of(s) == name for s in kernel.statements if s.lineno < loop.lineno)
@@ -187,39 +169,6 @@ def added_twice(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
                     "already.",
                     "use = where tl.dot is given the accumulator", None, kernel.name,
                 )  # fmt: skip
-
-
-def starts_wrong(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A running maximum that begins at 0, a sum that begins elsewhere."""
-    for statement in kernel.statements:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            continue
-        name, value = statement.targets[0].id, statement.value
-        maximum = any(name in kernel.names(c) for c in kernel.calls_of("tl.maximum"))
-        if is_call(value, "tl.zeros") and isinstance(value, ast.Call) and maximum:
-            text = kernel.source.of(value).replace("tl.zeros", "tl.full", 1)
-            shape = kernel.source.span(value.args[0])[1] - kernel.source.span(value)[0] + 2  # past "tl.zeros("
-            new = f'{text[: shape - 2 - 1]}, -float("inf"){text[shape - 2 - 1 :]}'
-            yield _started(kernel, statement, value, new, "0", "-inf")
-        elif isinstance(value, ast.Constant) and isinstance(value.value, (int, float)) and maximum:
-            yield _started(kernel, statement, value, '-float("inf")', str(value.value), "-inf")
-        elif is_call(value, "tl.full") and isinstance(value, ast.Call) and len(value.args) > 1:
-            fill, new = value.args[1], '-float("inf")' if maximum else "0.0"
-            if kernel.source.of(fill).replace("'", '"') != new:
-                yield _started(kernel, statement, fill, new, kernel.source.of(fill), "-inf" if maximum else "0")
-        elif is_call(value, "tl.ones") and isinstance(value, ast.Call):
-            new = kernel.source.of(value).replace("tl.ones", "tl.zeros", 1)
-            yield _started(kernel, statement, value, new, "1", "0")
-
-
-def _started(kernel: KernelDraft, statement: ast.Assign, node: ast.expr, new: str, now: str, right: str) -> Mend:
-    name = kernel.source.of(statement.targets[0])
-    what = "a running maximum must begin below every number" if right == "-inf" else "a sum begins at 0"
-    return Mend(
-        Family.SUM, 9, statement.lineno, (kernel.replaced(node, new),),
-        f"`{name}` begins at {now} in line {statement.lineno}: {what}.", f"let {name} begin at {right}", None,
-        kernel.name,
-    )  # fmt: skip
 
 
 def not_rescaled(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -319,30 +268,4 @@ def _with_factor(
     return (kernel.replaced(inside[0], f"{name} * {factor}"),) if inside else None
 
 
-def not_updated(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A running maximum that a loop computes and does not keep."""
-    for loop in kernel.loops:
-        for name, values in kernel.values.items():
-            old = next((o for v in values if is_call(v, "tl.maximum") and isinstance(v, ast.Call) for a in v.args
-                        if isinstance(a, ast.Name) and (o := a.id) != name and o in kernel.values), "")  # fmt: skip
-            kept = any(isinstance(v, ast.Name) and v.id == name for v in kernel.values.get(old, ()))
-            if old and not kept and simple(loop.body[-1]) and _made_in(loop, name):
-                line = values[0].lineno
-                yield Mend(
-                    Family.SUM, 3, line, (kernel.after(loop.body[-1], f"{old} = {name}"),),
-                    f"`{old}` is never updated: line {line} computes `{name}`, and the next step of the loop compares "
-                    "with the old maximum again.",
-                    f"keep the new maximum at the end of each step: {old} = {name}", None, kernel.name,
-                )  # fmt: skip
-
-
-RULES = (
-    steps_rounded_down,
-    other_range,
-    pointer_stays,
-    not_added_up,
-    added_twice,
-    starts_wrong,
-    not_rescaled,
-    not_updated,
-)
+RULES = (steps_rounded_down, other_range, pointer_stays, added_twice, not_rescaled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gradekit.causes import Cause
@@ -11,7 +11,6 @@ from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
 from gradekit.source.expressions import calls, is_call, target_of
 from gradekit.source.kernel import KernelDraft, PointerAccess
-from gradekit.source.loops import Loop, counter_of, counts_down, counts_steps, head_of, names_of_steps
 from gradekit.submission.parsed_source import Edit
 
 
@@ -173,76 +172,6 @@ def _filled(kernel: KernelDraft, access: PointerAccess, now: str, value: str) ->
     )  # fmt: skip
 
 
-def mask_of_a_step(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """Masks in a loop that do not know how far the loop has come: one, or all that have one bound."""
-    fixed = [(loop, node) for node in kernel.nodes if isinstance(node, ast.Compare) and (loop := _fixed(kernel, node))]
-    for loop, node in fixed:
-        group = [other for of, other in fixed if of is loop and _bound(other) == _bound(node)]
-        in_steps = any(kernel.block_of(name) in names_of_steps(loop) for name in _indices(kernel, node))
-        rank = 4 if _is_moved(kernel, loop) and _begins_before(kernel, node) and in_steps else 32
-        for rest in _remaining(kernel, loop, _bound(node)):
-            yield _past(kernel, [node], rest, rank)
-            if len(group) > 1 and node is group[0]:
-                yield _past(kernel, group, rest, rank)
-
-
-def _fixed(kernel: KernelDraft, node: ast.Compare) -> Loop | None:
-    """The loop around a mask that says nothing of the loop's turn."""
-    loop = kernel.in_loop(node)
-    if loop is None or len(node.ops) != 1 or not counter_of(loop) or not _bound(node):
-        return None
-    says_nothing = _indices(kernel, node) and counter_of(loop) not in kernel.origins(node)
-    return loop if says_nothing else None
-
-
-def _indices(kernel: KernelDraft, node: ast.Compare) -> set[str]:
-    """The indices that a mask compares with its bound."""
-    return kernel.names(node.left) & set(kernel.indices)
-
-
-def _bound(node: ast.Compare) -> str:
-    """The name that a mask compares its index with; "" where it is no name."""
-    right = node.comparators[0]
-    return right.id if isinstance(right, ast.Name) else ""
-
-
-def _begins_before(kernel: KernelDraft, node: ast.Compare) -> bool:
-    """Whether an index of the mask has a value from before the loop."""
-    values = (value for name in _indices(kernel, node) for value in kernel.values.get(name, ()))
-    return any(kernel.in_loop(value) is None for value in values)
-
-
-def _remaining(kernel: KernelDraft, loop: Loop, bound: str) -> list[str]:
-    """What remains of a bound in a step of a loop, as it may be written."""
-    name = counter_of(loop)
-    if counts_down(loop):
-        return [name]
-    if not counts_steps(loop):
-        return [f"{bound} - {name}"]
-    counted = [block for block in kernel.constexprs if block in kernel.origins(head_of(loop))]
-    return [f"{bound} - {name} * {block}" for block in (counted or kernel.constexprs)[:2]]
-
-
-def _past(kernel: KernelDraft, masks: Sequence[ast.Compare], rest: str, rank: int) -> Mend:
-    """Compares in these masks with what remains in a step."""
-    first, bound = masks[0], _bound(masks[0])
-    others = sorted({mask.lineno for mask in masks[1:]} - {first.lineno})
-    also = f", and so in line {' and '.join(map(str, others))}" if others else ""
-    return Mend(
-        Family.MASK, rank, first.lineno,
-        tuple(kernel.replaced(mask.comparators[0], rest) for mask in masks),
-        f"The mask `{kernel.source.of(first)}` in line {first.lineno} is the same in every step of the loop{also}: it "
-        f"does not know how far the loop has come along {bound}, so that the last, partial step is not masked.",
-        f"compare with what remains of `{bound}` in this step", Cause.MISSING_MASK, kernel.name,
-    )  # fmt: skip
-
-
-def _is_moved(kernel: KernelDraft, loop: Loop) -> bool:
-    """Whether the loop moves a pointer on that it loads through."""
-    moved = {target_of(part) for part in ast.walk(loop) if isinstance(part, ast.AugAssign)}
-    return any(isinstance(a.address, ast.Name) and a.address.id in moved for a in kernel.accesses)
-
-
 def strict_mask(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A sum of masked lanes: what stands past the end is not 0 after a subtraction."""
     for call in kernel.nodes:
@@ -296,6 +225,4 @@ def one_of_two(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             )  # fmt: skip
 
 
-RULES = (
-    one_of_two, missing_mask, half_a_mask, other_value, mask_of_a_step, strict_mask,
-)  # fmt: skip
+RULES = (one_of_two, missing_mask, half_a_mask, other_value, strict_mask)

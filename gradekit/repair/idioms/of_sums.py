@@ -83,35 +83,6 @@ def lengths(kernel: KernelDraft) -> list[str]:
     return list(dict.fromkeys([*bounds, *kernel.lengths]))[:3]
 
 
-def maximum_left_in(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """exp of numbers of any size."""
-    for call in calls(kernel.nodes, *EXP):
-        if not call.args:
-            continue
-        inner, text = call.args[0], kernel.source.operand(call.args[0])
-        if isinstance(inner, ast.Name) or not isinstance(inner, ast.BinOp):
-            for top in _maxima(kernel, call, text):
-                yield Mend(
-                    Family.FORMULA, 5, call.lineno, (kernel.replaced(inner, f"{text} - {top}"),),
-                    f"Line {call.lineno} takes exp of numbers of any size: it overflows float32 above 88.7, and then "
-                    "the row is "
-                    "NaN.",
-                    "subtract the row's maximum before exp", Cause.OVERFLOW, kernel.name,
-                )  # fmt: skip
-
-
-def _maxima(kernel: KernelDraft, call: ast.Call, text: str) -> Iterator[str]:
-    named = [n for n, v in kernel.values.items() if any(is_call(one, "tl.max") for one in v)]
-    yield from named
-    for name, values in kernel.values.items():  # a maximum that another kernel has found
-        if not kernel.uses.get(name, 0) and any(is_call(value, "tl.load") for value in values):
-            yield from (f"{name}[:, None]", name) if kernel.rank_of(call.args[0]) == 2 else (name,)
-    if kernel.rank_of(call.args[0]) == 1:
-        yield f"tl.max({text}, axis=0)"
-    else:
-        yield f"tl.max({text}, axis=1)[:, None]"
-
-
 def other_axis_of_reduction(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A reduction along the other axis."""
     for call in calls(kernel.nodes, *_REDUCTIONS):
@@ -297,12 +268,4 @@ def _casts_beside(kernel: KernelDraft, name: str) -> Iterator[Edit]:
                 yield kernel.replaced(node.value, "tl.float32")
 
 
-RULES = (
-    narrow_sum,
-    other_divisor,
-    maximum_left_in,
-    other_axis_of_reduction,
-    eps_misplaced,
-    cancelled_variance,
-    terms_of_the_gradient,
-)
+RULES = (narrow_sum, other_divisor, other_axis_of_reduction, eps_misplaced, cancelled_variance, terms_of_the_gradient)
