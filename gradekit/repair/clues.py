@@ -12,7 +12,6 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.program import Aten, Copy, Launch, Program, View, run_steps, views_in
-from gradekit.repair.host_numbers import Layout
 from gradekit.repair.mend import Clues
 from gradekit.source.dependences import making
 from gradekit.source.draft import pointers_of, stored_pointers
@@ -32,15 +31,9 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     causes = frozenset(_causes(error, observation.findings))
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
-    given = (call.entry, tuple(map(_laid_out, call.args))) if error.repeat is None else None  # of one call alone
+    args = tuple(arg if isinstance(arg, (Input, int, float)) else None for arg in call.args)
+    given = (call.entry, args) if error.repeat is None else None  # of one call alone
     return Clues(causes, first, others, small, strided, elements, wrong, given)
-
-
-def _laid_out(argument: Any) -> Any:
-    """The shape and strides of a tensor, a whole number, or None."""
-    if isinstance(argument, Input):
-        return Layout(argument.shape, argument.stride)
-    return argument if isinstance(argument, int) and not isinstance(argument, bool) else None
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:

@@ -32,8 +32,8 @@ class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
     result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
-    wrong result was stored through, where that is known. `call` is the entry that was called, with a Layout for each
-    tensor, whole numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
+    wrong result was stored through, where that is known. `call` is the entry that was called, with an Input for each
+    tensor, numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
     Triton refuses it or it does not come to its end."""
 
     causes: frozenset[Cause]

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from gradekit.causes import Cause
-from gradekit.repair.host_numbers import KnownNumbers, Layout
+from gradekit.inputs.spec import normal
+from gradekit.repair.host_numbers import KnownNumbers
 from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.search import Mending, Tries
@@ -103,7 +104,7 @@ def test_a_list_that_is_filled_up_on_the_wrong_side_is_filled_up_on_the_other() 
 
 
 def known(*shapes: Sequence[int], text: str = KERNEL) -> KnownNumbers:
-    return KnownNumbers(Draft(text), "scaled", [Layout.contiguous(shape) for shape in shapes])
+    return KnownNumbers(Draft(text), "scaled", [normal(shape) for shape in shapes])
 
 
 def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
@@ -114,7 +115,7 @@ def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
     clues = Clues(frozenset({Cause.WRONG_VALUES}), ())
     tried: list[str] = []
     for shape in ((5, 5), (4, 5)):
-        given = tuple(Layout.contiguous(shape) for _ in range(2))
+        given = tuple(normal(shape) for _ in range(2))
         Mending(wrong).diagnosis(replace(clues, call=("scaled", given)), Tries(lambda text: bool(tried.append(text))))
         assert (KERNEL in tried) is (shape == (4, 5))
 
