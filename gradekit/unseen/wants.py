@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,14 @@ from torch import Tensor
 
 from gradekit.domain import evaluate
 from gradekit.domain.expressions import names_in
+from gradekit.origins import Condition
 from gradekit.prove.assumptions import Symbol, one_of, term_of
 from gradekit.prove.parts import atoms
 from gradekit.prove.question import REFUTED
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_host import TERMS
-from gradekit.prove.terms import negated, var
-from gradekit.size_terms import evaluated, holds
-from gradekit.unseen.columns import INTERVALS, Bounds
+from gradekit.prove.symbolic_host import TERMS, Terms
+from gradekit.prove.terms import Term, negated, var
+from gradekit.size_terms import Leaf, evaluated, holds
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import KernelText
 from gradekit.unseen.kernel_values import MOST_KEPT, goes, value_of
@@ -208,22 +208,34 @@ def wrapped_indices(texts: Iterable[KernelText]) -> list[Wrapped]:
     return [one for each in found.values() if len(each) == 1 for one in each.values()]
 
 
+class _Ranged(Terms):
+    """Terms whose ranges tell which ways a comparison can go: nothing is known of quotients by what may be negative."""
+
+    def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
+        """See `gradekit.size_terms.Algebra`."""
+        return None if symbol in ("//", "%") and (b.range[0] or 0) < 1 else super().applied(symbol, a, b)
+
+
+_RANGED = _Ranged()
+
+
+def can_go(terms: Sequence[Leaf], leaves: Mapping[Leaf, Term], condition: Condition, way: bool) -> bool:
+    """Whether the ranges of sizes leave open that the comparison goes this way: that spares the solver most questions
+    (a product of sizes from 1 on is never 0)."""
+    asked = holds(condition, evaluated(terms, leaves, _RANGED), _RANGED)
+    return asked is None or asked.op != ("false" if way else "true")
+
+
 def possible(wanted: OtherWay, scope: CallScope) -> bool:
-    """Whether the ranges of sizes leave open that the comparison goes the other way."""
+    """The same of the other way."""
     condition, _ = wanted.path.steps[wanted.step]
-    try:
-        leaves = scope.leaves({name: Bounds(*scope.range(name)) for name in scope.names})
-    except ValueError:  # a shape has more than sums and products
-        return True
-    ways = holds(condition, evaluated(wanted.path.origins.terms, leaves, INTERVALS), INTERVALS)
-    return ways is None or (not condition.held) in ways
+    return can_go(wanted.path.origins.terms, _leaves(scope, _symbols(scope)), condition, not condition.held)
 
 
 def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
     """The sizes that the solver finds, if it does."""
-    names = {name: Symbol(var(name, *scope.range(name))) for name in scope.names}
-    terms = {leaf: term_of(value) for leaf, value in scope.leaves(names).items()}
-    values = evaluated(wanted.path.origins.terms, terms, TERMS)
+    names = _symbols(scope)
+    values = evaluated(wanted.path.origins.terms, _leaves(scope, names), TERMS)
     held = [(holds(condition, values, TERMS), condition.held) for condition, _ in wanted.path.steps[: wanted.step + 1]]
     if held[-1][0] is None:
         return []
@@ -236,3 +248,11 @@ def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
         return []
     return [{name: answer.values.get(atom.key, scope.range(name)[0])
              for name, size in names.items() for atom in atoms(size.term).values()}]  # fmt: skip
+
+
+def _symbols(scope: CallScope) -> dict[str, Symbol]:
+    return {name: Symbol(var(name, *scope.range(name))) for name in scope.names}
+
+
+def _leaves(scope: CallScope, names: Mapping[str, Symbol]) -> dict[Leaf, Term]:
+    return {leaf: term_of(value) for leaf, value in scope.leaves(names).items()}
