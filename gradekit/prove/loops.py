@@ -32,7 +32,7 @@ def _for(walk: Walk, op: Op) -> None:
     block = op.regions[0].blocks[0]
     low, high, step = (walk.get(name) for name in op.operands[:3])
     owed = walk.owed(op.operands[:3])
-    turn = var(f"turn {len(walk.turns)} of {op.results[0] if op.results else block.arguments[0]}", 0, MOST_TURNS)
+    turn = turn_of(walk, op)
     if (
         isinstance(low, Term)
         and isinstance(high, Term)
@@ -55,11 +55,15 @@ def _for(walk: Walk, op: Op) -> None:
     walk.bind(op.results, *carried.after(trips, op.result_types))
 
 
+def turn_of(walk: Walk, op: Op) -> Term:
+    """The counter of a loop's turns."""
+    name = op.results[0] if op.results else (op.regions[0].blocks[0].arguments or ("loop",))[0]
+    return var(f"turn {len(walk.turns)} of {name}", 0, MOST_TURNS)
+
+
 def _while(walk: Walk, op: Op) -> None:
     before, after = (region.blocks[0] for region in op.regions)
-    name = op.results[0] if op.results else (before.arguments or ("loop",))[0]
-    turn = var(f"turn {len(walk.turns)} of {name}", 0, MOST_TURNS)
-    carried = _Carried(walk, before, op.operands, before.arguments, before.argument_types, turn)
+    carried = _Carried(walk, before, op.operands, before.arguments, before.argument_types, turn_of(walk, op))
 
     def body() -> Sequence[str]:
         walk.ops(before)

@@ -67,11 +67,15 @@ class Walk:
     def enter(self, function: Function, arguments: Sequence[Value], owed: Sequence[frozenset[Owed]]) -> list[Value]:
         """Walks through a function; what it returns, OTHER where that depends on the way through it."""
         outer = self.values, self.owed_by, self._needed, self.path, self.path_owed
-        self.values, self.owed_by, self._needed = {}, {}, needed(function)
+        self.values, self.owed_by, self._needed = {}, {}, self.followed(function)
         self.bind(function.arguments, arguments, owed)
         returned = self.blocks(function.body, 0)
         self.values, self.owed_by, self._needed, self.path, self.path_owed = outer
         return returned
+
+    def followed(self, function: Function) -> frozenset[str]:
+        """The names whose values are worked out."""
+        return needed(function)
 
     def blocks(self, region: Region, first: int) -> list[Value]:
         """Walks from a block to the end of its function, by each way that branches take."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ from gradekit.program import (
     writes,
 )
 from gradekit.unseen.kernel_branches import KernelText, kernel_text
-from gradekit.unseen.kernel_values import value_of
+from gradekit.unseen.kernel_values import Place, turns
 
 MOST_PROGRAMS = 1 << 22
 """Programs of a launch for each of which the turns of a loop are worked out."""
@@ -123,7 +123,7 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     text = kernel_text(kernel.name, kernel.unaligned, program.path)
     bound = _bound(text.module.entry, launch)
     storages = {name: value.storage for name, value in bound.items() if isinstance(value, View)}
-    programs = EachProgram(launch.grid, {name: value for name, value in bound.items() if type(value) is int})
+    programs = EachProgram(launch.grid, {text.arguments[name]: n for name, n in bound.items() if type(n) is int})
     for access in accesses(text):
         times = None if access.by_data else programs.times(text, access.loops)
         roots = storages if access.roots is None else access.roots
@@ -157,41 +157,13 @@ def _bound(function: Function, launch: Launch) -> dict[str, Any]:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass
 class EachProgram:
-    """What `value_of` asks of all programs of a launch at once; what differs from turn to turn of a loop, or from lane
-    to lane, has no value. `known` keeps those of one kernel."""
+    """All programs of a launch: what differs from lane to lane, or from turn to turn of a loop, has no value."""
 
-    grid: tuple[int, int, int]
-    arguments: Mapping[str, int]
-    known: dict[str, Any] = field(default_factory=dict)
-    _times: dict[tuple[int, ...], int | None] = field(default_factory=dict)
-    _ids: dict[int, Any] = field(default_factory=dict)
-
-    def argument(self, text: KernelText, name: str) -> int | None:
-        """A whole number that the kernel is given."""
-        return self.arguments.get(name)
-
-    def program_id(self, axis: int) -> Any:
-        """Of each program; 0 along an axis that has one."""
-        if axis not in self._ids:
-            self._ids[axis] = self._along(axis) if self.grid[axis] > 1 else 0
-        return self._ids[axis]
-
-    def _along(self, axis: int) -> torch.Tensor | None:
-        """A dimension for each axis: what depends on one alone is worked out once for all programs along the others."""
-        if math.prod(self.grid) > MOST_PROGRAMS:
-            return None
-        return torch.arange(self.grid[axis]).view([-1 if one == axis else 1 for one in range(len(self.grid))])
-
-    def lane(self, op: Op) -> None:
-        """Lanes have no value."""
-
-    def before_atomic(self, text: KernelText, op: Op, depth: int) -> None:
-        """What an atomic finds is not known."""
-
-    def turn(self, text: KernelText, name: str, depth: int) -> None:
-        """Nor have turns."""
+    def __init__(self, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
+        self._count = math.prod(grid)
+        self._place = Place(grid, names, [_along(grid, axis) for axis in range(len(grid))])
+        self._times: dict[tuple[int, ...], int | None] = {}
 
     def times(self, text: KernelText, loops: Sequence[Op]) -> int | None:
         """How often all programs together go through the innermost of these loops; None where that is not known."""
@@ -201,24 +173,27 @@ class EachProgram:
         return self._times[key]
 
     def _counted(self, text: KernelText, loops: Sequence[Op]) -> int | None:
-        count = math.prod(self.grid)
-        turns: Any = 1
+        every: Any = 1
         for op in loops:
-            each = _turns(text, op, self)
+            operands, _ = self._place.values(text, op.number)
+            known = op.name == "scf.for" and len(operands) > 2 and type(operands[2]) is int and operands[2] > 0
+            each = turns(*operands[:3]) if known else None
             if each is None:
                 return None
-            turns = turns * each
-        return int(turns.sum()) * count // turns.numel() if isinstance(turns, torch.Tensor) else turns * count
+            every = every * each
+        if isinstance(every, torch.Tensor):
+            return int(every.sum()) * self._count // every.numel()
+        return int(every * self._count)
 
 
-def _turns(text: KernelText, op: Op, programs: EachProgram) -> Any:
-    if op.name != "scf.for":
+def _along(grid: tuple[int, int, int], axis: int) -> Any:
+    """The ids of programs: a dimension for each axis, so that what depends on one alone is worked out once for all
+    programs along the others; 0 along one that has one program."""
+    if grid[axis] == 1:
+        return 0
+    if math.prod(grid) > MOST_PROGRAMS:
         return None
-    start, stop, step = (value_of(text, name, programs) for name in op.operands[:3])
-    if start is None or stop is None or type(step) is not int or step <= 0:
-        return None
-    turns = -((start - stop) // step)
-    return turns.clamp(min=0) if isinstance(turns, torch.Tensor) else max(turns, 0)
+    return torch.arange(grid[axis]).view([-1 if one == axis else 1 for one in range(len(grid))])
 
 
 @functools.lru_cache(maxsize=256)

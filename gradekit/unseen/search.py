@@ -20,7 +20,7 @@ from gradekit.unseen.candidates import CLOSE, Closeness, constants, possible_siz
 from gradekit.unseen.columns import COLUMNS
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText
-from gradekit.unseen.kernel_values import Corner, corners
+from gradekit.unseen.kernel_values import Place, corners
 from gradekit.unseen.scope import FAR, CallScope
 
 MOST_SEARCHED = 16
@@ -63,7 +63,7 @@ class Calls:
     path: Path
     leaves: Mapping[Leaf, Any]
     count: int
-    _corners: dict[tuple[KernelText, int], list[Corner]] = field(default_factory=dict)
+    _corners: dict[tuple[KernelText, int], list[Place]] = field(default_factory=dict)
 
     @staticmethod
     def of(path: Path, forms: Sequence[TracedForm]) -> Calls:
@@ -108,7 +108,7 @@ class Calls:
             for launch in self.path.explored.launches
         ]
 
-    def corners(self, text: KernelText, place: int) -> list[Corner]:
+    def corners(self, text: KernelText, place: int) -> list[Place]:
         """The corners of a launch, with the values that are known of the kernel there."""
         if (text, place) not in self._corners:
             _, grid, names = self.launches[place]

@@ -23,7 +23,7 @@ from gradekit.prove.terms import Term, negated, var
 from gradekit.size_terms import Leaf, evaluated, holds
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import KernelText
-from gradekit.unseen.kernel_values import MOST_KEPT, goes, value_of
+from gradekit.unseen.kernel_values import goes
 from gradekit.unseen.missing_ways import Missing
 from gradekit.unseen.scope import CallScope
 from gradekit.unseen.search import Calls, Candidates
@@ -179,9 +179,7 @@ class Wrapped:
         found: list[Tensor] = []
         for place, (kernel, _, _) in enumerate(among.launches):
             for corner in among.corners(self.text, place) if kernel == self.kernel else ():
-                if len(corner.known) > MOST_KEPT:
-                    corner.known.clear()
-                value = value_of(self.text, self.text.ops[self.number].operands[0], corner)
+                value = corner.operand(self.text, self.number, 0)
                 if value is not None:
                     found.append(among.each(value) >= self.divisor)
         return torch.stack(found).any(dim=0) & among.taking if found else None

@@ -8,7 +8,7 @@ import torch
 
 from gradekit.engine.branch_coverage import TRUE
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText
-from gradekit.unseen.kernel_values import Corner, goes
+from gradekit.unseen.kernel_values import Place, goes
 
 DOUBLED = 50
 
@@ -27,6 +27,6 @@ def test_a_value_is_worked_out_once_however_often_an_unrolled_loop_uses_it() -> 
     ]
     text = KernelText("k", "\n".join(lines), "s.py")
     (number,) = [op.number for op in text.ops if op.name == "arith.cmpi"]
-    corner = Corner((1, 1, 1), {name: torch.tensor([0, 3]) for name in text.arguments.values()}, False, False, False)
+    place = Place((1, 1, 1), {name: torch.tensor([0, 3]) for name in text.arguments.values()}, (0, 0, 0), False, False)
     branch = KernelBranch("k", None, "arith.cmpi", 0, TRUE)
-    assert goes(text, number, branch, corner).tolist() == [True, False]
+    assert goes(text, number, branch, place).tolist() == [True, False]
