@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind
 from gradekit.source.draft import draft_of
@@ -112,7 +113,8 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
     if None in edits:
         return None
     every = tuple(edit for edit in edits if edit is not None)
-    return Mend(Family.FORMULA, RANK, _line(change), every, change.sentence, change.hint, kernel=change.within)
+    sentence = change.sentence + consequence(change.within, change.node, source)
+    return Mend(Family.FORMULA, RANK, _line(change), every, sentence, change.hint, kernel=change.within)
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:

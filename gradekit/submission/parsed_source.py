@@ -184,10 +184,16 @@ class ParsedSource:
         return found
 
 
-def shown(text: str, most: int = 60) -> str:
-    """A piece of source for a sentence: on one line, and not longer than `most`."""
+def shown(text: str, most: int = 60, at: int = 0) -> str:
+    """A piece of source for a sentence: on one line, and not longer than `most`; what stands `at` is never cut off."""
     flat = " ".join(text.split())
-    return f"`{flat}`" if len(flat) <= most else f"`{flat[: most - 3]}...`"
+    if len(flat) <= most:
+        return f"`{flat}`"
+    begin = min(len(" ".join(text[:at].split())) - most // 3, len(flat) - most + 3)
+    if begin <= 0:
+        return f"`{flat[: most - 3]}...`"
+    end = begin + most - (3 if begin + most - 3 == len(flat) else 6)
+    return f"`...{flat[begin:end]}{'...' * (end < len(flat))}`"
 
 
 def called(node: ast.AST) -> str:

@@ -164,7 +164,7 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
     says = f"has the condition {shown(site.source.of(node))} alone, in {context(site, node)}."
     for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
         if one != text:
-            hint = f"is {shown(one)} missing from it?"
+            hint = f"add {shown(one)} to it"
             yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", (says, hint), 1)
 
 

@@ -7,7 +7,7 @@ that fits a tile. Sentences name what is there, hints what to try.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -16,7 +16,7 @@ from gradekit.interpreter.context import Watched
 from gradekit.interpreter.kinds import ValueKind, kind_of
 from gradekit.interpreter.tile_values import TilePointer
 from gradekit.source.kernel import KernelDraft
-from gradekit.submission.parsed_source import shown
+from gradekit.submission.parsed_source import ParsedSource, shown
 
 
 class ChangeKind(IntEnum):
@@ -207,14 +207,17 @@ class ChangeSite:
 
 def context(site: ChangeSite, node: ast.AST) -> str:
     """The piece of source around a node that a sentence shows."""
-    best, around = node, site.kernel.parents.get(node)
-    while isinstance(around, (ast.expr, ast.keyword)):
-        if len(site.source.of(around)) > LONGEST_SHOWN:
-            break
-        best, around = around, site.kernel.parents.get(around)
-    if best is node and isinstance(around, (ast.expr, ast.stmt)):
-        best = around
-    return shown(site.source.of(best))
+    return around(site.source, site.kernel.parents, node)
+
+
+def around(source: ParsedSource, parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> str:
+    """As much of the expression around a node as a sentence can show, the node in sight."""
+    best, wider = node, parents.get(node)
+    while isinstance(wider, (ast.expr, ast.keyword)) and len(source.of(wider)) <= LONGEST_SHOWN:
+        best, wider = wider, parents.get(wider)
+    if best is node and isinstance(wider, (ast.expr, ast.stmt)):
+        best = wider
+    return shown(source.of(best), at=source.span(node)[0] - source.span(best)[0])
 
 
 LONGEST_SHOWN = 60

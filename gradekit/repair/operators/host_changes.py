@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gradekit.interpreter.host_values import Launcher
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.repair.operators.changes import LONGEST_SHOWN, Change, ChangeKind
+from gradekit.repair.operators.changes import Change, ChangeKind, around
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 LATER = 1
@@ -74,12 +74,7 @@ class HostSite:
 
     def context(self, node: ast.AST) -> str:
         """The piece of source around a node that a sentence shows."""
-        best, around = node, self.parents.get(node)
-        while isinstance(around, (ast.expr, ast.keyword)) and len(self.source.of(around)) <= LONGEST_SHOWN:
-            best, around = around, self.parents.get(around)
-        if best is node and isinstance(around, (ast.expr, ast.stmt)):
-            best = around
-        return shown(self.source.of(best))
+        return around(self.source, self.parents, node)
 
 
 def host_changes(site: HostSite) -> Iterator[Change]:
@@ -124,7 +119,7 @@ def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
     value, parent = node.value, site.parents.get(node)
     if isinstance(value, bool):
         says = f"has {value} in {site.context(node)}."
-        yield site.change(ChangeKind.NUMBER, node, str(not value), (says, f"is {not value} meant?"))
+        yield site.change(ChangeKind.NUMBER, node, str(not value), (says, f"write {not value}"))
     elif _is_dimension(site, node):
         for other in (one for one in range(-1, 4) if one != value):
             told = f"takes the dimension {value} in {site.context(node)}.", f"try the dimension {other}"
@@ -163,11 +158,11 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
         hint = f"the two sides of `{op}` seem to be swapped"
         yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, hint))
     if op == "//":
-        hint = "the last, partial one is left out: is `triton.cdiv` meant, which rounds up?"
+        hint = "the last, partial one is left out: round up, with `triton.cdiv`"
         yield site.change(ChangeKind.STEP, node, f"triton.cdiv({left}, {right})", (says, hint))
     for one, said in ((node.left, f"{op} {right}"), (node.right, f"{left} {op}")):
         if op in ("+", "*") or one is node.left:
-            told = f"has `{said}` in {site.context(node)}.", "is it meant to be there?"
+            told = f"has `{said}` in {site.context(node)}.", "leave it out"
             yield site.change(ChangeKind.DROPPED, node, source.operand(one), told)
     yield from _other_brackets(site, node, (left, op, right))
     if op == "/":
@@ -181,14 +176,14 @@ def _other_divisor(site: HostSite, node: Any) -> Iterator[Change]:
     for name, value in site.names(node).items():
         kind = _kind(value)
         if kind in ("size", "number", "number of a tensor") and (kind != mine or not isinstance(node.right, ast.Name)):
-            yield site.change(ChangeKind.NAME, node.right, name, (says, f"is it to be divided by `{name}`?"))
+            yield site.change(ChangeKind.NAME, node.right, name, (says, f"divide it by `{name}`"))
 
 
 def _other_brackets(site: HostSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     """`a / (b * c)` for `a / b * c`, and the other way round."""
     left, op, right = parts
     source = site.source
-    says = f"computes {shown(source.of(node))}.", "look at the brackets: what is it that they hold together?"
+    says = f"computes {shown(source.of(node))}.", "look at the brackets: other parts belong together"
     if isinstance(node.left, ast.BinOp) and (first := _WRITTEN.get(type(node.left.op))):
         a, b = source.operand(node.left.left), source.operand(node.left.right)
         yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {right}))", says)
@@ -202,9 +197,9 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
     if path in _MAKERS:
         new = f"{_MAKERS[path]}{site.source.of(node).removeprefix(path)}"
         says = f"allocates with {path}, which holds no values yet, in {site.context(node)}."
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"is {_MAKERS[path]} meant?"))
+        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"use {_MAKERS[path]}"))
     if path in ("math.sqrt", "abs", "int", "float") and node.args:
-        told = f"takes {shown(site.source.of(node))}.", f"is `{path}` meant to be there?"
+        told = f"takes {shown(site.source.of(node))}.", f"leave `{path}` out"
         yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), told)
     if isinstance(node.func, ast.Attribute) and isinstance(site.value(node.func.value), Tensor):
         yield from _method(site, node)
@@ -240,11 +235,11 @@ def _method(site: HostSite, node: Any) -> Iterator[Change]:
     name, of = node.func.attr, site.source.of(node.func.value)
     says = f"calls `.{name}` in {site.context(node)}."
     if name in _DROPPABLE:
-        yield site.change(ChangeKind.DROPPED, node, of, (says, "is it meant to be there?"))
+        yield site.change(ChangeKind.DROPPED, node, of, (says, "leave it out"))
     other = {"sum": "mean", "mean": "sum"}.get(name)
     if other is not None:
         new = f"{of}.{other}({', '.join(map(site.source.of, (*node.args, *node.keywords)))})"
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"is `.{other}` meant?"))
+        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"write `.{other}`"))
 
 
 def _tuple(site: HostSite, node: Any) -> Iterator[Change]:
@@ -296,7 +291,7 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
         for start, other in itertools.product(range(len(mine)), others if len(mine) > 1 else ()):
             for end in range(start + 2, len(mine) + 1):
                 says = f"passes the strides or sizes of `{name}` in {site.context(mine[start])}."
-                hint = f"do those of `{other}` belong there?"
+                hint = f"pass those of `{other}`"
                 every = (site.change(ChangeKind.NAME, one, other, (says, hint)) for one in mine[start:end])
                 first, *rest = every
                 yield replace(first, also=tuple(rest))
@@ -305,7 +300,7 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
 def _dtype(site: HostSite, node: Any) -> Iterator[Change]:
     value = site.value(node)
     if isinstance(value, torch.dtype) and value.is_floating_point and value is not torch.float32:
-        says = f"has {shown(site.source.of(node))} in {site.context(node)}.", "is float32 wanted, to keep its digits?"
+        says = f"has {shown(site.source.of(node))} in {site.context(node)}.", "use float32, which keeps its digits"
         yield site.change(ChangeKind.FUNCTION, node, "torch.float32", says)
 
 
@@ -323,7 +318,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     for name, value in site.names(node).items():
         of = _kind(value)
         if of in ("number", "size", "number of a tensor") and (kind != "size" or of == "size") and name != text:
-            for symbol, hint in (("*", f"`{name}` is missing as a factor"), ("/", f"is it to be divided by `{name}`?")):
+            for symbol, hint in (("*", f"`{name}` is missing as a factor"), ("/", f"divide it by `{name}`")):
                 op = "//" if kind == "size" and symbol == "/" else symbol
                 new = f"({text} {op} {name})"
                 yield replace(site.change(ChangeKind.FACTOR, node, new, (f"has {place}", hint), LATER), lacks=name)
@@ -335,7 +330,7 @@ def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
     for name, value in site.names(node).items() if not isinstance(node, ast.Name) else ():
         if name not in names and _kind(value) in ("number", "size"):
             says = f"has {shown(site.source.of(node))} in {site.context(node)}, and nothing uses `{name}`."
-            yield site.change(ChangeKind.IDLE, node, name, (says, f"does `{name}` belong there?"))
+            yield site.change(ChangeKind.IDLE, node, name, (says, f"use `{name}` there"))
 
 
 def _one_off(site: HostSite, node: ast.expr, text: str) -> Iterator[Change]:

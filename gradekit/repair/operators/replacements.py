@@ -32,7 +32,7 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
             is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
             turn = LAST_TURN if is_far else turn
-            told = (says, f"try `{name}` in its place" if is_alike else f"is it `{name}` that belongs there?")
+            told = (says, f"try `{name}` in its place" if is_alike else f"`{name}` belongs there")
             if site.is_idle(name):
                 likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
@@ -98,7 +98,7 @@ def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[C
             hint = f"does {number} belong there? compare the numbers with those of the formula in the handout"
             yield site.change(ChangeKind.NUMBER, node, number, (says, hint), 1 - is_alike)
     if node.value > 1:
-        yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, "is its square root meant?"), 1)
+        yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, "take its square root"), 1)
 
 
 def _digits(number: str) -> str:
@@ -122,7 +122,7 @@ def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(node.op, ast.USub) and site.kind(node) is not None:
         says = f"has a minus before {shown(site.source.of(node.operand))}."
         yield site.change(
-            ChangeKind.DROPPED, node, site.source.operand(node.operand), (says, "is it meant to be there?")
+            ChangeKind.DROPPED, node, site.source.operand(node.operand), (says, "leave it out")
         )
 
 
@@ -161,7 +161,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     if op == "//":
-        hint = "the last, partial one is left out: is `tl.cdiv` meant, which rounds up?"
+        hint = "the last, partial one is left out: round up, with `tl.cdiv`"
         yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
     if op in ("-", "/"):
         sides = f"the two sides of `{op}` seem to be swapped"
@@ -210,7 +210,7 @@ def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]
             says = f"computes {shown(site.source.of(node))}, and the kernel never uses `{name}`."
             for symbol, way in (("*", "multiplied"), ("/", "divided")):
                 new = f"({site.source.operand(node.left)} {symbol} {name})"
-                yield site.change(ChangeKind.IDLE, node, new, (says, f"is it to be {way} by `{name}`?"), OF_IDLE)
+                yield site.change(ChangeKind.IDLE, node, new, (says, f"it is to be {way} by `{name}`"), OF_IDLE)
 
 
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -231,16 +231,16 @@ def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) ->
     if op not in ("+", "-", "*", "/", "&"):
         return
     says = f"has `{op} {site.source.of(node.right)}` in {context(site, node)}."
-    yield site.change(ChangeKind.DROPPED, node, left, (says, "is it meant to be there?"))
+    yield site.change(ChangeKind.DROPPED, node, left, (says, "leave it out"))
     if op in ("+", "*", "&"):
         says = f"has `{site.source.of(node.left)} {op}` in {context(site, node)}."
-        yield site.change(ChangeKind.DROPPED, node, right, (says, "is it meant to be there?"))
+        yield site.change(ChangeKind.DROPPED, node, right, (says, "leave it out"))
 
 
 def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
-    says = (f"computes {shown(source.of(node))}.", "look at the brackets: what is it that they hold together?")
+    says = (f"computes {shown(source.of(node))}.", "look at the brackets: other parts belong together")
     if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
         yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
@@ -308,7 +308,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
-                says = f"calls `{path}`.", f"is `tl.{other}` meant?"
+                says = f"calls `{path}`.", f"write `tl.{other}`"
                 yield site.change(ChangeKind.FUNCTION, node, new, says)
     if name == "arange":
         yield from _for_a_range(site, node)
@@ -321,7 +321,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
         yield from _out_of_brackets(site, node)
     if name in _DROPPABLE and node.args:
-        says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "is it meant to be there?"
+        says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "leave it out"
         yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
     if name == "where" and len(node.args) == 3:
         new = f"{path}({source.of(node.args[0])}, {source.of(node.args[2])}, {source.of(node.args[1])})"
@@ -375,7 +375,7 @@ def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
     a, c = site.source.operand(inner.left), site.source.operand(inner.right)
-    says = f"takes `{start}` of {shown(site.source.of(inner))}.", "look at the brackets: does all of it belong inside?"
+    says = f"takes `{start}` of {shown(site.source.of(inner))}.", "look at the brackets: a part of it belongs outside"
     yield site.change(ChangeKind.BRACKET, node, f"({start}({a}{rest}) {op} {c})", says)
     if op in "+*":
         yield site.change(ChangeKind.BRACKET, node, f"({a} {op} {start}({c}{rest}))", says)
@@ -410,7 +410,7 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
     for axis in range(len(tile.shape)) if tile is not None and len(tile.shape) > 1 else ():
         new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
         told = f"reduces all of a tile to one number in {shown(site.source.of(node))}."
-        yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: is axis={axis} meant?"))
+        yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: axis={axis}"))
 
 
 RULES: dict[type, tuple[Rule, ...]] = {

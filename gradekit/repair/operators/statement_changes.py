@@ -31,11 +31,11 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             yield from _rescaled(site, node.value, name, _factors(site, node))
         says = f"overwrites `{name}` in each step of the loop."
-        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "is it to be added up?"))
+        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "add it up, with +="))
         for factor in (one for one in _factors(site, node) if one != name):
-            hint = f"is what it was to be scaled by `{factor}`, and added to?"
+            hint = f"scale what it was by `{factor}`, and add to it"
             yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
-        hint = "is the largest of all steps wanted?"
+        hint = "keep the largest of all steps"
         yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
 
 
@@ -68,24 +68,25 @@ def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
     name = site.source.of(node.iter.func) if given else ""
     says = f"walks along {shown(site.source.of(node.iter))}."
     if len(texts) == 3:
-        hint = "is each step to be as long as that?"
+        hint = "go on by 1 in each step"
         yield site.change(ChangeKind.STEP, node.iter, f"{name}({texts[0]}, {texts[1]})", (says, hint))
     if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
         whole, width = site.source.of(bound.left), site.source.of(bound.right)
         first = texts[0] if len(texts) == 2 else "0"
-        hint = f"counts steps of {width}, and not what they begin at: is range({first}, {whole}, {width}) meant?"
+        hint = f"it counts steps of {width}, and not where they begin: write range({first}, {whole}, {width})"
         yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
     for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
         bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
-        hint = f"it goes on by 1 in each step: is it to go on by {width}?"
+        hint = f"it goes on by 1 in each step: go on by {width}"
         yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
 
 
 def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
     """No end of some programs before they have stored anything."""
     if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
-        says = f"ends programs where {shown(site.source.of(node.test))}, which then store nothing behind it."
-        yield site.change(ChangeKind.END, node.test, "False", (says, "have they nothing to store?"))
+        says = f"ends programs where {shown(site.source.of(node.test))}: they do nothing of what stands below."
+        hint = "let them go on: what stands below is theirs to do, too"
+        yield site.change(ChangeKind.END, node.test, "False", (says, hint))
 
 
 def _factors(site: ChangeSite, node: Any) -> dict[str, None]:

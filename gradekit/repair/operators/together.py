@@ -110,7 +110,7 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
             continue
         to = dict(zip(used, idle, strict=True))
         says = f"uses the strides {', '.join(used)}, and nothing uses {', '.join(idle)}."
-        hint = "do those belong there?"
+        hint = f"use {', '.join(idle)} there"
         first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], (says, hint), OF_IDLE) for node in loads)
         yield replace(first, also=tuple(rest))
 
@@ -129,7 +129,7 @@ def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Cha
             if other == name or len(strides[other]) != len(strides[name]) or strides[other] & strides[name]:
                 continue
             to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
-            says = f"goes through {name}, with its strides.", f"is it {other} that is meant there, with its own?"
+            says = f"goes through {name}, with its strides.", f"{other} belongs there, with its own"
             first = site.change(ChangeKind.NAME, pointers[0], other, says)
             yield replace(first, also=tuple(site.change(ChangeKind.NAME, node, to[node.id], says) for node in mine))
 
@@ -156,7 +156,7 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
     inside = {part for node, _ in turned for part in ast.walk(node)}
     changed = [*((axis, other) for axis in axes if axis not in inside), *turned]
     if len(changed) > 1:
-        says = f"reduces along axis {axes[0].value!r}, and so do all reductions.", "do rows lie along the other axis?"
+        says = f"reduces along axis {axes[0].value!r}, and so do all reductions.", "rows lie along the other axis"
         first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
         yield replace(first, also=tuple(rest))
 
@@ -184,7 +184,7 @@ def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
     for (left, right), nodes in sides.items():
         if len({type(node.op) for node in nodes}) == 2:
             lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-            says = f"and its counterpart have `//` and `%` swapped (lines {lines}).", f"which of {left} comes first?"
+            says = f"and its counterpart have `//` and `%` swapped (lines {lines}).", f"see which of {left} comes first"
             to = {ast.FloorDiv: "%", ast.Mod: "//"}
             parts = (
                 site.change(ChangeKind.SIDES, node, f"({left} {to[type(node.op)]} {right})", says) for node in nodes
