@@ -41,6 +41,9 @@ __all__ = ["ASTSource", "Autotuner", "CompileTimeAssertionFailure", "GPUTarget",
 
 _WARP = 32
 
+_ATOMICS_WAIT = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
+"""Whether an atomic waits until all warps of its program have come to it: Triton puts a barrier before it since 3.9."""
+
 
 def target(capability: int) -> GPUTarget:
     """The NVIDIA GPU of a compute capability: 90 for Hopper."""
@@ -81,6 +84,8 @@ def launch_options(parsed: Any) -> dict[str, Any]:
     """The compile options of a kernel that its machine code and its launch depend on, from what `lower` has parsed."""
     with relies_on("triton"):
         found = {name: getattr(parsed, name) for name in _OPTIONS}
+    if found["num_warps"] > 1 and not _ATOMICS_WAIT:
+        found["atomics_wait"] = False
     return found
 
 

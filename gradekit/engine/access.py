@@ -20,7 +20,7 @@ class AccessSite:
 
     `volatile` says that the kernel asks for what other programs write meanwhile. Of an atomic, `acquires` and
     `releases` say what other programs may build on; `answers`, that the kernel looks at the old value; `narrow`, that
-    it is one for its own program alone (scope "cta").
+    it is one for its own program alone (scope "cta"); `early`, that it may release before other lanes have stored.
     """
 
     site: Site
@@ -30,6 +30,7 @@ class AccessSite:
     releases: bool = False
     answers: bool = False
     narrow: bool = False
+    early: bool = False
 
 
 class LaunchMemory(Protocol):

@@ -23,7 +23,7 @@ from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, u
 from gradekit.engine.history import NOBODY, AccessHistory, Writers, Writes
 from gradekit.engine.lanes import AccessPattern, Lanes, first_of, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
-from gradekit.engine.ordering import Ordering
+from gradekit.engine.ordering import NEVER, Ordering
 from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Traffic
@@ -32,6 +32,7 @@ from gradekit.program import ADDRESS_GAP
 Shape = Sequence[int]
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Elements are moved and compared as integers of their size, so that NaN equals itself."""
+EARLY = "an atomic of that program does not wait for its other lanes"
 NARROW = "by an atomic of scope 'cta', which keeps no other program apart"
 POISON = -1
 """The word of which every byte is 0xFF."""
@@ -42,8 +43,8 @@ class CheckedMemory:
     """Memory access for one launch of `total` programs; incidents are appended to `log`.
 
     Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known
-    to whoever reads what it stored. `claim` is told how many bytes the histories take. `loaded` and `stored` are
-    the ids of storages that have been.
+    to whoever reads what it stored. Where not `atomics_wait`, an atomic publishes what stands before the last barrier.
+    `claim` is told how many bytes the histories take. `loaded` and `stored` are the ids of storages that have been.
     """
 
     traffic: Traffic
@@ -51,6 +52,7 @@ class CheckedMemory:
     storages: dict[int, Storage]
     total: int
     stores_publish: bool = False
+    atomics_wait: bool = True
     claim: Callable[[int], None] | None = None
     histories: dict[Storage, AccessHistory] = field(default_factory=dict)
     last: tuple[AccessPattern, Lanes] | None = None
@@ -58,6 +60,8 @@ class CheckedMemory:
 
     def __post_init__(self) -> None:
         self.ordering = Ordering(self.total)
+        self.patient = None if self.atomics_wait else Ordering(self.total)  # as if all atomics waited
+        self.fenced = torch.full([self.total], NEVER)  # when each program has last passed a barrier
         self.atomics: dict[Storage, AccessHistory] = {}
         self.barriers: Tensor | None = None
         self.loaded: set[int] = set()
@@ -212,6 +216,10 @@ class CheckedMemory:
         if self.barriers is None:
             self.barriers = torch.zeros(self.total, dtype=torch.int64)
         self.barriers[programs] += 1
+        if self.patient is not None:
+            self.fenced[programs] = self.ordering.time
+            nobody = programs[:0]
+            self._order_both(nobody, nobody, False, None, None)
 
     # --- atomics -------------------------------------------------------------------------------------------------
 
@@ -277,7 +285,16 @@ class CheckedMemory:
             self._record(storage, lanes, acquires, releases)
 
     def _record(self, storage: Storage, lanes: Lanes, acquires: bool, releases: Tensor | None) -> None:
-        self.ordering.record(lanes.programs, storage.address + lanes.index * lanes.itemsize, acquires, releases)
+        done = self.fenced[lanes.programs] if lanes.access.early and not self.atomics_wait else None
+        addresses = storage.address + lanes.index * lanes.itemsize
+        self._order_both(lanes.programs, addresses, acquires, releases, done)
+
+    def _order_both(
+        self, programs: Tensor, addresses: Tensor, acquires: bool, releases: Tensor | None, done: Tensor | None
+    ) -> None:
+        self.ordering.record(programs, addresses, acquires, releases, done)
+        if self.patient is not None:
+            self.patient.record(programs, addresses, acquires, releases)
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
@@ -344,6 +361,11 @@ class CheckedMemory:
             if everywhere(before):
                 return
             which[at] = ~before
+            if self.patient is not None:
+                waited = self.patient.ordered(programs, times, mine) & ~before
+                early = torch.zeros_like(which).index_fill_(0, at[waited], True)
+                self._report(Cause.MISSING_BARRIER, lanes, lanes.of_units(early), EARLY)
+                which &= ~early
         self._report(cause, lanes, lanes.of_units(which), why)
 
     def _report(self, cause: Cause, lanes: Lanes, which: Tensor, why: str = "") -> None:

@@ -298,7 +298,8 @@ class _Execution:
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)
-        memory = self._checked(total, known.volatile, line) if self.careful else FastMemory(self.traffic)
+        waits = kernel.options.get("atomics_wait", True)
+        memory = self._checked(total, known.volatile, waits, line) if self.careful else FastMemory(self.traffic)
         context = LaunchContext(
             module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
             self.prints, self.incidents, self.setup.conditions, ways=self.ways,
@@ -313,7 +314,7 @@ class _Execution:
         run_programs(context, arguments)
         self.in_place |= memory.in_place
 
-    def _checked(self, total: int, stores_publish: bool, line: int | None) -> CheckedMemory:
+    def _checked(self, total: int, stores_publish: bool, atomics_wait: bool, line: int | None) -> CheckedMemory:
         held = 0
 
         def claim(nbytes: int) -> None:
@@ -321,7 +322,8 @@ class _Execution:
             held += nbytes
             self.meter.check_bytes(held, line)
 
-        return CheckedMemory(self.traffic, self.incidents, self.memory.at_gaps(), total, stores_publish, claim)
+        storages = self.memory.at_gaps()
+        return CheckedMemory(self.traffic, self.incidents, storages, total, stores_publish, atomics_wait, claim)
 
 
 def _number(value: float) -> Tensor:

@@ -134,6 +134,11 @@ _SENTENCES = {
 
 _NARROW = "changes {count} of {tensor} that another program touches {message}, first {element} in program {program}"
 
+_EARLY = (
+    "reads or overwrites {count} of {tensor} that another program may still be storing to: with this version of Triton "
+    "{message}, and no tl.debug_barrier() stands before it, first {element} in program {program}"
+)
+
 _OF_PROGRAMS = (Cause.DEVICE_ASSERT, Cause.BROKEN_PROMISE)
 """Causes of incidents that concern whole programs and no memory."""
 
@@ -144,7 +149,8 @@ def sentence(finding: Finding, message: str = "") -> str:
     count = f"{finding.count} {noun}{'s' if finding.count != 1 else ''}"
     element = list(finding.elements[0]) if finding.elements else ""
     program = finding.programs[0] if finding.programs else ""
-    text = _SENTENCES[finding.cause] if finding.cause is not Cause.RACE or not message else _NARROW
+    special = {Cause.RACE: _NARROW, Cause.MISSING_BARRIER: _EARLY} if message else {}
+    text = special.get(finding.cause, _SENTENCES[finding.cause])
     return text.format(
         count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message
     )

@@ -144,6 +144,7 @@ class Frame:
             site.releases = semantics in ("release", "acq_rel")
         site.answers = any(name in self.context.facts.used for name in op.results)
         site.narrow = is_narrow(op)
+        site.early = op.number in self.context.facts.early
         return site
 
     def report(self, cause: Cause, op: Op, which: Tensor, message: str) -> None:

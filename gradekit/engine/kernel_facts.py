@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class KernelFacts:
     `undefined_loads` says that lanes which the mask of a load leaves out, without another value for them, may matter,
     `narrow` that an atomic is one for its own program alone, `contiguous` that numbers are promised to be contiguous.
     `mixed` says that there are atomics of several kinds: where two of them meet on one element, they do not commute.
+    `early` has the numbers of the atomics before which other lanes' stores stand, and nothing that may be a barrier.
     """
 
     used: frozenset[str]
@@ -42,6 +44,7 @@ class KernelFacts:
     narrow: bool
     contiguous: bool
     mixed: bool = False
+    early: frozenset[int] = frozenset()
 
 
 @functools.lru_cache(maxsize=512)
@@ -77,6 +80,7 @@ def facts_of(module: Module) -> KernelFacts:
         narrow=any(map(is_narrow, ops)),
         contiguous=any(map(promises_contiguity, ops)),
         mixed=mixed,
+        early=frozenset(_early(ops, used)),
     )
 
 
@@ -129,6 +133,24 @@ def _depends_on_order(op: Op, used: frozenset[str]) -> bool:
         return False
     looks = any(name in used for name in op.results)
     return looks or op.name != "tt.atomic_rmw" or _kind(op) not in COMMUTING
+
+
+_NO_BARRIER = re.compile(
+    r"(arith|math)\..*|tt\.(addptr|splat|load|store|make_range|get_program_id|atomic_.*)|scf\.(if|yield)"
+)
+"""Operations that the compiler never puts a barrier into, but for an atomic whose answer all lanes get."""
+
+
+def _early(ops: list[Op], used: frozenset[str]) -> Iterator[int]:
+    """The atomics, by number, that a store comes before with no barrier between, in the order of the text."""
+    stored = False
+    for op in ops:
+        atomic = op.name.startswith("tt.atomic")
+        if atomic and stored:
+            yield op.number
+        if not _NO_BARRIER.fullmatch(op.name) or (atomic and any(name in used for name in op.results)):
+            stored = False
+        stored |= op.name == "tt.store"
 
 
 def _kind(op: Op) -> str:

@@ -33,6 +33,8 @@ class _Event:
     acquires: bool
     releases: Tensor | None
     """Which lanes publish (bool); None for all of them."""
+    done: Tensor | None
+    """By which time what the lane's program did is published; None for all that it has done."""
 
 
 @dataclass
@@ -48,10 +50,18 @@ class Ordering:
     _lanes: int = 0
     _acquired: bool = False
 
-    def record(self, programs: Tensor, addresses: Tensor, acquires: bool, releases: Tensor | None) -> None:
-        """An atomic of these lanes, by program and address (bytes): whether it acquires, and which lanes release."""
+    def record(
+        self,
+        programs: Tensor,
+        addresses: Tensor,
+        acquires: bool,
+        releases: Tensor | None,
+        done: Tensor | None = None,
+    ) -> None:
+        """An atomic of these lanes, by program and address (bytes): whether it acquires, and which lanes release
+        what they had done by `done`. Without lanes, it parts what was done before from what comes after it."""
         self._acquired |= acquires
-        self._events.append(_Event(programs, addresses, acquires, releases))
+        self._events.append(_Event(programs, addresses, acquires, releases, done))
         self.time += 1
 
     def ordered(self, earlier: Tensor, times: Tensor, later: Tensor | int) -> Tensor:
@@ -85,21 +95,22 @@ class Ordering:
 
     def _take(self, event: _Event, number: int) -> None:
         releases = [True] * event.programs.numel() if event.releases is None else event.releases.tolist()
-        lanes = dict.fromkeys(zip(event.programs.tolist(), event.addresses.tolist(), releases, strict=True))
+        done = [number] * len(releases) if event.done is None else event.done.tolist()
+        lanes = dict.fromkeys(zip(event.programs.tolist(), event.addresses.tolist(), releases, done, strict=True))
         self._lanes += len(lanes)
         if self._lanes > MOST_EVENTS or (len(self._clocks) + len(self._published)) * self.total > MOST_CLOCKS:
             raise Unsupported(f"a launch that more than {MOST_EVENTS} atomics put in order")
-        for program, address, releases_here in lanes:
+        for program, address, releases_here, time in lanes:
             before = self._published.get(address)
             if event.acquires and before is not None:
                 own = self._clocks.get(program)
                 self._clocks[program] = before if own is None else torch.maximum(own, before)
             if releases_here:
-                self._published[address] = self._clock(program, number, before)
+                self._published[address] = self._clock(program, time, before)
 
-    def _clock(self, program: int, number: int, before: Tensor | None) -> Tensor:
-        """What is known after `program` has published what it did before event `number`."""
+    def _clock(self, program: int, time: int, before: Tensor | None) -> Tensor:
+        """What is known after `program` has published what it did by `time`."""
         own = self._clocks.get(program)
         known = torch.full([self.total], NEVER, dtype=torch.int32) if own is None else own.clone()
-        known[program] = number
+        known[program] = time
         return known if before is None else torch.maximum(known, before)

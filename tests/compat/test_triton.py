@@ -71,6 +71,24 @@ def test_the_options_that_machine_code_depends_on_are_told() -> None:
     assert {"num_stages", "num_ctas", "enable_fp_fusion", "launch_cooperative_grid"} <= options.keys()
 
 
+@triton.jit
+def store_and_tell(target_ptr, flag_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    tl.store(target_ptr + tl.arange(0, BLOCK), 1.0)
+    tl.atomic_xchg(flag_ptr, 1)
+
+
+def test_whether_atomics_wait_for_all_warps_is_what_the_machine_code_does(tmp_path: Path) -> None:
+    types = {"target_ptr": "*fp32", "flag_ptr": "*i32", "BLOCK": "constexpr"}
+    text, _, parsed = lower(ASTSource(store_and_tell, types, {"BLOCK": 256}), {"num_warps": 4})
+    (tmp_path / "k.ttir").write_text(text)
+    lowering = Lowering(str(tmp_path / "k.ttir"), target(90), {"num_warps": 4})
+    for stage in ("ttir", "ttgir", "llir"):
+        lowering.run(stage)
+    ptx = lowering.run("ptx")
+    between = ptx[ptx.rindex("st.global") : ptx.index("atom.global")]
+    assert launch_options(parsed).get("atomics_wait", True) == ("bar.sync" in between)
+
+
 def test_a_kernel_that_the_front_end_refuses_is_a_compilation_error() -> None:
     with pytest.raises(CompileTimeAssertionFailure) as raised:
         lower(ASTSource(never, {"BLOCK": "constexpr"}, {"BLOCK": 1}), {})

@@ -28,6 +28,7 @@ def program(
     numbers: Sequence[int | float] = (),
     fill: int | None = None,
     addresses: dict[int, int] | None = None,
+    options: dict[str, Any] | None = None,
     **constants: Any,
 ) -> Program:
     """kernel[grid](*inputs, *outputs, *numbers, **constants): storages in that order, outputs allocated like those given."""
@@ -41,7 +42,7 @@ def program(
     x, y, z = (*grid, 1, 1)[:3]
     launch = Launch("k", (x, y, z), (*given, *made, *scalars), Source(1))
     return Program(
-        given, {}, (*steps, launch), made, "tuple", {"k": Kernel("k", text)}, kernel.fn.__code__.co_filename,
+        given, {}, (*steps, launch), made, "tuple", {"k": Kernel("k", text, options or {})}, kernel.fn.__code__.co_filename,
         addresses or {},
     )  # fmt: skip
 

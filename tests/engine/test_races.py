@@ -232,3 +232,52 @@ def sum_by_atomics_of_two_scopes(x, total):
 def test_one_narrow_atomic_among_others_is_a_race(order):
     result = launched(sum_by_atomics_of_two_scopes, (8,), [X], TOTAL, fill=0, conditions=Conditions(order))
     assert causes(result) == {Cause.RACE}
+
+
+@triton.jit
+def tile_under_a_lock(x, total, lock, B: tl.constexpr, BARRIER: tl.constexpr):
+    i = tl.arange(0, B)
+    value = tl.load(x + i) + tl.program_id(0)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total + i, tl.load(total + i) + value)
+    if BARRIER:
+        tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def last_one_sums_tiles(x, out, parts, counter, B: tl.constexpr, BARRIER: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(parts + tl.program_id(0) * B + i, tl.load(x + i))
+    if BARRIER:
+        tl.debug_barrier()
+    if tl.atomic_add(counter, 1) == tl.num_programs(0) - 1:
+        value = tl.zeros((B,), tl.int32)
+        for k in range(tl.num_programs(0)):
+            value += tl.load(parts + k * B + i)
+        tl.store(out + i, value)
+
+
+TILES = [torch.empty(8, dtype=torch.int32), torch.empty(1, dtype=torch.int32)]
+LAST_OF_TILES = [
+    torch.empty(8, dtype=torch.int32),
+    torch.empty(32, dtype=torch.int32),
+    torch.empty(1, dtype=torch.int32),
+]
+
+
+@pytest.mark.parametrize(("kernel", "outputs"), [(tile_under_a_lock, TILES), (last_one_sums_tiles, LAST_OF_TILES)])
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("barrier", [True, False])
+def test_an_atomic_that_does_not_wait_for_other_lanes_needs_a_barrier_before_it(kernel, outputs, waits, barrier):
+    options = {} if waits else {"atomics_wait": False}
+    result = launched(kernel, (4,), [X], outputs, fill=0, options=options, B=8, BARRIER=barrier)
+    assert causes(result) == (set() if waits or barrier else {Cause.MISSING_BARRIER})
+    assert all("no tl.debug_barrier() stands before it" in finding.message for finding in result.findings)
+
+
+def test_a_lock_that_never_locks_is_a_race_whatever_atomics_wait_for():
+    options = {"atomics_wait": False}
+    result = launched(sum_under_locks_of_their_own, (8,), [X], LOCKED, fill=0, options=options)
+    assert Cause.RACE in causes(result)
