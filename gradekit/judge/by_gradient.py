@@ -14,6 +14,13 @@ _KEEP_SHAPES = {"to", "type", "float", "half", "bfloat16", "contiguous", "clone"
 _REFUSED = re.compile(r"invalid gradient at index (\d+) - got (\[.*?\]) but expected shape compatible with (\[.*?\])")
 
 
+def line_of_refused(text: str, message: str) -> int | None:
+    """Where gradients are returned of which autograd has refused one for its shape; None where that is not clear."""
+    source = ParsedSource.parsed(text) if _REFUSED.search(message) is not None else None
+    lines = [statement.lineno for statement in _returns(source)] if source is not None else []
+    return lines[0] if len(lines) == 1 else None
+
+
 def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagnosis | None:
     """Which gradient has a shape that its input has not; None where the text does not show it.
 
@@ -28,7 +35,7 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
     if said is None or source is None:
         return None
     number, got, wanted = int(said[1]), said[2], said[3]
-    returns = [node for function in source.backwards for node in ast.walk(function) if isinstance(node, ast.Return)]
+    returns = _returns(source)
     names = source.differentiated or _arguments(source, entry)
     if len(returns) != 1 or number >= len(names):
         return None
@@ -41,6 +48,10 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         "a gradient has the shape of its input: what was spread over several dimensions is added up over all of these "
         "again, and over no other",
     )
+
+
+def _returns(source: ParsedSource) -> list[ast.Return]:
+    return [node for function in source.backwards for node in ast.walk(function) if isinstance(node, ast.Return)]
 
 
 def _arguments(source: ParsedSource, entry: str) -> list[str]:

@@ -57,12 +57,13 @@ def mended_diagnosis(
     from gradekit.sandbox import TraceError
 
     error, call = failed
-    if isinstance(error, TraceError) and error.cause is Cause.COMPILATION_ERROR:
-        error = Failure(error.cause, error.said, line=error.line)
+    if isinstance(error, TraceError) and error.cause in (Cause.COMPILATION_ERROR, Cause.EXCEPTION):
+        line = error.line if error.cause is Cause.COMPILATION_ERROR else None
+        error = Failure(error.cause, error.said, line=line)
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
         return None  # a check that is pending comes here too, and needs none of what is imported below
     assert isinstance(item, pytest.Function)
-    return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
+    return _tutor(run).diagnosis(_failed_check(item, run, (error, call), *examples))
 
 
 def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
@@ -88,7 +89,7 @@ def _tutor(run: GradingRun) -> Tutor:
 
 
 def _failed_check(
-    item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
+    item: pytest.Function, run: GradingRun, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
 ) -> repair.FailedCheck:
     from gradekit.repair.failed_check import FailedCheck
 
@@ -98,18 +99,20 @@ def _failed_check(
         return FailedCheck(*about, error, call, judge=raised_by(error.repeat or call_of_test))
     design = item.stash.get(DESIGN, None)
     beside = examples.beside(design.given if design is not None else [], arguments(item), elements_of)
-    own = lambda one: _own_example(examples, one)
+    own = lambda one: _own_example(item.name, examples, one)
     failures = [own(one.example) for one in examples.failures]
     judge = raised_by(error.repeat) if example is None and error.repeat is not None else None
     first = own(example) if example is not None else None
-    return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, judge)
+    planned = list(planned_examples(item, run.profile, run.request.seed))
+    return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, planned, judge)
 
 
-def _own_example(examples: Examples, one: Example) -> repair.Example:
-    """One of the failing check."""
+def _own_example(check: str, examples: Examples, one: Example) -> repair.Example:
+    """One of the failing `check`."""
     from gradekit.repair import failed_check as repair
 
-    return repair.Example(one.key, lambda subject: examples.again(one, submission=subject), elements=elements_of(one))
+    judge = lambda subject: examples.again(one, submission=subject)
+    return repair.Example(one.key, judge, check, elements=elements_of(one), traits=_traits(one.given))
 
 
 def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:
@@ -127,12 +130,18 @@ def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | N
 
 def held_examples(items: Sequence[pytest.Item], profile: Profile, seed: int) -> list[repair.Example]:
     """Some examples of each check of results, different in sizes, dtypes and layouts: one of each, then the others."""
-    wanted = (item for item in items if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY))
-    of_each = [list(_of(item, profile, seed)) for item in wanted if isinstance(item, pytest.Function)]
+    from gradekit.repair.failed_check import unlike
+
+    of_each: list[list[repair.Example]] = []
+    for item in items:
+        if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY) and isinstance(item, pytest.Function):
+            most = FROM_EACH if worth(item).kind is Kind.CORRECTNESS else OF_MEMORY
+            of_each.append(list(unlike(list(planned_examples(item, profile, seed))[::-1], most)))
     return [held for turn in itertools.zip_longest(*of_each) for held in turn if held is not None]
 
 
-def _of(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
+def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
+    """Those of a check's design that are not large, from the smallest on."""
     from gradekit.repair import failed_check as repair
 
     handle = getattr(item.obj, "hypothesis", None)
@@ -143,35 +152,33 @@ def _of(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.E
     fixed = {**getattr(getattr(item, "callspec", None), "params", {})}
     if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
         return
-    planned = [one for one in design.given if 0 < _elements(one) <= MOST_ELEMENTS]
-    compares = worth(item).kind is Kind.CORRECTNESS
-    for one in _unlike(sorted(planned, key=_elements, reverse=True), FROM_EACH if compares else OF_MEMORY):
-        given = {**fixed, **one}
-        judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
-        key = item.name, repr(sorted(given.items()))
-        yield repair.Example(key, judge, item.name, compares, _elements(given), _is_strided(given))
+    about = item.name, worth(item).kind is Kind.CORRECTNESS
+    for one in sorted(design.given, key=_elements):
+        if 0 < _elements(one) <= MOST_ELEMENTS:
+            given = {**fixed, **one}
+            judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
+            yield repair.Example(_key(one), judge, *about, _elements(given), _is_strided(given), _traits(one))
 
 
-def _unlike(given: Sequence[Mapping[str, Any]], most: int) -> Iterator[Mapping[str, Any]]:
-    """The first of some examples, and those that have most of what none before has: a rank, a layout, a dtype."""
-    left, seen = list(given), set[Hashable]()
-    for _ in range(min(most, len(left))):
-        best = max(left, key=lambda one: len(_traits(one) - seen))
-        left.remove(best)
-        seen |= _traits(best)
-        yield best
+def _key(given: Mapping[str, Any]) -> Hashable:
+    """As `Example.key` has it."""
+    return (repr(sorted(given.items(), key=lambda item: item[0])),)
 
 
-def _traits(given: Mapping[str, Any]) -> set[Hashable]:
+def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
     found: set[Hashable] = set()
     for name, value in given.items():
         for number, spec in enumerate(flattened(value)):
             if isinstance(spec, Input):
-                layout = tuple(stride == 0 for stride in spec.stride), spec.is_contiguous
-                found |= {(name, number, trait) for trait in (len(spec.shape), layout, spec.dtype)}
+                layout = tuple(map(_step, spec.stride)), spec.is_contiguous
+                found |= {(name, number, trait) for trait in (len(spec.shape), layout, spec.dtype, spec.profile)}
             else:
                 found.add((name, number, repr(spec)))
-    return found
+    return frozenset(found)
+
+
+def _step(stride: int) -> str:
+    return "none" if stride == 0 else "one" if stride == 1 else "more"
 
 
 def _is_strided(given: Mapping[str, Any]) -> bool:

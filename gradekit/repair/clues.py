@@ -20,7 +20,8 @@ from gradekit.subject.subject import Call
 
 def clues_of(error: Failure, call: Call, text: str) -> Clues:
     """The clues of an error in a call of a text."""
-    observation, has_no_result = call.observation, error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED)
+    has_no_result = error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED, Cause.EXCEPTION)
+    observation = call.observation
     if observation is None or has_no_result:
         lines = making(text, error.line) if has_no_result and error.line is not None else frozenset[int]()
         return Clues(frozenset({error.cause}), (), lines=lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,9 @@ from gradekit.judge.failure import Failure
 from gradekit.repair.walked_submission import WalkedSubmission
 from gradekit.subject.subject import Call, Subject
 
+MOST_FURTHER = 4
+"""So many examples are tried with a mend before it is told, beside those that it was found with."""
+
 Judge = Callable[["Subject | WalkedSubmission"], BaseException | None]
 """Traces, runs and judges an example on a text of the submission: what that raises, None where it is right."""
 
@@ -21,14 +24,16 @@ Judge = Callable[["Subject | WalkedSubmission"], BaseException | None]
 @dataclass(frozen=True)
 class Example:
     """An example of a `check`, told from others by its `key`: how many `elements` its inputs have (0 where that is not
-    known), whether one is strided, and whether the check `compares` results."""
+    known), whether one is strided, and whether the check `compares` results. `traits` are what it shares with others: a
+    dtype, a layout, a kind of values."""
 
     key: Hashable
     judge: Judge = field(compare=False)
-    check: str = field(default="", compare=False)
+    check: str = ""
     compares: bool = field(default=True, compare=False)
     elements: int = field(default=0, compare=False)
     is_strided: bool = field(default=False, compare=False)
+    traits: frozenset[Hashable] = field(default=frozenset(), compare=False)
 
     def run(self, subject: Subject | WalkedSubmission) -> BaseException | None:
         """What it raises on a subject."""
@@ -52,6 +57,7 @@ class FailedCheck:
         example: that in which it failed; None where the check has none, and `judge` runs it, or the `call` alone does.
         others: examples of the check beside it that a mend must make right, too.
         failed: those of its examples that failed as well.
+        planned: those of its design that are not large, whether they ran or not.
     """
 
     name: str
@@ -61,7 +67,26 @@ class FailedCheck:
     example: Example | None = None
     others: Sequence[Example] = ()
     failed: Sequence[Example] = ()
+    planned: Sequence[Example] = ()
     judge: Judge | None = None
+
+    @property
+    def further(self) -> list[Example]:
+        """Planned examples that are least like the failing one and those beside it: what is right by chance seldom is
+        for another layout, dtype or kind of values."""
+        tried = [one for one in (self.example, *self.others) if one is not None]
+        seen = {trait for one in tried for trait in one.traits}
+        return list(unlike([one for one in self.planned if one not in tried], MOST_FURTHER, seen))
+
+
+def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()) -> Iterator[Example]:
+    """Those of some examples, in turn, that have most of what none before has."""
+    left, known = list(examples), set(seen)
+    for _ in range(min(most, len(left))):
+        best = max(left, key=lambda one: len(one.traits - known))
+        left.remove(best)
+        known |= best.traits
+        yield best
 
 
 def is_too_long(error: BaseException | None) -> bool:

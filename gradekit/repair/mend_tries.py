@@ -72,7 +72,7 @@ class MendTries:
         if self.check.example is None:
             return None
         subject = self.subject_of(text)
-        for example in [self.check.example, *self.check.others]:
+        for example in [self.check.example, *self.check.others, *self.check.further]:
             subject.forget_calls()
             error = example.run(subject)
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
@@ -147,13 +147,27 @@ class MendTries:
 
     def holds(self, mend: Mend) -> OtherChecks:
         """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that
-        kernel takes part in what they compare."""
+        kernel takes part in what they compare; in part, too, where further examples of the check itself are wrong."""
         assert self._subject is not None
         program = self._call.observation.program if self._call.observation is not None else None
         launched = {kernel.name for kernel in program.kernels.values()} if program is not None else set()
         kernel = mend.kernel if mend.kernel in launched else ""  # that of a helper takes part in any
         walked = self.walked_examples(self._subject.submission.text)
-        return with_a_mend(self.held(), self._subject, kernel, self.texts.before, walked)
+        held = with_a_mend(self.held(), self._subject, kernel, self.texts.before, walked)
+        is_known = held in (OtherChecks.NOT, OtherChecks.IN_PART)
+        return held if is_known or self._is_right_further(self._subject) else OtherChecks.IN_PART
+
+    def _is_right_further(self, subject: Subject) -> bool:
+        """Whether the last text makes examples right that are unlike those it was found with: what is so by chance
+        seldom does."""
+        walked = self.walked_examples(subject.submission.text) if self.check.kind is Kind.CORRECTNESS else None
+        further = [one for one in self.check.further if walked is None or walked.error(one) is not None]
+        return all(one.failure(subject, "") is None for one in further)
+
+    def mended(self, text: str, most: int) -> int:
+        """How many of the smallest examples that are planned a text makes right, at a walk."""
+        walked = self.walked_examples(text)
+        return sum(walked.error(one) is None for one in self.check.planned[:most]) if walked is not None else 0
 
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""

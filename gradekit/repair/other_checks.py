@@ -31,7 +31,7 @@ def with_a_mend(
     What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
     checks right; of its own check, only where it is strided itself.
     """
-    right, wrong, most = list[Example](), list[Example](), MOST_RUN
+    right, wrong, most, is_as_before = list[Example](), list[Example](), MOST_RUN, False
     is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
     for example in examples:
         is_known = is_walked(example)
@@ -46,8 +46,10 @@ def with_a_mend(
             return OtherChecks.NOT
         elif not fail_alike(known, after):
             wrong.append(example)
+        else:
+            is_as_before = True
     if not wrong:
-        return OtherChecks.ALL
+        return OtherChecks.AS_BEFORE if is_as_before else OtherChecks.ALL
     wrong_checks = {one.check for one in wrong if not one.is_strided}
     mended = [one for one in right if before(one) is not None and (is_walked(one) or one.run(subject) is None)]
     is_apart = not any(one.check in wrong_checks for one in mended)

@@ -57,6 +57,9 @@ WORK_OF_A_SECOND = 50
 MOST_HALVES = 2
 """So many mends that help in part are taken for one of two mistakes."""
 
+MOST_LIKELY_HALVES = 40
+"""So many of them are walked, to see which of them help most."""
+
 WORK_AFTER_ONE_IN_PART = 30
 """The work for a mend that holds in all checks, where one that does in some is known."""
 
@@ -103,10 +106,12 @@ def without_experiments(text: str) -> str:
 
 
 class OtherChecks(Enum):
-    """What becomes of other checks with a mend that makes one right: `ALL` are right or wrong as before, or, `IN_PART`,
-    some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is better."""
+    """What becomes of other checks with a mend that makes one right: `ALL` are right; some are wrong `AS_BEFORE`; or,
+    `IN_PART`, some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is
+    better."""
 
     ALL = "all"
+    AS_BEFORE = "as before"
     IN_PART = "in part"
     NOT = "not"
 
@@ -145,23 +150,27 @@ class Mending:
         self._was_right = False  # the last text that was tried
         self._mends: list[Mend] | None = None
         self._right: list[Mend] = []
+        self.in_part: set[Mend] = set()  # of those that are right, with which something else is still wrong
         self._wrong: set[Mend] = set()
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
     def diagnosis(self, clues: Clues, tries: Tries) -> Diagnosis | None:
-        """What a tutor says where one mend makes everything right; None where none was found. A try begins with a new
-        process, where a call may be right that was wrong after sixty others: no mend is believed where the text as it
-        is would do."""
+        """What a tutor says where one mend makes everything right; None where none was found."""
         mend = self.found(clues, tries)
-        if mend is None:
-            return None
+        return self.told(mend, clues, tries) if mend is not None else None
+
+    def told(self, mend: Mend, clues: Clues, tries: Tries) -> Diagnosis | None:
+        """What a tutor says of a mend. A try begins with a new process, where a call may be right that was wrong after
+        sixty others: no mend is believed where the text as it is would do."""
         if not tries.fails_alone() and self._is_right(self.text, tries, price(self.text, clues)):
             return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
         if mend in self._diagnoses:
             return self._diagnoses[mend]
-        hint = f"{mend.hint} (with this alone changed, this example and others are right)"
+        proof = "this example is right, and others still fail: there is another mistake"
+        proof = proof if mend in self.in_part else "this example and others are right"
+        hint = f"{mend.hint} (with this alone changed, {proof})"
         return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
 
     def found(self, clues: Clues, tries: Tries) -> Mend | None:
@@ -182,12 +191,16 @@ class Mending:
                 self._wrong.add(mend)
                 continue
             held = self._held(mend, tries, each)
+            if held is OtherChecks.AS_BEFORE:
+                self.in_part.add(mend)
+                return self._as_told(mend, looked)
             if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
                 again = self._held(copied, tries, each)
                 mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
                 return self._as_told(mend, looked)
             if held is OtherChecks.IN_PART and in_part is None:
+                self.in_part.add(mend)
                 in_part, least = mend, max(least, self.work_left - WORK_AFTER_ONE_IN_PART)
                 continue
             self._wrong.add(mend)
@@ -204,7 +217,9 @@ class Mending:
 
     def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
         """A mend that is right, in the words of a rule where one does the same: other checks try it first."""
-        mend = self._by_a_rule(mend) if mend in looked and mend.rank <= AS_BY_A_RULE else mend
+        if mend in looked and mend.rank <= AS_BY_A_RULE and (rule := self._by_a_rule(mend)) != mend:
+            self.in_part |= {rule} if mend in self.in_part else set()
+            mend = rule
         self._right = [mend, *(other for other in self._right if other != mend)]
         return mend
 
@@ -216,7 +231,7 @@ class Mending:
         """The mends that may be one of two: what made another check right, then what made more examples of this one
         right than others, then what helps the failing call `in_part`."""
         partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
-        return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_HALVES]
+        return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_LIKELY_HALVES]
 
     def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
         """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""

@@ -28,6 +28,9 @@ OF_SEVERAL = RANK + 1
 MOST_TRIED = 4
 """So many are traced and run, at most."""
 
+MOST_LOOKED = 24
+"""So many of those that help in part are given."""
+
 MOST_OF_SEVERAL = 2
 """So many changes of several places of host code are tried after those of one."""
 
@@ -103,7 +106,8 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
-    mends = (_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in found[:MOST_TRIED])
+    likeliest = found[:MOST_LOOKED]
+    mends = [_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in likeliest]
     return [mend for mend in mends if mend is not None]
 
 

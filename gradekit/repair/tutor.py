@@ -7,21 +7,27 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gradekit.causes import SAYS_ALL, Cause
+from gradekit.judge.by_gradient import line_of_refused
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import screened
 from gradekit.repair.loop_bounds import bounds_from_memory
+from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.missing_launch import launch_missing
-from gradekit.repair.search import Mending, OtherChecks
+from gradekit.repair.search import MOST_HALVES, Mending, OtherChecks
 from gradekit.repair.texts import Texts
 from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 from gradekit.repair.unexpected import survived
 from gradekit.subject.subject import Call
+
+MOST_WALKED = 12
+"""So many of the smallest examples tell which mends help most."""
 
 
 class Tutor:
@@ -38,6 +44,9 @@ class Tutor:
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
         mending, error = self._mending, check.error
+        if error.cause is Cause.EXCEPTION and check.call.observation is None:
+            line = line_of_refused(mending.text, error.message)
+            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line)))
         if error.cause is Cause.COMPILATION_ERROR:
             return self._of_refused(check)
         if error.cause is Cause.BUDGET_EXCEEDED:
@@ -46,7 +55,21 @@ class Tutor:
             return None
         tries = MendTries(check, self._texts, mending.text)
         launch = launch_missing(mending.text, tries.clues)
-        return launch or mending.diagnosis(tries.clues, tries.asked(screened, mending)) or self._of_two(tries)
+        if launch is not None:
+            return launch
+        asked = tries.asked(screened, mending)
+        mend = mending.found(tries.clues, asked)
+        if mend is None:
+            return self._of_two(tries, self._halves(tries))
+        both = self._of_two(tries, [mend]) if mend in mending.in_part else None
+        return both or mending.told(mend, tries.clues, asked)
+
+    def _halves(self, tries: MendTries) -> list[Mend]:
+        """The mends that may be one of two, those first that make most of a few examples right."""
+        mended = lambda mend: tries.mended(mend.applied(self._mending.text), MOST_WALKED)
+        with survived("The look at what helps in part"):
+            return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[:MOST_HALVES]
+        return []
 
     def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
         """What is told where a mend lets Triton compile a kernel, or a run come to its end, and makes everything
@@ -57,10 +80,10 @@ class Tutor:
         found = self._mending.diagnosis(tries.clues, tries.asked(screened, self._mending))
         return replace(found, cause=check.error.cause) if found is not None else None
 
-    def _of_two(self, tries: MendTries) -> Diagnosis | None:
-        """What is told where two mends make everything right, and neither alone."""
+    def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:
+        """What is told where two mends make everything right, one of them of the `halves`, and neither alone."""
         mending = self._mending
-        for half in mending.halves(tries.in_part):
+        for half in halves:
             with survived("The search for a second mistake"):
                 after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
                 if after is None or second is None:

@@ -86,7 +86,8 @@ def example(check: str, after: str | None) -> Example:
 @pytest.mark.parametrize(
     ("examples", "found"),
     [
-        ([("one", None, None), ("two", "1", "1")], OtherChecks.ALL),
+        ([("one", None, None), ("two", "1", None)], OtherChecks.ALL),
+        ([("one", None, None), ("two", "1", "1")], OtherChecks.AS_BEFORE),
         ([("one", None, "1")], OtherChecks.NOT),
         ([("one", "1", None), ("two", "1", "2")], OtherChecks.IN_PART),
         ([("one", None, None), ("two", "1", "2")], OtherChecks.NOT),
