@@ -4,8 +4,7 @@ other checks, on which a mend is held before a line is blamed."""
 from __future__ import annotations
 
 import inspect
-import itertools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -35,12 +34,6 @@ MOST_ELEMENTS = 20_000
 MOST_BESIDE = 100_000
 """Of the inputs of another example of the check that fails."""
 
-FROM_EACH = 3
-"""So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
-
-OF_MEMORY = 1
-"""Of a check of memory: every other example that is run is watched, too."""
-
 
 def mended_diagnosis(
     item: pytest.Item,
@@ -63,7 +56,7 @@ def mended_diagnosis(
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
         return None  # a check that is pending comes here too, and needs none of what is imported below
     assert isinstance(item, pytest.Function)
-    return _tutor(run).diagnosis(_failed_check(item, run, (error, call), *examples))
+    return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
 
 
 def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
@@ -83,13 +76,14 @@ def _tutor(run: GradingRun) -> Tutor:
         request = run.request
         handout = request.assignment.handout
         numbers = numbers_of(handout.read_text(encoding="utf-8") if handout.is_file() else "")
-        held = lambda: held_examples(run.items, run.profile, request.seed)
-        run.tutor = Tutor(Texts(run.submission, run.subject, request.assignment, request.limits, numbers, held))
+        every = (item for item in run.items if isinstance(item, pytest.Function))
+        planned = lambda: [one for item in every for one in planned_examples(item, run.profile, request.seed)]
+        run.tutor = Tutor(Texts(run.submission, run.subject, request.assignment, request.limits, numbers, planned))
     return run.tutor
 
 
 def _failed_check(
-    item: pytest.Function, run: GradingRun, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
+    item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
 ) -> repair.FailedCheck:
     from gradekit.repair.failed_check import FailedCheck
 
@@ -103,8 +97,7 @@ def _failed_check(
     failures = [own(one.example) for one in examples.failures]
     judge = raised_by(error.repeat) if example is None and error.repeat is not None else None
     first = own(example) if example is not None else None
-    planned = list(planned_examples(item, run.profile, run.request.seed))
-    return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, planned, judge)
+    return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, judge)
 
 
 def _own_example(check: str, examples: Examples, one: Example) -> repair.Example:
@@ -128,25 +121,13 @@ def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | N
     return raised
 
 
-def held_examples(items: Sequence[pytest.Item], profile: Profile, seed: int) -> list[repair.Example]:
-    """Some examples of each check of results, different in sizes, dtypes and layouts: one of each, then the others."""
-    from gradekit.repair.failed_check import unlike
-
-    of_each: list[list[repair.Example]] = []
-    for item in items:
-        if worth(item).kind in (Kind.CORRECTNESS, Kind.MEMORY) and isinstance(item, pytest.Function):
-            most = FROM_EACH if worth(item).kind is Kind.CORRECTNESS else OF_MEMORY
-            of_each.append(list(unlike(list(planned_examples(item, profile, seed))[::-1], most)))
-    return [held for turn in itertools.zip_longest(*of_each) for held in turn if held is not None]
-
-
 def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
-    """Those of a check's design that are not large, from the smallest on."""
+    """Those of the design of a check of results that are not large, from the smallest on."""
     from gradekit.repair import failed_check as repair
 
     handle = getattr(item.obj, "hypothesis", None)
     design = item.stash.get(DESIGN, None) or design_of(item.obj, profile, seed)
-    if handle is None or design is None:
+    if handle is None or design is None or worth(item).kind not in (Kind.CORRECTNESS, Kind.MEMORY):
         return
     test = inspect.unwrap(handle.inner_test)
     fixed = {**getattr(getattr(item, "callspec", None), "params", {})}
@@ -170,15 +151,17 @@ def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
     for name, value in given.items():
         for number, spec in enumerate(flattened(value)):
             if isinstance(spec, Input):
-                layout = tuple(map(_step, spec.stride)), spec.is_contiguous
-                found |= {(name, number, trait) for trait in (len(spec.shape), layout, spec.dtype, spec.profile)}
+                layout = tuple(map(_kind, spec.stride)), spec.is_contiguous
+                sizes, values = tuple(map(_kind, spec.shape)), spec.profile
+                found |= {(name, number, trait) for trait in (layout, spec.dtype, values, (values, sizes))}
             else:
                 found.add((name, number, repr(spec)))
     return frozenset(found)
 
 
-def _step(stride: int) -> str:
-    return "none" if stride == 0 else "one" if stride == 1 else "more"
+def _kind(number: int) -> str:
+    """Of a size or a stride: none, one, a power of two, or another number."""
+    return str(number) if number < 2 else "power" if number & (number - 1) == 0 else "other"
 
 
 def _is_strided(given: Mapping[str, Any]) -> bool:

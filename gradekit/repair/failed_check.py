@@ -14,9 +14,6 @@ from gradekit.judge.failure import Failure
 from gradekit.repair.walked_submission import WalkedSubmission
 from gradekit.subject.subject import Call, Subject
 
-MOST_FURTHER = 4
-"""So many examples are tried with a mend before it is told, beside those that it was found with."""
-
 Judge = Callable[["Subject | WalkedSubmission"], BaseException | None]
 """Traces, runs and judges an example on a text of the submission: what that raises, None where it is right."""
 
@@ -57,7 +54,6 @@ class FailedCheck:
         example: that in which it failed; None where the check has none, and `judge` runs it, or the `call` alone does.
         others: examples of the check beside it that a mend must make right, too.
         failed: those of its examples that failed as well.
-        planned: those of its design that are not large, whether they ran or not.
     """
 
     name: str
@@ -67,16 +63,12 @@ class FailedCheck:
     example: Example | None = None
     others: Sequence[Example] = ()
     failed: Sequence[Example] = ()
-    planned: Sequence[Example] = ()
     judge: Judge | None = None
 
     @property
-    def further(self) -> list[Example]:
-        """Planned examples that are least like the failing one and those beside it: what is right by chance seldom is
-        for another layout, dtype or kind of values."""
-        tried = [one for one in (self.example, *self.others) if one is not None]
-        seen = {trait for one in tried for trait in one.traits}
-        return list(unlike([one for one in self.planned if one not in tried], MOST_FURTHER, seen))
+    def tried(self) -> list[Example]:
+        """The examples on which every mend is tried."""
+        return [one for one in (self.example, *self.others) if one is not None]
 
 
 def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()) -> Iterator[Example]:

@@ -5,6 +5,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cached_property
@@ -30,6 +31,9 @@ _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, C
 
 MOST_RUN = 2
 """So many examples are traced and run with a text before others of its check, where walks find those right."""
+
+MOST_RUN_FURTHER = 4
+"""So many of the further examples are traced and run, which walks do not find right."""
 
 
 class MendTries:
@@ -68,17 +72,24 @@ class MendTries:
         return Tries(is_right, self.spent, passed, *seen)
 
     def after(self, text: str) -> MendTries | None:
-        """The same for another text, with the first example that fails for it; None where none does."""
+        """The same for another text, with the first example that fails for it, of this check or of another that
+        compares results; None where none does."""
         if self.check.example is None:
             return None
         subject = self.subject_of(text)
-        for example in [self.check.example, *self.check.others, *self.check.further]:
+        own = self.check.tried
+        others = sorted(self.held(), key=lambda one: (one.is_strided, one.elements))  # as a failing example is: simple
+        further = self.texts.further(self.check)[:MOST_RUN_FURTHER]
+        for example in dict.fromkeys([*own, *further, *(one for one in others if one.compares)]):
             subject.forget_calls()
             error = example.run(subject)
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
                 failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
+                if example not in own:
+                    beside = [one for one in others if one.check == example.check and one != example]
+                    failed = replace(failed, name=example.check, others=beside, failed=())
                 return MendTries(failed, self.texts, text)
-            if error is not None:
+            if error is not None and example in own:
                 return None
         return None
 
@@ -159,15 +170,17 @@ class MendTries:
 
     def _is_right_further(self, subject: Subject) -> bool:
         """Whether the last text makes examples right that are unlike those it was found with: what is so by chance
-        seldom does."""
-        walked = self.walked_examples(subject.submission.text) if self.check.kind is Kind.CORRECTNESS else None
-        further = [one for one in self.check.further if walked is None or walked.error(one) is not None]
-        return all(one.failure(subject, "") is None for one in further)
+        seldom does. Those that cannot be walked are run, a few of them."""
+        walked = self.walked_examples(subject.submission.text)
+        further = self.texts.further(self.check)
+        unknown = [one for one in further if walked is None or walked.error(one) is not None]
+        return all(one.failure(subject, "") is None for one in unknown[:MOST_RUN_FURTHER])
 
     def mended(self, text: str, most: int) -> int:
         """How many of the smallest examples that are planned a text makes right, at a walk."""
-        walked = self.walked_examples(text)
-        return sum(walked.error(one) is None for one in self.check.planned[:most]) if walked is not None else 0
+        walked, planned = self.walked_examples(text), self.texts.planned
+        mine = (one for one in planned if one.check == self.check.name)
+        return sum(walked.error(one) is None for one in itertools.islice(mine, most)) if walked is not None else 0
 
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""

@@ -66,6 +66,11 @@ WORK_AFTER_ONE_IN_PART = 30
 FOR_ONE_CHECK = 0.75
 """The share of what is left that one check may use, but at least two tries."""
 
+RIGHT, RIGHT_IN_PART = (
+    "this example and others are right", "this example is right, and others still fail: there is another mistake",
+)  # fmt: skip
+"""What shows that a mend is right, or that it is one of two."""
+
 _RIGHT_ALONE = Diagnosis(
     Cause.DEPENDS_ON_EARLIER_CALLS,
     "In a new process, without the calls before it, this call is right: its result depends on what was called before.",
@@ -168,10 +173,7 @@ class Mending:
             return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
         if mend in self._diagnoses:
             return self._diagnoses[mend]
-        proof = "this example is right, and others still fail: there is another mistake"
-        proof = proof if mend in self.in_part else "this example and others are right"
-        hint = f"{mend.hint} (with this alone changed, {proof})"
-        return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
+        return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
 
     def found(self, clues: Clues, tries: Tries) -> Mend | None:
         """The first mend that makes everything right; None where none does."""
@@ -281,6 +283,12 @@ class Mending:
             known = KnownNumbers(draft, *clues.call)
             return [mend for mend in found if not known.are_left_by(mend)]
         return found
+
+
+def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
+    """What a tutor says of a mend, with what shows that it is right."""
+    hint = f"{mend.hint} (with this alone changed, {proof})"
+    return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
 
 
 def _meaning(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gradekit.assignment import Assignment
-from gradekit.repair.failed_check import Example, untouched
+from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
 from gradekit.sandbox import Limits, Tracer
@@ -15,13 +16,22 @@ from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
+FROM_EACH = 3
+"""So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
+
+OF_MEMORY = 1
+"""Of a check of memory: every other example that is run is watched, too."""
+
+MOST_FURTHER = 20
+"""So many examples are walked with a mend before it is told, beside those that it was found with."""
+
 
 @dataclass
 class Texts:
     """The submission of a grading run with its `subject`, and other texts of it.
 
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
-    examples of all checks, on which mends are held.
+    what is planned for all checks and not large, whether it ran or not: for each from the smallest on.
     """
 
     submission: Submission
@@ -50,9 +60,25 @@ class Texts:
         return self.subject if text == self.submission.text else self.subject_of(text)
 
     @cached_property
-    def held(self) -> Sequence[Example]:
+    def planned(self) -> Sequence[Example]:
         """Examples of all checks."""
         return self.examples()
+
+    @cached_property
+    def held(self) -> Sequence[Example]:
+        """Some examples of each check, different in sizes, dtypes and layouts: one of each, then the others. On these
+        mends are held."""
+        checks = dict.fromkeys(one.check for one in self.planned)
+        of_each = [[one for one in reversed(self.planned) if one.check == check] for check in checks]
+        chosen = [list(unlike(every, FROM_EACH if every[0].compares else OF_MEMORY)) for every in of_each]
+        return [one for turn in itertools.zip_longest(*chosen) for one in turn if one is not None]
+
+    def further(self, check: FailedCheck) -> list[Example]:
+        """Examples of any check that are least like those on which a mend of a failed one is tried: what is right by
+        chance seldom is for another layout, dtype, size or kind of values."""
+        tried = check.tried
+        seen = {trait for one in tried for trait in one.traits}
+        return list(unlike([one for one in self.planned if one.compares and one not in tried], MOST_FURTHER, seen))
 
     def before(self, example: Example) -> BaseException | None:
         """What an example of another check raises with the submission as it is."""

@@ -20,7 +20,7 @@ from gradekit.repair.loop_bounds import bounds_from_memory
 from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.missing_launch import launch_missing
-from gradekit.repair.search import MOST_HALVES, Mending, OtherChecks
+from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 from gradekit.repair.unexpected import survived
@@ -93,12 +93,18 @@ class Tutor:
                     continue
                 both = other.applied(second.text)
                 alone = one_alone(mending.text, second.text, both)
-                if alone is None or not tries.is_right(alone):
-                    clues = tries.clues
-                    found = diagnosis_as_one(half, clues) if alone is None else diagnosis_of_both(half, other, clues)
-                    mending.remember(mend_of_both(mending.text, both, half), found)
-                    return found
+                if alone is None:
+                    return self._remembered(half, both, diagnosis_as_one(half, tries.clues))
+                if not tries.is_right(alone):
+                    return self._remembered(half, both, diagnosis_of_both(half, other, tries.clues))
+                if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
+                    return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
         return None
+
+    def _remembered(self, mend: Mend, text: str, found: Diagnosis) -> Diagnosis:
+        """A diagnosis, which other checks have, too, that the same text makes right."""
+        self._mending.remember(mend_of_both(self._mending.text, text, mend), found)
+        return found
 
     def close(self) -> None:
         """Ends the process in which other texts are tried."""
