@@ -180,9 +180,15 @@ class CheckRun:
         self.evidence.call = self.subject.calls[-1] if self.subject.calls else None
 
     def _diagnose(self, error: BaseException) -> None:
-        evidence, failed = self.evidence, self.evidence.repeated or error
+        evidence, failed, used = self.evidence, self.evidence.repeated or error, self._tutored
         evidence.diagnosis = self._mended(error, failed) or diagnosis(failed, evidence, self.run)
         evidence.details |= pictured(evidence.call, failed, self.run)
+        evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
+
+    @property
+    def _tutored(self) -> int:
+        """The work that the diagnoses of the submission have taken so far, in the engine's units."""
+        return self.run.tutor.work.used if self.run.tutor is not None else 0
 
     def _mended(self, error: BaseException, failed: BaseException) -> Diagnosis | None:
         from gradekit.plugin.tutoring import mended_diagnosis

@@ -17,6 +17,7 @@ from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
 from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
+from gradekit.repair.work import Work
 from gradekit.submission.parsed_source import ParsedSource
 
 _OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
@@ -35,17 +36,17 @@ MOST_OF_A_TELLING = 4_000
 
 
 class FirstLook:
-    """The first look at all changes of the text that `tries` are about; `in_part` has then mends that make the failing
-    call right in part."""
+    """The first look at all changes of the text that `tries` are about, within a budget; `in_part` has then mends that
+    make the failing call right in part."""
 
-    def __init__(self, tries: MendTries) -> None:
-        self._tries, self._check = tries, tries.check
+    def __init__(self, tries: MendTries, work: Work) -> None:
+        self._tries, self._check, self._work = tries, tries.check, work
         self.in_part: list[Mend] = []
 
     def mends(self) -> list[Mend]:
         """Those that seem right at all of these calls, in the order in which they are to be tried."""
         tries, check = self._tries, self._check
-        shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text)
+        shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text, self._work)
         if shown is None or screen is None:
             return []
         large = self._telling()
@@ -63,7 +64,7 @@ class FirstLook:
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
         self.in_part = halves_of(screen.in_part(), source) if not found else []
-        host = tries.texts.host_screen(tries.text, screen)
+        host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
@@ -111,11 +112,11 @@ class FirstLook:
         return confirmed(walked, self._check.others, tries.held(), tries.texts.before)
 
 
-def screened(tries: MendTries) -> list[Mend]:
+def screened(tries: MendTries, work: Work) -> list[Mend]:
     """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where the
     look itself fails. `tries.in_part` has then those that make the failing call right in part."""
     with survived("The first look at all changes"):
-        found = FirstLook(tries)
+        found = FirstLook(tries, work)
         mends = found.mends()
         tries.in_part = found.in_part
         return mends

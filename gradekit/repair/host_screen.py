@@ -18,13 +18,11 @@ from gradekit.interpreter.tile_values import NotWalked
 from gradekit.repair.operators.changes import Change
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
 from gradekit.repair.tried_change import parsed
+from gradekit.repair.work import Share, Work
 from gradekit.submission.parsed_source import ParsedSource
 
-MOST_WORK = 110_000_000
-"""Of all changes of the host code of a submission, in the engine's units."""
-
-MOST_OF_A_CALL = MOST_WORK // 10
-"""Of a call as it is: of a larger one, few changes could be tried."""
+OF_A_CALL = 0.1
+"""The share of all work that a call may take as it is: of a larger one, few changes could be tried."""
 
 _NO_VALUE: Any = object()
 
@@ -34,8 +32,9 @@ Walked = tuple[ShownCall, HostReplay]
 class HostScreen:
     """The changes of the host code of one submission that make calls of it right."""
 
-    def __init__(self, source: ParsedSource, code: Code, work: int = MOST_WORK) -> None:
-        self.source, self.code, self.work_left = source, code, work
+    def __init__(self, source: ParsedSource, code: Code, work: Share | None = None) -> None:
+        self.source, self.code = source, code
+        self._work = work if work is not None else Work().on_host
         self._mended: Counter[int] = Counter()
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
@@ -98,14 +97,14 @@ class HostScreen:
     def _is_right(self, news: dict[ast.AST, ast.AST], walked: Walked, is_unknown: bool = False) -> bool:
         """Whether a call is right with a change; `is_unknown` where no work is left to see it."""
         call, replay = walked
-        if self.work_left < 0:
+        if self._work.left < 0:
             return is_unknown
         try:
             results = replay.changed(news)
         except FAILS:
             return False
         finally:
-            self.work_left -= replay.spent + STEP
+            self._work.spend(replay.spent + STEP)
         if not _fits(results, call):
             return False
         self._mended[id(news)] += call.mended is not None and call.mended(results)
@@ -113,17 +112,17 @@ class HostScreen:
 
     def _replay(self, call: ShownCall) -> HostReplay | None:
         """A call as it is, walked; None where that does not give what the call gave, or costs much."""
-        if call.host is None or self.work_left < 0:
+        if call.host is None or self._work.left < 0:
             return None
         replay = HostReplay(call.host, call.program, self.source, self.code)
         try:
-            results = replay.run(MOST_OF_A_CALL)
+            results = replay.run(int(OF_A_CALL * self._work.most))
         except (NotWalked, OverBudget):
             return None
         except FAILS:  # as a kernel may: by a division by a wrong number of host code, say
             return replay
         finally:
-            self.work_left -= replay.spent
+            self._work.spend(replay.spent)
         fits = len(results) == len(call.results) and (replay.strays or is_like(results, call.results))
         return replay if fits else None
 

@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -18,7 +18,7 @@ from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
-from gradekit.repair.search import Mending, OtherChecks, Tries, work_of
+from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
 from gradekit.repair.shown_calls import failing
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
@@ -72,26 +72,31 @@ class MendTries:
         return Tries(is_right, self.spent, passed, *seen)
 
     def after(self, text: str) -> MendTries | None:
-        """The same for another text, with the first example that fails for it, of this check or of another that
-        compares results; None where none does."""
+        """The same for another text, with the first example that fails for it, of this check or else the simplest of
+        another that compares results; None where none does."""
         if self.check.example is None:
             return None
         subject = self.subject_of(text)
-        own = self.check.tried
-        others = sorted(self.held(), key=lambda one: (one.is_strided, one.elements))  # as a failing example is: simple
-        further = self.texts.further(self.check)[:MOST_RUN_FURTHER]
-        for example in dict.fromkeys([*own, *further, *(one for one in others if one.compares)]):
+        for example in (*self.check.tried, *self._simplest_wrong(text)):
             subject.forget_calls()
             error = example.run(subject)
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
                 failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
-                if example not in own:
-                    beside = [one for one in others if one.check == example.check and one != example]
+                if example.check != self.check.name:
+                    beside = [one for one in self.texts.held if one.check == example.check and one != example]
                     failed = replace(failed, name=example.check, others=beside, failed=())
                 return MendTries(failed, self.texts, text)
-            if error is not None and example in own:
+            if error is not None and example in self.check.tried:
                 return None
         return None
+
+    def _simplest_wrong(self, text: str) -> Iterator[Example]:
+        """Of the further examples and those of other checks, those that a walk does not find right."""
+        walked = self.walked_examples(text)
+        found = dict.fromkeys([*self.texts.further(self.check), *(one for one in self.held() if one.compares)])
+        for one in sorted(found, key=lambda one: (one.is_strided, one.elements)):
+            if walked is None or walked.error(one) is not None:
+                yield one
 
     def is_right(self, text: str, has_made_right: bool = False) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
@@ -195,8 +200,8 @@ class MendTries:
         return [held for held in self.texts.held if held.check != self.check.name]
 
     def spent(self) -> int:
-        """The units of work that the last text has cost."""
-        return work_of(self._subject.programs) if self._subject is not None else 0
+        """The work that the last text has cost so far, beyond what every text costs."""
+        return compiling(self._subject.programs) + self._subject.work if self._subject is not None else 0
 
     def _keeps_values(self, subject: Subject) -> bool:
         """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of

@@ -24,15 +24,10 @@ from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
 from gradekit.repair.static_places import is_integer, is_static, needs_constant
 from gradekit.repair.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
+from gradekit.repair.work import Share, Work
 from gradekit.source.dependences import leading_to
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
-
-MOST_WORK = 320_000_000
-"""Of all changes of one submission, in the engine's units."""
-
-WORK_OF_A_SECOND = MOST_WORK // 7
-"""Of all changes of a text in which one of two mistakes is mended."""
 
 MOST_WORK_OF_ANOTHER = 20_000_000
 """Of another call as it is: a larger one is left to the engine."""
@@ -76,10 +71,10 @@ _NO_MORE: Any = object()
 class Screen:
     """The changes of one submission that make calls of it right."""
 
-    def __init__(self, draft: Draft, allow: Collection[str], work: int = MOST_WORK) -> None:
+    def __init__(self, draft: Draft, allow: Collection[str], work: Share | None = None) -> None:
         self.draft, self.allow = draft, allow
         self.code: Code = code_of(draft.source)
-        self.work_left = work
+        self._work = work if work is not None else Work().in_kernels
         self._better: list[tuple[int, TriedChange]] = []
         self._mended: Counter[Change] = Counter()
         self._are_confirmed = False
@@ -107,7 +102,7 @@ class Screen:
             return []
         self._better = []
         first = walked[0][1]
-        if first.work > SHARE_OF_A_CALL * self.work_left:
+        if first.work > SHARE_OF_A_CALL * self._work.left:
             return []
         self._others = frozenset(others) if kernels else frozenset()
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
@@ -116,11 +111,11 @@ class Screen:
         looked = walked[0]
         if (smaller := with_smaller_tiles(*walked[0])) is not None:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
-        reserve, found = int(KEPT_FOR_OTHER_CALLS * self.work_left), list[TriedChange]()
+        reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
         for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, rest = itertools.tee(again)
-            kept_back = self.work_left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
+            kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
             kept = self._held(found, also, rest, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
@@ -164,9 +159,9 @@ class Screen:
 
     def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
         """All changes of some turns with which a call is right; a reserve of work is for other calls."""
-        self.work_left -= reserve
+        self._work.spend(reserve)
         found = self._looked(one, kernels, turns)
-        self.work_left += reserve
+        self._work.spend(-reserve)
         return [like for one in found for like in with_alike(one)]
 
     def _looked(self, one: Walked, kernels: Sequence[str], turns: range) -> list[TriedChange]:
@@ -174,7 +169,7 @@ class Screen:
         call, replay = one
         found: list[TriedChange] = []
         for batch in self._batches(replay, kernels, turns):
-            if self.work_left < 0:
+            if self._work.left < 0:
                 break
             found += self._right(batch, call, replay, is_first=True)
         return found
@@ -197,7 +192,7 @@ class Screen:
         kept: list[TriedChange] = []
         counts = {kernel: sum(one.kernel == kernel for one in found) for kernel in replay.begun}
         tries = sum(1 + count // replay.most_copies(kernel) for kernel, count in counts.items())
-        if replay.work > MOST_WORK_OF_ANOTHER or 2 * tries * replay.work > self.work_left:
+        if replay.work > MOST_WORK_OF_ANOTHER or 2 * tries * replay.work > self._work.left:
             return found
         for kernel in dict.fromkeys(one.kernel for one in found):
             alike = [one for one in found if one.kernel == kernel]
@@ -278,7 +273,7 @@ class Screen:
         """The changes that can be evaluated, and that make another value than others of the same node."""
         seen: dict[Hashable, tuple[TriedChange, ChangeSite]] = {}
         for change, site in group:
-            if self.work_left < 0:
+            if self._work.left < 0:
                 break
             new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
             if len(new) < len(change.parts) or self._is_refused(change, kernel, site):
@@ -327,13 +322,13 @@ class Screen:
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         alone = replay.alone(tried.kernel)
         alone.memory.strays = False
-        before, self.work_left = alone.meter.work, self.work_left - STEP
+        before = alone.meter.work
         try:
             value = alone.value(new, known)
         except WRONG:
             return None, None
         finally:
-            self.work_left -= alone.meter.work - before
+            self._work.spend(alone.meter.work - before + STEP)
         kind = kind_of(value)
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
@@ -365,7 +360,7 @@ class Screen:
     ) -> list[TriedChange]:
         """Those of some changes of one node with which a call is right; halves of them where all together cannot be
         walked."""
-        if self.work_left < 0:
+        if self._work.left < 0:
             return []
         substitution = Substitution.of([tried.pairs for tried in batch], self._values if is_first else None)
         try:
@@ -377,7 +372,7 @@ class Screen:
             halves = (batch[:half], batch[half:]) if half else ()
             return [one for part in halves for one in self._right(part, call, replay, is_first)]
         finally:
-            self.work_left -= replay.spent
+            self._work.spend(replay.spent)
         self.tried += len(batch)
         may_be = ~copies.lost if call.may_be is None else ~copies.lost & call.may_be(copies.results)
         of_copy = {number: result for number in _places(may_be) if (result := copies.of(number)) is not None}

@@ -7,7 +7,6 @@ the first that the next one tries, and what has failed at one is the last.
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,23 +19,21 @@ from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.same_lines import in_same_lines
 from gradekit.repair.unexpected import survived
+from gradekit.repair.work import Work
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called
 
-MOST_WORK = 200
-"""The work for all mended programs of a submission, in units of 8 to 12 ms of CPU time (see `price`)."""
+LOADED, LAUNCHED = 20_000_000, 10_000_000
+"""The work of a process that loads a text, and of a kernel that is launched."""
 
-CHARACTERS_A_UNIT = 2000
-"""So many characters of a submission count as one unit of work."""
+A_CHARACTER, AN_ELEMENT = 5_000, 1_200
+"""The work for each character of a text, and for each element of inputs."""
 
-TTIR_A_UNIT = 3000
-"""Characters of TTIR, all of which Triton has to make, that count as one unit of work."""
+A_CHARACTER_COMPILED = 3_300
+"""The work for each character of TTIR, all of which Triton has to make."""
 
-PROGRAMS_A_UNIT = 40
-"""Programs of a grid, all of which the engine runs, that count as one unit of work."""
-
-ELEMENTS_A_UNIT = 1 << 13
-"""So many elements of inputs count as one unit of work."""
+REFUTED = 10_000_000
+"""The work of a walk that shows a text to be wrong."""
 
 BEFORE_SCREENING = 6
 """So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
@@ -51,16 +48,13 @@ BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 16
 """A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
 ranks up to this one."""
 
-WORK_OF_A_SECOND = 50
-"""The work for the mended programs of a second mistake."""
-
 MOST_HALVES = 2
 """So many mends that help in part are taken for one of two mistakes."""
 
 MOST_LIKELY_HALVES = 40
 """So many of them are walked, to see which of them help most."""
 
-WORK_AFTER_ONE_IN_PART = 30
+WORK_AFTER_ONE_IN_PART = 300_000_000
 """The work for a mend that holds in all checks, where one that does in some is known."""
 
 FOR_ONE_CHECK = 0.75
@@ -80,18 +74,15 @@ _RIGHT_ALONE = Diagnosis(
 
 
 def price(text: str, clues: Clues) -> int:
-    """What a try costs at least, in units of work: a process loads the text and compiles a kernel, which takes longer
-    where they are long; each kernel is launched, and takes longer for many elements."""
+    """The work that a try costs at least: a process loads the text and compiles a kernel, which takes longer where they
+    are long; each kernel is launched, and takes longer for many elements."""
     launched = len(clues.kernels) + len(clues.others)
-    return 2 + launched + len(text) // CHARACTERS_A_UNIT + clues.elements // ELEMENTS_A_UNIT
+    return LOADED + LAUNCHED * launched + A_CHARACTER * len(text) + AN_ELEMENT * clues.elements
 
 
-def work_of(programs: Iterable[Program]) -> int:
-    """What it has cost to compile the kernels of programs and to run them, in units of work."""
-    found = list(programs)
-    text = sum(len(kernel.ttir) for program in found for kernel in program.kernels.values())
-    grids = sum(math.prod(launch.grid) for program in found for launch in program.launches())
-    return text // TTIR_A_UNIT + grids // PROGRAMS_A_UNIT
+def compiling(programs: Iterable[Program]) -> int:
+    """The work of compiling the kernels of programs."""
+    return A_CHARACTER_COMPILED * sum(len(kernel.ttir) for program in programs for kernel in program.kernels.values())
 
 
 def without_experiments(text: str) -> str:
@@ -125,13 +116,13 @@ class OtherChecks(Enum):
 class Tries:
     """How texts of a submission are tried.
 
-    `is_right` is whether the failing example, and others of its check, are right for a text; `spent` are the units of
-    work of the last try, beyond what every try costs, and `passed` how many of its examples were right. `screened`
-    gives mends that no rule names and that seem right at a first look (see gradekit.repair): it is asked where the
-    rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of these or a
-    guess. `repeats` is whether the last text that was right stores results again and again: more programs then only
-    hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try, and
-    `fails_alone` whether the failing call is known to be wrong without the calls before it.
+    `is_right` is whether the failing example, and others of its check, are right for a text; `spent` is the
+    work of the last try so far, beyond what every try costs, and `passed` how many of its examples were right.
+    `screened` gives mends that no rule names and that seem right at a first look (see gradekit.repair): it is asked
+    where the rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of
+    these or a guess. `repeats` is whether the last text that was right stores results again and again: more programs
+    then only hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try,
+    and `fails_alone` whether the failing call is known to be wrong without the calls before it.
     """
 
     is_right: Callable[[str], bool]
@@ -147,10 +138,11 @@ class Tries:
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
-    def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, numbers: Sequence[str] = (), work: Work | None = None) -> None:
         self.text, self.numbers = text, numbers
+        self.work = work if work is not None else Work()
+        self._work = self.work.tried
         self._has_no_experiments = without_experiments(text) == text
-        self.work_left = MOST_WORK
         self.tried = 0
         self._was_right = False  # the last text that was tried
         self._mends: list[Mend] | None = None
@@ -182,14 +174,14 @@ class Mending:
             with survived("The search for mends"):
                 self._mends = mends(self.text, self.numbers)
         each = price(self.text, clues)
-        least = self.work_left - max(int(FOR_ONE_CHECK * self.work_left), 2 * each)
+        least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         in_part: Mend | None = None
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
-            if self.work_left - each < max(least, 0) and mend not in looked and mend not in self._right:
+            if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
             if mend not in looked and tries.refutes(mend.applied(self.text)):
-                self.work_left -= 1
+                self._work.spend(REFUTED)
                 self._wrong.add(mend)
                 continue
             held = self._held(mend, tries, each)
@@ -203,7 +195,7 @@ class Mending:
                 return self._as_told(mend, looked)
             if held is OtherChecks.IN_PART and in_part is None:
                 self.in_part.add(mend)
-                in_part, least = mend, max(least, self.work_left - WORK_AFTER_ONE_IN_PART)
+                in_part, least = mend, max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
                 continue
             self._wrong.add(mend)
             if passed := tries.passed():
@@ -215,7 +207,11 @@ class Mending:
         right = self._is_right(mend.applied(self.text), tries, each)
         if not right or mend.family is Family.GRID and tries.repeats():
             return OtherChecks.NOT
-        return tries.holds(mend) if mend not in self._right else OtherChecks.ALL
+        if mend in self._right:
+            return OtherChecks.ALL
+        before, held = tries.spent(), tries.holds(mend)
+        self._work.spend(tries.spent() - before)
+        return held
 
     def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
         """A mend that is right, in the words of a rule where one does the same: other checks try it first."""
@@ -250,14 +246,13 @@ class Mending:
     def on_top(self, half: Mend) -> Mending | None:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
         if half not in self._second and len(self._second) < MOST_HALVES:
-            self._second[half] = second = Mending(half.applied(self.text), self.numbers)
-            second.work_left = WORK_OF_A_SECOND
+            self._second[half] = Mending(half.applied(self.text), self.numbers, self.work.of_a_second())
         return self._second.get(half)
 
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:
         self.tried += 1
         right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
-        self.work_left -= least + tries.spent()
+        self._work.spend(least + tries.spent())
         self._was_right = right
         return right
 
@@ -267,7 +262,7 @@ class Mending:
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         likely = [mend for mend in fresh if mend.rank <= LIKELIEST and not mend.is_guess][:BEFORE_SCREENING]
         yield from [*self._right, *likely]
-        looked = screened() if self.work_left > 0 else ()
+        looked = screened() if self._work.left > 0 else ()
         vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]
         later = [mend for mend in fresh if mend not in likely]
         clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]

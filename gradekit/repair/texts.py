@@ -10,7 +10,8 @@ from functools import cached_property
 from gradekit.assignment import Assignment
 from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
-from gradekit.repair.screen import MOST_WORK, WORK_OF_A_SECOND, Screen
+from gradekit.repair.screen import Screen
+from gradekit.repair.work import Work
 from gradekit.sandbox import Limits, Tracer
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Subject
@@ -87,20 +88,20 @@ class Texts:
                 self._before[example] = example.failure(self.subject, "")
         return self._before[example]
 
-    def screen(self, text: str) -> Screen | None:
-        """What looks at all changes of the kernels of a text, for all checks; None where that cannot be read."""
+    def screen(self, text: str, work: Work) -> Screen | None:
+        """What looks at all changes of the kernels of a text, for all checks, with its budget; None where that cannot
+        be read."""
         if text not in self._screens:
             draft = draft_of(text)
             if draft is None:
                 return None
             draft.numbers = self.numbers
-            work = MOST_WORK if not self._screens else WORK_OF_A_SECOND
-            self._screens[text] = Screen(draft, self.assignment.allow, work)
+            self._screens[text] = Screen(draft, self.assignment.allow, work.in_kernels)
         return self._screens[text]
 
-    def host_screen(self, text: str, screen: Screen) -> HostScreen:
+    def host_screen(self, text: str, screen: Screen, work: Work) -> HostScreen:
         """What looks at all changes of the host code of the same text."""
-        return self._host_screens.setdefault(text, HostScreen(screen.draft.source, screen.code))
+        return self._host_screens.setdefault(text, HostScreen(screen.draft.source, screen.code, work.on_host))
 
     def close(self) -> None:
         """Ends the process."""

@@ -20,7 +20,7 @@ from gradekit.repair.loop_bounds import bounds_from_memory
 from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.missing_launch import launch_missing
-from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, diagnosis_of
+from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 from gradekit.repair.unexpected import survived
@@ -40,6 +40,7 @@ class Tutor:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
         self._mending = Mending(texts.submission.text, texts.numbers)
+        self.work = self._mending.work
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
@@ -57,12 +58,15 @@ class Tutor:
         launch = launch_missing(mending.text, tries.clues)
         if launch is not None:
             return launch
-        asked = tries.asked(screened, mending)
+        asked = self._asked(tries, mending)
         mend = mending.found(tries.clues, asked)
         if mend is None:
             return self._of_two(tries, self._halves(tries))
         both = self._of_two(tries, [mend]) if mend in mending.in_part else None
         return both or mending.told(mend, tries.clues, asked)
+
+    def _asked(self, tries: MendTries, mending: Mending) -> Tries:
+        return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two, those first that make most of a few examples right."""
@@ -77,7 +81,7 @@ class Tutor:
         if check.error.line is None:
             return None
         tries = MendTries(check, self._texts, self._mending.text)
-        found = self._mending.diagnosis(tries.clues, tries.asked(screened, self._mending))
+        found = self._mending.diagnosis(tries.clues, self._asked(tries, self._mending))
         return replace(found, cause=check.error.cause) if found is not None else None
 
     def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:
@@ -88,7 +92,7 @@ class Tutor:
                 after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
                 if after is None or second is None:
                     continue
-                other = second.found(after.clues, after.asked(screened, mending))
+                other = second.found(after.clues, self._asked(after, second))
                 if other is None or after.holds(other) is OtherChecks.NOT:
                     continue
                 both = other.applied(second.text)

@@ -118,7 +118,7 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     half = mends(ROWS)[0]
     mending, mend = Mending(ROWS), mend_of_both(ROWS, both, half)
     assert mend.applied(ROWS) == both
-    mending.work_left = 0
+    mending.work.tried.spend(mending.work.tried.left)
     mending.remember(mend, diagnosis_as_one(half, CLUES))
     assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_as_one(half, CLUES)
 

@@ -14,10 +14,11 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.causes import Cause
-from gradekit.program import Kernel, Launch, Program
+from gradekit.program import Kernel, Program
 from gradekit.repair.idioms.candidates import SPECIFIC, in_order, mends
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.search import MOST_WORK, Mending, OtherChecks, Tries, without_experiments, work_of
+from gradekit.repair.search import Mending, OtherChecks, Tries, compiling, without_experiments
+from gradekit.repair.work import Work
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 from tests.repair.corpora import ROOT, assignments, corpus
@@ -315,15 +316,25 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     calls = []
     for _ in range(8):
         assert mending.diagnosis(CLUES, Tries(lambda changed: bool(calls.append(changed)))) is None
-    assert len(calls) == mending.tried <= MOST_WORK
+    assert len(calls) == mending.tried and mending.work.tried.used <= 1.1 * mending.work.tried.most
+    assert mending.work.used == mending.work.tried.used
 
 
 def test_tries_that_compile_and_run_much_are_fewer() -> None:
     cheap, dear = Mending(text(ONLINE)), Mending(text(ONLINE))
     assert cheap.diagnosis(CLUES, Tries(lambda _: False)) is None
-    assert dear.diagnosis(CLUES, Tries(lambda _: False, lambda: 30)) is None
+    assert dear.diagnosis(CLUES, Tries(lambda _: False, lambda: 300_000_000)) is None
     assert 2 <= dear.tried < cheap.tried / 3
-    assert dear.tried * 30 <= MOST_WORK + 30
+    assert dear.tried * 300_000_000 <= dear.work.tried.most + 300_000_000
+
+
+def test_what_a_second_mistake_takes_counts_for_the_submission_and_is_bounded_by_itself() -> None:
+    work = Work(1000)
+    second = work.of_a_second()
+    second.tried.spend(100)
+    work.in_kernels.spend(7)
+    assert (second.used, work.used, second.most) == (100, 107, 250)
+    assert work.tried.most + work.in_kernels.most + work.on_host.most == 1000 and second.tried.left == 105
 
 
 def test_more_programs_that_store_everything_several_times_are_no_mend_of_a_grid() -> None:
@@ -336,10 +347,9 @@ def test_more_programs_that_store_everything_several_times_are_no_mend_of_a_grid
     assert Mending(wrong).found(CLUES, Tries(right, repeats=lambda: True)) is None
 
 
-def test_work_grows_with_what_triton_compiles_and_with_the_grid() -> None:
-    launches = (Launch("a", (100, 4, 1), ()), Launch("a", (1, 1, 1), ()))
-    program = Program((), {}, launches, (), "tensor", {"a": Kernel("k", "x" * 9000)})
-    assert work_of([program]) == 3 + 10 and work_of([]) == 0
+def test_work_grows_with_what_triton_compiles() -> None:
+    program = Program((), {}, (), (), "tensor", {"a": Kernel("k", "x" * 9000)})
+    assert compiling([program]) == 3300 * 9000 and compiling([]) == 0
 
 
 def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:

@@ -20,10 +20,11 @@ from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_eff
 from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
-from gradekit.repair.screen import MOST_WORK, Screen
+from gradekit.repair.screen import Screen
 from gradekit.repair.static_places import is_static
 from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.repair.tried_change import parsed
+from gradekit.repair.work import Share
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
@@ -187,9 +188,9 @@ def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(mon
     replay = WalkedCall(call.program, call.inputs, code_of(ParsedSource(text)), ())
     replay.run()
     monkeypatch.setattr(walked_call, "MOST_WORK", 2 * replay.work)
-    screen = Screen(Draft(text), ())
+    screen = Screen(Draft(text), (), work := Share(320_000_000))
     assert "(total * scale)" in {change.new for change in screen.survivors([call], ["means_kernel"])}
-    assert screen.work_left < MOST_WORK - 4 * replay.work
+    assert work.used > 4 * replay.work
 
 
 SPREAD = HEAD + '''@triton.jit

@@ -152,6 +152,8 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
     left, right = source.operand(node.left), source.operand(node.right)
     says = f"computes {shown(source.of(node))}."
     for other in _SIBLINGS[op]:
+        if other in ("*", "/") and getattr(node.right, "value", None) == 1:
+            continue  # which is to leave out that side
         new = f"({left} {other} {right})"
         yield site.change(ChangeKind.OPERATOR, node, new, (says, f"try `{other}` in place of `{op}`"))
     if op in ("-", "/", "//"):
