@@ -82,7 +82,6 @@ class FurtherInputs:
         from gradekit.unseen.host_branches import HostBranches
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.kernel_inputs import KernelInputs
-        from gradekit.unseen.kernel_wants import KernelWants
         from gradekit.unseen.long_dimensions import LongDimensions
         from gradekit.unseen.wants import constant_ways
 
@@ -90,10 +89,9 @@ class FurtherInputs:
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._check, self._costs = "", FurtherCosts()
-        self._kernels, self._stretches = KernelInputs(), LongDimensions()
-        self._longest = LongestCalls(subject)
         self._text = host_text(subject.submission.text)
-        self._wants = KernelWants(constant_ways(self._text.tree))
+        self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions()
+        self._longest = LongestCalls(subject)
         self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
@@ -109,7 +107,6 @@ class FurtherInputs:
         self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
-        self._wants.begin_check()
         self._check = self._stretches.check = test.__name__
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
@@ -149,7 +146,7 @@ class FurtherInputs:
             special = [] if turn else self._special(draws, forms)
             calls = self._host.further(draws, forms)
             self._see_kernels()
-            calls = [*self._wants.further(draws, forms, self._host.paths, self._kernels.texts), *calls]
+            calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
@@ -192,7 +189,7 @@ class FurtherInputs:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        from gradekit.unseen.far_values import far_values
+        from gradekit.unseen.special_values import far_values
 
         forms = self._traced()
 
@@ -233,7 +230,7 @@ class FurtherInputs:
         """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
-        unseen = [*told["unseen"], *self._kernels.unseen(), *self._wants.unseen(), *untried]
+        unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
         data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,16 @@ _WHAT = {
     "cf.cond_br": "the condition of an if",
 }
 
+
+_LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
+_SHIFTS = frozenset({"arith.addi", "arith.subi"})
+_NARROW = {"i8": 1 << 7, "i16": 1 << 15}
+"""From which number on an integer of so few bits is negative."""
+
+_OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpto[su]i|bitcast)|tt\.(fp_to_fp|splat)")
+"""Operations that a kernel has for some dtypes and not for others, though its source makes no difference."""
+
+_NUMBERS = re.compile(r"(?<=arith\.)(add|sub|mul|div|cmp)(f|s?i)$")
 
 _MOVED = frozenset({*MOVED, "arith.extf", "arith.truncf", "arith.extsi"})
 
@@ -114,6 +125,34 @@ class KernelText:
         """The operations that values depend on, of what a loop carries only what it begins as."""
         return self.flow.makers(self.flow.behind(names, sources=self.flow.entering))
 
+    @functools.cached_property
+    def structure(self) -> int:
+        """Equal for texts of a kernel that differ in dtypes, numbers and casts alone."""
+        kept = ((op.name, len(op.results)) for op in self.ops if not _OF_DTYPES.match(op.name))
+        return hash(tuple((_NUMBERS.sub(r"\1", name), count) for name, count in kept))
+
+    @functools.cached_property
+    def limits(self) -> set[int]:
+        """Whole numbers that sizes may lie beyond: those that the kernel compares or takes remainders with, or adds to
+        what it compares; those that integers of few bits cannot be; and where its loops of a fixed length end, in steps
+        or in tiles."""
+        tiles = [int(op.attributes["end"]) for op in self.ops if op.name == "tt.make_range"]
+        limiting = [op for op in self.ops if op.name in _LIMITING]
+        shifted = [made for op in limiting for made in map(self.made.get, op.operands) if made and made.name in _SHIFTS]
+        found = {number for op in (*limiting, *shifted) for number in self._constants(op)}
+        found |= {_NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
+        for op in self.ops:
+            bounds = self._constants(op) if op.name == "scf.for" else []
+            if len(bounds) == 3 and bounds[2] > 0:
+                start, stop, step = bounds
+                found |= {stop, *((stop - start) // step * tile for tile in tiles)}
+        return found
+
+    def _constants(self, op: Op) -> list[int]:
+        made = (self.made.get(name) for name in op.operands[:3])
+        values = (one.attributes.get("value") for one in made if one is not None and one.name == "arith.constant")
+        return [value for value in values if type(value) is int]
+
     def number(self, name: str) -> float | None:
         """The number that a value is, as a tile or in another precision; None where it is none."""
         op = self.made.get(name)
@@ -140,6 +179,10 @@ def _ways(op: Op) -> tuple[int, ...]:
     return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
 
 
+def _narrows(op: Op) -> bool:
+    return op.name == "arith.trunci" and op.result_types[0].element in _NARROW
+
+
 def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
     """The constants among operations, in order, each once."""
     found: dict[Any, None] = {}
@@ -155,3 +198,22 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
 def kernel_text(name: str, ttir: str, path: str) -> KernelText:
     """The kernel with this text."""
     return KernelText(name, ttir, path)
+
+
+def dtype_groups(texts: Iterable[KernelText]) -> dict[tuple[str, tuple[str, ...]], tuple[str, ...]]:
+    """For each kernel and each of its dtypes, the first dtypes that it treats like these, becoming the same operations,
+    casts aside; () where it treats all that have been seen alike. A kernel that asks for the dtype of a pointer is
+    another one for each answer, and what one has been tried on says nothing of the other."""
+    structures: dict[str, dict[tuple[str, ...], set[int]]] = {}
+    for text in texts:
+        structures.setdefault(text.name, {}).setdefault(text.dtypes, set()).add(text.structure)
+    found: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+    for kernel, of_dtypes in structures.items():
+        groups: list[tuple[list[tuple[str, ...]], set[int]]] = []
+        for dtypes, own in of_dtypes.items():
+            alike = [group for group in groups if group[1] & own]
+            together = ([one for group in alike for one in group[0]] + [dtypes], own.union(*(g[1] for g in alike)))
+            groups = [group for group in groups if group not in alike] + [together]
+        for members, _ in groups:
+            found |= {(kernel, one): min(members) if len(groups) > 1 else () for one in members}
+    return found

@@ -10,27 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.engine.branch_coverage import SEVERAL
-from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
 from gradekit.unseen.candidates import ROUGH
-from gradekit.unseen.dtype_groups import dtype_groups
-from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, kernel_text, numbers_in
-from gradekit.unseen.kernel_limits import limits_in
-from gradekit.unseen.missing_ways import COMPARING, Missing, launching
-from gradekit.unseen.scope import FAR, CallScope, fraction_choices, sizes_alone
-from gradekit.unseen.search import Candidates, Search
-from gradekit.unseen.special_values import chosen_kinds, kinds_alike
-from gradekit.unseen.wants import KernelWay
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
+from gradekit.unseen.scope import FAR, CallScope, sizes_alone
+from gradekit.unseen.search import Calls, Search
+from gradekit.unseen.special_values import by_scalar, by_value
+from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, Wrapped, wrapped_indices
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
-
-ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
-"""Constants that say nothing about a kernel."""
 
 MOST_LOOPS = 2
 """Loops that one check tries with each kind of values, and with each group of dtypes that the kernel treats alike."""
@@ -38,18 +31,17 @@ MOST_LOOPS = 2
 MANY = 1 << 10
 """Elements from which on a larger call is made as well: the last of many may be right by chance."""
 
-WHOLE, ROOMY = 256, 48
-"""Sizes of which tiles are filled to their ends, so that what is masked there has a value of its own; and those of
-calls with some thousand elements, in several rows."""
-
 PATH = "submission.py"
 """What programs call the submission."""
 
 
 @dataclass
 class KernelInputs:
-    """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`."""
+    """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`.
+    `constants` are the ways of comparisons of compile-time constants."""
 
+    constants: Sequence[ConstantWay] = ()
+    _met: dict[ConstantWay | Wrapped, bool] = field(default_factory=dict)
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
     _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
@@ -65,6 +57,7 @@ class KernelInputs:
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
+        self._met.clear()
         self._ways.clear()
         self._seen_of.clear()
         self._asked.clear()
@@ -88,11 +81,6 @@ class KernelInputs:
             self._groups, self._known_numbers = dtype_groups(self._texts.values()), None
             self._grouped.clear()
 
-    @property
-    def texts(self) -> list[KernelText]:
-        """Of the kernels that the check has run, each once."""
-        return [*dict.fromkeys(self._texts.values())]
-
     def _text(self, key: str, kernel: Kernel) -> KernelText:
         if key not in self._texts:
             own = kernel.name, kernel.unaligned
@@ -110,7 +98,7 @@ class KernelInputs:
             together = self._group(branch)
             if not ways[together]:
                 found.setdefault(together, replace(self._first[branch], branch=together))
-        return sorted(found.values(), key=_in_order)
+        return sorted(found.values(), key=lambda one: one.order)
 
     def _is_missing(self, branch: KernelBranch) -> bool:
         return not any(seen for own, seen in self._ways.items() if self._group(own) == branch)
@@ -131,6 +119,7 @@ class KernelInputs:
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
         told = dict.fromkeys((one.branch.line, one.branch.never) for one in self.missing())
+        told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
         return [{"line": line, "what": what} for line, what in told]
 
     def compared_fractions(self) -> list[float]:
@@ -141,21 +130,15 @@ class KernelInputs:
         return list(dict.fromkeys(abs(n) for n in numbers if 0 < abs(n) < 1))
 
     def limits(self, forms: Sequence[TracedForm]) -> list[int]:
-        """The numbers that sizes may lie beyond (see `limits_in`), of each kernel those that several of its
+        """The numbers that sizes may lie beyond (see `KernelText.limits`), of each kernel those that several of its
         specializations have: others, and what the calls are given, are sizes themselves."""
         given = {number for form in forms for number in form.leaves.values()}
-        of_kernels = Counter((text.name, number) for text in self._texts.values() for number in limits_in(text))
+        of_kernels = Counter((text.name, number) for text in self._texts.values() for number in text.limits)
         return sorted({number for (_, number), count in of_kernels.items() if count > 1 and number not in given})
-
-    def _among(self, draws: Draws, path: Path, far: bool) -> Candidates | None:
-        """Sizes that take a path, near the numbers that the check's kernels decide by; with `far`, all that the entry
-        promises, of large tensors."""
-        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
-        return self.search.among(path, scope, self._numbers(), ROUGH)
 
     def _numbers(self) -> tuple[int, ...]:
         if self._known_numbers is None:
-            every = sorted((self._first[branch] for branch in self._ways), key=_in_order)
+            every = sorted((self._first[branch] for branch in self._ways), key=lambda one: one.order)
             numbers = dict.fromkeys(n for one in every for n in numbers_in(one.behind, floating=False))
             self._known_numbers = tuple(numbers)
         return self._known_numbers
@@ -165,6 +148,30 @@ class KernelInputs:
         """How many ways there are, and how many have been seen."""
         ways = self._together()
         return len(ways), sum(ways.values())
+
+    # --- by sizes -----------------------------------------------------------------------------------------------------
+
+    def decided(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls for what sizes decide, no coverage shows, and none of the check's `forms` has met."""
+        so_far = [Calls.of(path, forms) for path in paths]
+        wants: list[ConstantWay | Wrapped] = [*self.constants, *wrapped_indices(self._texts.values())]
+        for want in wants:
+            known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
+            if known:
+                self._met[want] = any(bool(met.any()) for met in known)
+            if known and not self._met[want]:
+                each = ((path, self._solved(want, draws, path, far=True)) for path in paths)
+                path, sizes = next((one for one in each if one[1]), (None, ()))
+                if path is not None:
+                    yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
+
+    def _solved(
+        self, want: Missing | ConstantWay | Wrapped, draws: Draws, path: Path, far: bool
+    ) -> Sequence[dict[str, int]]:
+        """Sizes that take a path and meet a want, near the numbers that the check's kernels decide by; with `far`, all
+        that the entry promises, of large tensors."""
+        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
+        return self.search.solutions(want, path, scope, (*want.numbers, *self._numbers()), ROUGH).sizes
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""
@@ -176,48 +183,30 @@ class KernelInputs:
         if not wanted or not mine:
             return []
         self._asked |= {one.branch for one in wanted}
-        found = [*self._by_size(draws, wanted, paths), *self._by_value(draws, wanted, mine)]
-        return [*found, *_by_scalar(draws, wanted, mine[0])]
+        found = [*self._by_size(draws, wanted, paths), *by_value(draws, wanted, mine)]
+        return [*found, *by_scalar(draws, wanted, mine[0])]
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        left = {one: launching(one, paths) for one in wanted if one.is_of_sizes}
+        left = {one: one.launching(paths) for one in wanted if one.is_of_sizes}
         for far in (False, True):
             for path in paths:
-                mine = [one for one, its in left.items() if path in its]
-                among = self._among(draws, path, far) if mine else None
-                found = [(one, among.solutions(KernelWay(one)).sizes) for one in mine] if among is not None else []
-                for one, solved in found:
-                    if not solved or among is None:
-                        continue
-                    if among.scope.count(solved[0]) <= MANY:
-                        solved = solved[:1]
-                    del left[one]
-                    tried = functools.partial(self._far.add, one.branch)
-                    is_wanted = functools.cache(functools.partial(self._is_missing, one.branch))
-                    for sizes in solved:
-                        call = made(draws, path.form, sizes, len(left), {})
-                        purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
-                        yield FurtherCall(call, one.why, one.branch.line, purpose, tried, is_wanted)
+                for one in [one for one, its in left.items() if path in its]:
+                    solved = self._solved(one, draws, path, far)
+                    if solved:
+                        del left[one]
+                        yield from self._made(draws, one, path, solved, len(left))
             left = {one: its for one, its in left.items() if one.branch not in self._far}
         self._far |= {one.branch for one in left}
 
-    def _by_value(self, draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
-        telling: dict[float, None] = {}
-        first: Missing | None = None
-        for one in wanted:
-            behind = one.behind
-            if any(op.name in LOADS for op in behind):
-                own = [c for c in numbers_in(behind, floating=True) if c not in ORDINARY]
-                whole = (
-                    [float(n) for n in numbers_in(behind, floating=False)] if one.branch.name == "arith.cmpi" else []
-                )
-                telling |= dict.fromkeys([*own, *whole])
-                first = first or (one if own or whole else None)
-        if first is not None:
-            yield from _valued(draws, forms, list(telling), first.why, first.branch.line)
-        together = next((one for one in wanted if one.is_of_many), None)
-        if together is not None:
-            yield from _alike(draws, forms, together)
+    def _made(
+        self, draws: Draws, one: Missing, path: Path, solved: Sequence[dict[str, int]], turn: int
+    ) -> Iterator[FurtherCall]:
+        few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= MANY
+        tried = functools.partial(self._far.add, one.branch)
+        is_wanted = functools.cache(functools.partial(self._is_missing, one.branch))
+        purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
+        for sizes in solved[:1] if few else solved:
+            yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.says(), one.line, purpose, tried, is_wanted)
 
     def repeats(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls for loops that none of the check's examples made run several times, with each kind of values.
@@ -235,48 +224,9 @@ class KernelInputs:
     def _repeated(self, draws: Draws, one: Missing, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """The smallest of at least two in each dimension for which the loop runs several times in every program; kinds
         for all tensors, until each has had all of its own."""
-        for path in launching(one, paths):
-            among = self._among(draws, path, far=True)
-            found = among.solutions(KernelWay(one, everywhere=True)).sizes if among is not None else ()
-            for turn in range(max((len(options) for _, options in draws.values), default=1) if found else 0):
-                kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
-                call = made(draws, path.form, found[0], turn, kinds)
-                yield FurtherCall(call, one.why, one.branch.line, Purpose.BESIDE)
-            if found:
-                return
-
-
-def _in_order(one: Missing) -> tuple[Any, ...]:
-    return one.branch.line or 0, one.branch.place, one.branch.name, one.branch.way, one.branch.dtypes
-
-
-def _by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:
-    for one in wanted:
-        behind = one.behind
-        if not any(op.name in LOADS for op in behind):
-            for more in fraction_choices(draws, numbers_in(behind, floating=True)):
-                yield FurtherCall(made(draws, form, {}, 0, more), one.why, one.branch.line)
-
-
-def _valued(
-    draws: Draws, forms: Sequence[TracedForm], telling: Sequence[float], why: str, line: int | None
-) -> Iterator[FurtherCall]:
-    kinds_of_forms = {form.kind: form for form in sorted(forms, key=lambda one: one.elements)}
-    by_dtype = {tuple(view.dtype for view in form.views): form for form in kinds_of_forms.values()}
-    for form in by_dtype.values():
-        dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
-        for rows in (False, True):
-            kinds = chosen_kinds(draws, dtypes, telling, rows)
-            if kinds:
-                sizes = CallScope(draws, rank_of(draws, form)).near(ROOMY)
-                yield FurtherCall(made(draws, form, sizes, 0, values_of(draws, kinds)), why, line)
-
-
-def _alike(draws: Draws, forms: Sequence[TracedForm], one: Missing) -> Iterator[FurtherCall]:
-    """Calls in which all elements of a tensor have one sign."""
-    form = min(forms, key=lambda form: form.elements)
-    dtypes = {t.name: v.dtype for t, v in zip(draws.tensors, form.views, strict=False)}
-    scope = CallScope(draws, rank_of(draws, form))
-    for sizes in (scope.near(WHOLE), scope.near(ROOMY)):
-        for kinds in kinds_alike(draws, dtypes):
-            yield FurtherCall(made(draws, form, sizes, 0, values_of(draws, kinds)), one.why, one.branch.line)
+        each = ((path, self._solved(replace(one, everywhere=True), draws, path, True)) for path in one.launching(paths))
+        path, found = next((one for one in each if one[1]), (None, ()))
+        for turn in range(max((len(options) for _, options in draws.values), default=1) if path is not None else 0):
+            kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
+            call = made(draws, path.form, found[0], turn, kinds)  # type: ignore[union-attr]
+            yield FurtherCall(call, one.says(), one.line, Purpose.BESIDE)

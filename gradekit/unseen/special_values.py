@@ -1,4 +1,5 @@
-"""Values around the constants that a kernel compares with, laid out so that those of several tensors meet.
+"""Calls with values for what kernels decide by these: around the constants that a kernel compares with, laid out so
+that those of several tensors meet; of one sign; and as far from zero as a check's values lie.
 
 Only such values are taken as the kinds of values of the check may have: not much larger than all of them, nor smaller,
 and zero only where one of them has zeros.
@@ -7,12 +8,26 @@ and zero only where one of them has zeros.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 
+from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
+from gradekit.unseen.further import FurtherCall, made, rank_of, values_of, widest
+from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.kernel_branches import numbers_in
+from gradekit.unseen.scope import CallScope, fraction_choices
+from gradekit.unseen.wants import Missing
+
+ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
+"""Constants that say nothing about a kernel."""
+
+WHOLE, ROOMY = 256, 48
+"""Sizes of which tiles are filled to their ends, so that what is masked there has a value of its own; and those of
+calls with some thousand elements, in several rows."""
 
 MOST = {1: 48, 2: 24, 3: 12}
 """Values for each tensor, by how many tensors there are."""
@@ -146,3 +161,56 @@ def _range(kinds: tuple[str, ...], dtype: str) -> tuple[float, float, float]:
         return 1.0, 0.0, 0.0
     small = float(values.abs().min())
     return float(values.min()), float(values.max()), 0.0 if small < 1e-3 and bool((values == 0).any()) else small
+
+
+# --- calls -----------------------------------------------------------------------------------------------------------
+
+
+def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+    """Calls with values for what is wanted of elements, and of many together."""
+    telling: dict[float, None] = {}
+    first: Missing | None = None
+    for one in wanted:
+        behind = one.behind
+        if any(op.name in LOADS for op in behind):
+            own = [c for c in numbers_in(behind, floating=True) if c not in ORDINARY]
+            whole = [float(n) for n in numbers_in(behind, floating=False)] if one.branch.name == "arith.cmpi" else []
+            telling |= dict.fromkeys([*own, *whole])
+            first = first or (one if own or whole else None)
+    by_dtype = {tuple(v.dtype for v in form.views): form for form in sorted(forms, key=lambda form: form.elements)}
+    for form in by_dtype.values() if first is not None else ():
+        sizes = CallScope(draws, rank_of(draws, form)).near(ROOMY)
+        for rows in (False, True):
+            kinds = chosen_kinds(draws, _dtypes(draws, form), list(telling), rows)
+            if kinds and first is not None:
+                call = made(draws, form, sizes, 0, values_of(draws, kinds))
+                yield FurtherCall(call, first.says(), first.line)
+    together = next((one for one in wanted if one.is_of_many), None)
+    if together is not None:
+        form = min(forms, key=lambda form: form.elements)
+        scope = CallScope(draws, rank_of(draws, form))
+        for sizes in (scope.near(WHOLE), scope.near(ROOMY)):
+            for kinds in kinds_alike(draws, _dtypes(draws, form)):
+                call = made(draws, form, sizes, 0, values_of(draws, kinds))
+                yield FurtherCall(call, together.says(), together.line)
+
+
+def by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:
+    """Calls with fractions near the numbers that decide what is wanted."""
+    for one in wanted:
+        if not one.is_loaded:
+            for more in fraction_choices(draws, numbers_in(one.behind, floating=True)):
+                yield FurtherCall(made(draws, form, {}, 0, more), one.says(), one.line)
+
+
+def far_values(draws: Draws, forms: Sequence[TracedForm], missing: Sequence[Missing]) -> list[Mapping[str, Any]]:
+    """What picks values that make sums, maxima, counts and products as large as they may be, one choice for each kind;
+    none where no comparison that is `missing` asks for them."""
+    form = widest(draws, forms)
+    if form is None or not any(one.is_far for one in missing):
+        return []
+    return [values_of(draws, kinds) for kinds in far_kinds(draws, _dtypes(draws, form))]
+
+
+def _dtypes(draws: Draws, form: TracedForm) -> dict[str, str]:
+    return {tensor.name: view.dtype for tensor, view in zip(draws.tensors, form.views, strict=False)}

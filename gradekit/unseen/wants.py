@@ -6,13 +6,17 @@ import ast
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from gradekit.domain import evaluate
 from gradekit.domain.expressions import names_in
+from gradekit.engine import Op
+from gradekit.engine.branch_coverage import CLAMP
+from gradekit.engine.def_use import LOADS
+from gradekit.engine.mask_coverage import MASKED
 from gradekit.origins import Condition
 from gradekit.prove.assumptions import Symbol, one_of, term_of
 from gradekit.prove.parts import atoms
@@ -22,9 +26,8 @@ from gradekit.prove.symbolic_host import TERMS, Terms
 from gradekit.prove.terms import Term, negated, var
 from gradekit.size_terms import Leaf, evaluated, holds
 from gradekit.unseen.host_branches import Path
-from gradekit.unseen.kernel_branches import KernelText
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText
 from gradekit.unseen.kernel_values import goes
-from gradekit.unseen.missing_ways import Missing
 from gradekit.unseen.scope import CallScope
 from gradekit.unseen.search import Calls, Candidates
 
@@ -57,21 +60,33 @@ class OtherWay:
         return None if level is None else among.each(level)
 
 
-@dataclass(frozen=True)
-class KernelWay:
-    """A way of a kernel that is to be gone by some program, lane and turn; or `everywhere`, with two of each size where
-    that is possible."""
+COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
+"""Operations that compare two floats."""
 
-    missing: Missing
+_OF_MANY = ("tt.reduce", "tt.dot")
+
+LEAST_FAR = 2.0
+"""Numbers nearer to zero than this are reached, or passed, by values of any kind."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A way of a kernel that no run has gone, to be gone by some program, lane and turn, or `everywhere`, with two of
+    each size where that is possible; and an operation, by number in a kernel, that could go it."""
+
+    branch: KernelBranch
+    text: KernelText
+    number: int
     everywhere: bool = False
+    numbers: ClassVar[tuple[int, ...]] = ()
 
     def met(self, among: Calls) -> Tensor | None:
-        """See `Want`."""
-        one, found = self.missing, torch.zeros(among.count, dtype=torch.bool)
+        """See `gradekit.unseen.search.Want`."""
+        found = torch.zeros(among.count, dtype=torch.bool)
         for place, (kernel, _, _) in enumerate(among.launches):
-            if kernel != one.branch.kernel:
+            if kernel != self.branch.kernel:
                 continue
-            ways = [goes(one.text, one.number, one.branch, corner) for corner in among.corners(one.text, place)]
+            ways = [goes(self.text, self.number, self.branch, corner) for corner in among.corners(self.text, place)]
             each = [torch.as_tensor(way) for way in ways if way is not None]
             if each and (len(each) == len(ways) or not self.everywhere):
                 found |= functools.reduce(torch.logical_and if self.everywhere else torch.logical_or, each)
@@ -83,6 +98,74 @@ class KernelWay:
 
     def level(self, among: Calls) -> None:
         """See `Want`."""
+
+    @property
+    def line(self) -> int | None:
+        """Of the submission."""
+        return self.branch.line
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Sorts ways by lines."""
+        return self.line or 0, self.branch.place, self.branch.name, self.branch.way, self.branch.dtypes
+
+    def launching(self, paths: Sequence[Path]) -> list[Path]:
+        """The paths that launch the kernel: where dtypes matter to it, those with dtypes most like its own. Of those on
+        which sizes decide the same, the first."""
+        found = [path for path in paths if any(one.kernel == self.branch.kernel for one in path.explored.launches)]
+        if self.branch.dtypes and found:
+            apart = [len({view.dtype for view in path.form.views} ^ set(self.text.dtypes)) for path in found]
+            found = [path for path, count in zip(found, apart, strict=True) if count == min(apart)]
+        return list({(path.decisions, path.launches): path for path in reversed(found)}.values())[::-1]
+
+    @property
+    def behind(self) -> list[Op]:
+        """What the operation depends on."""
+        return self.text.behind(tuple(self.text.ops[self.number].operands))
+
+    @property
+    def operands(self) -> list[Op]:
+        """The operations that make its operands."""
+        made = self.text.made
+        return [made[name] for name in self.text.ops[self.number].operands if name in made]
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it depends on elements of tensors."""
+        return any(op.name in LOADS for op in self.behind)
+
+    @property
+    def is_of_sizes(self) -> bool:
+        """Whether sizes may decide which way it goes: not what was loaded."""
+        return not any(op.name in LOADS for op in self.text.behind(tuple(self._deciding)))
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether it depends on many elements together: how many are negative, or their sum."""
+        behind = self.text.computed_from(self._deciding)
+        return not behind.isdisjoint(_OF_MANY) and not behind.isdisjoint(LOADS)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it compares what was computed from loaded elements, through loops too, with a number away from 0."""
+        op = self.text.ops[self.number]
+        numbers = [n for n in map(self.text.number, op.operands) if n is not None]
+        if op.name not in (*COMPARING, CLAMP, "arith.cmpi") or not any(abs(n) > LEAST_FAR for n in numbers):
+            return False
+        behind = self.text.computed_from(self._deciding)
+        return self.is_of_many if op.name == "arith.cmpi" else not behind.isdisjoint(LOADS)
+
+    @property
+    def _deciding(self) -> Sequence[str]:
+        """Those of its operands that decide which way it goes: not what is chosen or stored."""
+        op = self.text.ops[self.number]
+        if op.name in MASKED:
+            return op.operands[1 if op.name == "tt.load" else 2 :][:1]
+        return op.operands[:1] if op.name in ("arith.select", "scf.if", "cf.cond_br") else op.operands[:3]
+
+    def says(self) -> str:
+        """The way, as a sentence about a call that goes it."""
+        return self.branch.gone
 
 
 @dataclass(frozen=True)

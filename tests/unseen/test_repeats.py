@@ -8,8 +8,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Outcome
-from gradekit.unseen.dtype_groups import dtype_groups
-from gradekit.unseen.kernel_branches import KernelText
+from gradekit.unseen.kernel_branches import KernelText, dtype_groups
 from tests.graded import grade
 
 pytestmark = pytest.mark.usefixtures("without_mends")
