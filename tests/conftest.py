@@ -81,7 +81,7 @@ def warm() -> Iterator[None]:
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
-    monkeypatch.setattr("gradekit.repair.search.MOST_WORK", 0)
+    monkeypatch.setattr("gradekit.repair.work.MOST", 0)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
