@@ -26,8 +26,12 @@ def handout(text: str, entry: EntryDomain) -> str:
 
 def _shape(argument: Tensor | ScalarDomain) -> str:
     if isinstance(argument, ScalarDomain):
-        return "a number" if argument.type != "bool" else "True or False"
+        return "True or False" if argument.type == "bool" else "a number" + _between(argument.least, argument.most)
     return f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
+
+
+def _between(least: float | None, most: float | None) -> str:
+    return (f" from {least:.10g}" if least is not None else "") + (f" to {most:.10g}" if most is not None else "")
 
 
 def _dtype(argument: Tensor | ScalarDomain, entry: EntryDomain) -> str:
