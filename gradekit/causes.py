@@ -77,9 +77,9 @@ class Cause(StrEnum):
     )
     MISSING_BARRIER = (
         "missing-barrier",
-        "a program read or overwrote what another of its own lanes had written, without a barrier between",
+        "a program read or overwrote what another lane had written, without a barrier between",
         "the lanes of a program run in any order: call tl.debug_barrier() between the store and what depends on it",
-        IN_MEMORY | BY_CHANCE,
+        IN_MEMORY | SAYS_ALL | BY_CHANCE,
     )
     UNINITIALIZED_READ = (
         "uninitialized-read",

@@ -181,7 +181,8 @@ class CheckRun:
 
     def _diagnose(self, error: BaseException) -> None:
         evidence, failed, used = self.evidence, self.evidence.repeated or error, self._tutored
-        evidence.diagnosis = self._mended(error, failed) or diagnosis(failed, evidence, self.run)
+        found = self._of_earlier_calls(error) or self._mended(error, failed)
+        evidence.diagnosis = found or diagnosis(failed, evidence, self.run)
         evidence.details |= pictured(evidence.call, failed, self.run)
         evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
 
@@ -189,6 +190,28 @@ class CheckRun:
     def _tutored(self) -> int:
         """The work that the diagnoses of the submission have taken so far, in the engine's units."""
         return self.run.tutor.work.used if self.run.tutor is not None else 0
+
+    def _of_earlier_calls(self, error: BaseException) -> Diagnosis | None:
+        """That the example is right where its call is the first of a process; None where it became the same program."""
+        from gradekit.judge.by_history import right_alone
+        from gradekit.sandbox import TraceError
+
+        example = self.examples.failure(error) if self.examples is not None else None
+        text = self.run.submission.text if self.run.submission is not None and self.run.trivial is None else ""
+        call, alone = self.evidence.call, right_alone(text)
+        if alone is None or self.examples is None or example is None or call is None or call.observation is None:
+            return None
+        apart = self.run.another_subject()
+        try:
+            if apart.traced(call.entry, call.args, call.wanted) == call.observation.program:
+                return None
+            if self.examples.again(example, submission=apart) is not None:
+                return None
+        except TraceError:
+            return None
+        finally:
+            apart.close()
+        return alone
 
     def _mended(self, error: BaseException, failed: BaseException) -> Diagnosis | None:
         from gradekit.plugin.tutoring import mended_diagnosis

@@ -221,9 +221,16 @@ def test_what_does_no_harm_may_be_kept(name: str, report: Callable[..., Any]) ->
 OTHERWISE = {
     "a copy of the input": Cause.UNINITIALIZED_READ,  # what an earlier call has left there is no value that may be read
     "the third call of a shape": Cause.DEPENDS_ON_EARLIER_CALLS,
-    "after other sizes": Cause.WRONG_VALUES,
+    "after other sizes": Cause.DEPENDS_ON_EARLIER_CALLS,
 }
 EACH_TIME = ("two in turn", "the third call of a shape")
+
+
+def test_a_call_that_is_right_alone_is_told_that_an_earlier_one_matters(report: Callable[..., Any]) -> None:
+    (check,) = report(KERNEL + KEPT["after other sizes"] + FUNCTION, "test_values").checks
+    assert check.cause == Cause.DEPENDS_ON_EARLIER_CALLS
+    assert "As the first call of a new process, this very call is right" in check.message
+    assert check.source is not None and "FIRST.append" in check.source.text
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EACH_TIME else [pytest.mark.slow]) for n in KEPT])

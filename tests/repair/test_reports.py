@@ -43,6 +43,39 @@ def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path
     assert failed and {check["cause"] for check in failed} == {"depends-on-earlier-calls"}
 
 
+READ_BACK = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x, y, tmp, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(tmp + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+    back = tl.program_id(0) * BLOCK + BLOCK - 1 - tl.arange(0, BLOCK)
+    tl.store(out + back, tl.load(tmp + back, mask=back < n), mask=back < n)
+
+
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    tmp, out = torch.empty_like(x), torch.empty_like(x)
+    if out.numel():
+        add_kernel[(triton.cdiv(out.numel(), 64),)](x, y, tmp, out, out.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_lanes_that_lack_a_barrier_are_told_so_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(READ_BACK, encoding="utf-8")
+    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
+    (check,) = (check for check in record["checks"] if check["outcome"] == "failed")
+    assert check["cause"] == "missing-barrier"
+    assert check["message"].endswith("and may be another one on a card.")
+    assert "tl.debug_barrier()" in check["hint"]
+
+
 def test_no_program_is_mended_for_a_right_submission(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tutoring, "mended_diagnosis", lambda *_: pytest.fail("mended"))
     report = grade(get("softmax"), ROOT / "solutions/softmax/right_one_row.py", device="cpu", profile="quick")
