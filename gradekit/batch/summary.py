@@ -9,6 +9,7 @@ from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.report.charts import BINS, binned
+from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 
 SHOWN = 5
@@ -21,7 +22,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     sections = [
         _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
         _speeds(graded, width), _pending(graded, width), _slowest(lines, records),
-        _unfollowed(lines, records, width), _faults(lines, records.values(), width),
+        _resting(graded, width), _unfollowed(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -107,6 +108,21 @@ def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) ->
     )
     rows = [f"  {seconds(time):>8}  {one_line(student)}" for time, student in slow[:SHOWN]]
     return ["longest to grade:", *rows] if rows else []
+
+
+def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
+    """What those without a failure rest on: how many have nothing unseen, and what most of the others leave so."""
+    full = [record for record in records if record.get("rests_on")]
+    if not full:
+        return []
+    left = Counter(what for record in full for what in dict.fromkeys(unsure(record)))
+    sure = sum(not unsure(record) for record in full)
+    sums = {name: sum(record["rests_on"][name] for record in full) for name in ("examples", "proved", "exact")}
+    head = (
+        f"without a failure: {len(full)}, {sure} of them with nothing unseen (on the whole {sums['examples']:,} "
+        f"examples, {sums['proved']:,} claims proved, {sums['exact']:,} formulas right in exact arithmetic)"
+    )
+    return [head, *(shortened(f"  {number:4d}  {what}", width) for what, number in left.most_common(SHOWN))]
 
 
 def _unfollowed(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:

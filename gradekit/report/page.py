@@ -16,6 +16,7 @@ from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
 from gradekit.report.changes import changes, last_time
 from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories
+from gradekit.report.rests_on import in_words, unsure
 from gradekit.report.text import clean, counted, described, one_line, points, seconds
 from gradekit.submission import place
 
@@ -47,6 +48,7 @@ def view(
         "checks": checks, "plot": speed_plot.plot(record["checks"]),
         "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
         "notes": [one_line(note) for note in record["notes"]],
+        "rests_on": in_words(record), "unsure": unsure(record),
         "footer": _footer(record),
     }  # fmt: skip
 

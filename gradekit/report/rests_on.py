@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gradekit.report.text import counted, one_line
+
 
 def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What the checks of a record have looked at; empty where one of them has failed, or has looked at nothing."""
@@ -19,7 +21,7 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     values = [one["values"] for one in details if "values" in one]
     forms = [one["exact"] for one in details if "exact" in one]
     coverage = [one["coverage"] for one in details if "coverage" in one]
-    unseen = [way for one in coverage for way in one.get("branches", {}).get("unseen", ())]
+    unfollowed = _named(coverage, "unfollowed")
     if not passes and not forms and not coverage:
         return {}
     return {
@@ -28,5 +30,34 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "exact": sum(one["exact"] for one in forms),
         "not_exact": sum(one["forms"] - one["exact"] + one.get("untried", 0) for one in forms),
         "examples": sum(one.get("examples", 0) for one in details),
-        "unseen": [dict(way) for way in {(way["line"], way["what"]): way for way in unseen}.values()],
+        "unseen": _named(coverage, "unseen"),
+        **({"unfollowed": unfollowed} if unfollowed else {}),
     }
+
+
+def _named(coverage: Sequence[Mapping[str, Any]], what: str) -> list[dict[str, Any]]:
+    """The lines that the branches of several checks name under `what`, each once."""
+    ways = [way for one in coverage for way in one.get("branches", {}).get(what, ())]
+    return [dict(way) for way in {(way["line"], way["what"]): way for way in ways}.values()]
+
+
+def in_words(record: Mapping[str, Any]) -> str:
+    """One line for a report: what its full mark rests on; "" where it rests on nothing that is counted."""
+    if not (found := record.get("rests_on")):
+        return ""
+    formula = "formula right" if found["exact"] == 1 else "formulas right"
+    parts = [
+        counted(found["examples"], "example"),
+        f"{counted(found['proved'], 'claim')} proved" if found["proved"] else "",
+        f"{found['exact']:,} {formula} in exact arithmetic" if found["exact"] else "",
+    ]
+    ways = len(found["unseen"])
+    unseen = f"; {counted(ways, 'way')} of its branches {'was' if ways == 1 else 'were'} not seen" if ways else ""
+    return f"This rests on {', '.join(filter(None, parts))}{unseen}."
+
+
+def unsure(record: Mapping[str, Any]) -> list[str]:
+    """What nothing has looked at behind a full mark, with its lines: first what a person should look at."""
+    found = record.get("rests_on", {})
+    named = [*found.get("unfollowed", ()), *found.get("unseen", ())]
+    return [one_line(f"line {one['line']}: {one['what']}" if one["line"] else one["what"]) for one in named]

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from gradekit.report import proofs
+from gradekit.report import proofs, rests_on
 from gradekit.report.grouping import MARKS, Story, blame, ending, is_untouched, points_lost, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
@@ -339,8 +339,8 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
         where = f"the CPU engine and {one_line(environment['gpu'])}{driver}"
     made = ", ".join([*versions, f"seed {record['seed']}"])
     how = f" on {where}; {made}" if {check["kind"] for check in record["checks"]} != {"quiz"} else ""
-    text = f"Checked in {seconds(record['seconds'])}{how}."
-    return [*lines, *(look.paint(line, dim=True) for line in _wrapped(text, look, 0))]
+    texts = [f"Checked in {seconds(record['seconds'])}{how}.", rests_on.in_words(record)]
+    return [*lines, *(look.paint(line, dim=True) for text in texts if text for line in _wrapped(text, look, 0))]
 
 
 def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:

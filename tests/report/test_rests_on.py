@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradekit.report.rests_on import rests_on
+from gradekit.report.rests_on import in_words, rests_on, unsure
 
 
 def check(outcome: str = "passed", **details: Any) -> dict[str, Any]:
@@ -27,3 +27,18 @@ def test_what_was_proved_tried_covered_and_not_seen_is_summed_up() -> None:
 
 def test_a_record_with_a_failure_rests_on_nothing() -> None:
     assert rests_on([*CHECKS, check("failed")]) == rests_on([check()]) == {}
+
+
+def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
+    unfollowed = {"line": 4, "what": "text made of a size"}
+    branches = {"of": 1, "seen": 1, "unseen": [], "unfollowed": [unfollowed]}
+    record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": branches})])}
+    assert in_words(record) == (
+        "This rests on 17 examples, 10 claims proved, 2 formulas right in exact arithmetic; "
+        "1 way of its branches was not seen."
+    )
+    assert unsure(record) == ["line 4: text made of a size", "line 7: N % 251 == 250 is never true"]
+
+
+def test_a_record_that_rests_on_nothing_says_nothing() -> None:
+    assert (in_words({}), unsure({})) == ("", [])
