@@ -27,7 +27,8 @@ def handout(text: str, entry: EntryDomain) -> str:
 def _shape(argument: Tensor | ScalarDomain) -> str:
     if isinstance(argument, ScalarDomain):
         return "True or False" if argument.type == "bool" else "a number" + _between(argument.least, argument.most)
-    return f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
+    shape = f"[{', '.join(part.replace('*', '·') for part in argument.shape)}]"
+    return f"{shape} or None" if argument.optional else shape
 
 
 def _between(least: float | None, most: float | None) -> str:

@@ -74,7 +74,7 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
     """The files of a new assignment whose entry computes what the function `found.name` of a text does."""
     words = {
         "ID": id, "ENTRY": found.name, "SUMMARY": found.summary, "TITLE": id.replace("_", " ").capitalize(),
-        "ARGUMENTS": ", ".join(found.arguments), "DOMAIN": "\n".join(_domain(found)), "BEGIN": BEGIN, "END": END,
+        "ARGUMENTS": ", ".join(found.takes), "DOMAIN": "\n".join(_domain(found)), "BEGIN": BEGIN, "END": END,
         "FIRST": found.sizes[0] if found.sizes else "N", "DTYPES": str(_has_variable(found)),
     }  # fmt: skip
     files = {f"assignments/{id}/reference.py": reference}
@@ -102,6 +102,8 @@ def _domain(found: Signature) -> Iterator[str]:
     yield f"arguments = {_toml(found.arguments)}"
     if found.results:
         yield f"result = {_toml(found.results[0] if len(found.results) == 1 else found.results)}"
+    if found.limits:
+        yield f"limits = {_toml(found.limits)}"
     if _has_variable(found):
         yield f'\n[{found.name}.dtypes]\nT = ["float32", "float16", "bfloat16"]'
     yield f"\n[{found.name}.sizes]"

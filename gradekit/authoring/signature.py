@@ -4,9 +4,13 @@
     def relu_(x: "[M, N] in place"): ...
     def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]": ...
 
+    def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K]": ...
+    def conv1d(x: "[B, C, L + K - 1]", weight: "[O, C, K]", bias: "[O] or None" = None) -> "[B, O, L]": ...
+
 A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in brackets, a range of whole numbers,
-and "in place" or "out" where the call may write it; "= EXPRESSION" is a number that sizes decide; int, float and bool
-are numbers, drawn from their default. Read as text: the reference is not imported.
+"in place" or "out" where the call may write it, and "or None" where it may be left out; "= EXPRESSION" is a number that
+sizes decide, and what follows "if" a limit of the sizes; int, float and bool are numbers, drawn from their default. Read as
+text: the reference is not imported.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ Ask = Callable[[str], str]
 """Asks for an annotation that is not there: given a question, answers with its text."""
 
 _RANGE = r"(?P<least>[^.]+)\.\.(?P<most>.+?)"
-_TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE})?\s*(?P<how>in place|out)?\s*")
+_TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE})?\s*(?P<how>in place|out|or None)?\s*")
 _NUMBERS = {"int": 1, "float": 1.0, "bool": None}
 
 
@@ -33,13 +37,18 @@ class SignatureError(ValueError):
 
 @dataclass
 class Signature:
-    """What a reference says of an entry: the tables of its domain.toml, in the order of its parameters."""
+    """What a reference says of an entry: the tables of its domain.toml, in the order of its parameters.
+
+    `takes` are its parameters as a `def` has them, with their defaults.
+    """
 
     name: str
     summary: str
     tensors: dict[str, dict[str, Any]] = field(default_factory=dict)
     scalars: dict[str, dict[str, Any]] = field(default_factory=dict)
     arguments: list[str] = field(default_factory=list)
+    takes: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
     results: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -66,18 +75,20 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
     for argument, default in _parameters(function):
         said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
         found.arguments.append(argument.arg)
-        _add(found, argument.arg, said, default)
+        found.takes.append(argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}")
+        _add(found, argument.arg, said, default.value if isinstance(default, ast.Constant) else None)
     if not any("written" in tensor for tensor in found.tensors.values()):
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
         found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", results)]
     return found
 
 
-def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, Any]]:
+def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | None]]:
     arguments = [*function.args.posonlyargs, *function.args.args]
-    defaults = [None] * (len(arguments) - len(function.args.defaults)) + list(function.args.defaults)
+    none: list[ast.expr | None] = [None] * (len(arguments) - len(function.args.defaults))
+    defaults = none + function.args.defaults
     for argument, default in zip(arguments, defaults, strict=True):
-        yield argument, default.value if isinstance(default, ast.Constant) else None
+        yield argument, default
 
 
 def _said(annotation: ast.expr | None) -> str:
@@ -94,7 +105,9 @@ def _add(found: Signature, name: str, said: str, default: Any) -> None:
         values = [True, False] if said.strip() == "bool" else [number]
         found.scalars[name] = {"type": said.strip(), "values": values}
     elif said.strip().startswith("="):
-        found.scalars[name] = {"type": "int", "values": [said.strip()[1:].strip()]}
+        value, _, limit = said.strip()[1:].partition(" if ")
+        found.scalars[name] = {"type": "int", "values": [value.strip()]}
+        found.limits += [limit.strip()] if limit else []
     else:
         found.tensors[name] = _tensor(name, said)
 
@@ -107,6 +120,8 @@ def _tensor(name: str, said: str) -> dict[str, Any]:
     table: dict[str, Any] = {"shape": shape, "dtype": match["dtype"] or "T"}
     if match["most"] is not None:
         table["range"] = [match["least"].strip(), match["most"].strip()]
-    if match["how"]:
+    if match["how"] == "or None":
+        table["optional"] = True
+    elif match["how"]:
         table["written"] = match["how"]
     return table

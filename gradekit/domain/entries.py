@@ -51,6 +51,7 @@ class Tensor:
     range: whole numbers, the least and the largest as expressions of sizes: no call has others
     ascending: whole numbers that never decrease
     written: "in place" where a call may read and write it, "out" where it writes it and cannot know what it held
+    optional: None may be passed for it; then also for those after it
     """
 
     name: str
@@ -61,6 +62,7 @@ class Tensor:
     range: tuple[str, str] | None = None
     ascending: bool = False
     written: str = ""
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,11 @@ class EntryDomain:
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors among the arguments, in order."""
         return tuple(argument for argument in self.arguments if isinstance(argument, Tensor))
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The names of the tensors for which None may be passed; no other tensor comes after them."""
+        return tuple(tensor.name for tensor in self.tensors if tensor.optional)
 
     @property
     def scalars(self) -> tuple[ScalarDomain, ...]:

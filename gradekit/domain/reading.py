@@ -153,6 +153,7 @@ def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
         return
     yield from _of_arguments(table)
     yield from _of_sizes(table)
+    yield from _of_optional(table)
     for place, expression in _expressions(table):
         yield from _unknown(place, expression, table.get("sizes", {}))
     yield from _of_scalars(table)
@@ -189,6 +190,27 @@ def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
         for name in table.get(kind, {}):
             if name not in table["arguments"]:
                 yield Problem((kind, name), f"is no argument; arguments are {', '.join(table['arguments'])}")
+
+
+def _of_optional(table: Mapping[str, Any]) -> Iterator[Problem]:
+    """None stands in the last places, where nothing else of a call moves when it is passed; and nothing else needs it."""
+    tensors = table.get("tensors", {})
+    ordered = [name for name in table["arguments"] if name in tensors]
+    optional = [name for name in ordered if tensors[name].get("optional")]
+    relations = table.get("relations", {})
+    used = {*table.get("gradients", ()), *relations.get("shifted", ()), *relations.get("linear", ())}
+    used |= {name for pair in table.get("aliases", []) for name in pair.split()}
+    told = [part for name in ordered if name not in optional for part in tensors[name]["shape"]]
+    for name in optional:
+        place = ("tensors", name, "optional")
+        if table.get("gradients") or name in used or tensors[name].get("written"):
+            yield Problem(place, "cannot be: gradients, relations, aliases or writing need it")
+        if optional != ordered[len(ordered) - len(optional) :]:
+            yield Problem(place, "cannot be: a tensor that must be there comes after it")
+        for part in tensors[name]["shape"]:
+            for size in _names(part):
+                if not _stands(size, told):
+                    yield Problem(place, f"cannot be: {size} stands in no tensor that is always there")
 
 
 def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:

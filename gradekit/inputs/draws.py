@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, evaluate
+from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor, evaluate, names_in
 from gradekit.inputs import covering, layouts
 from gradekit.inputs.classes import SizeClass, Sizes
 from gradekit.inputs.spec import Input, overlapping
@@ -31,6 +32,9 @@ UPSTREAM = "upstream"
 
 OVERLAP = "overlap"
 """Stands behind a pair of tensors that are views of one storage, the second further on."""
+
+GIVEN = "given"
+"""What picks how many optional tensors a call passes."""
 
 SEEDS = 10_000
 _PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
@@ -82,7 +86,13 @@ class Draws:
             **{f"layout {name}": self._possible(name, options, most) for name, options in self.layouts},
             **{f"values {names}": options for names, options in self.values},
             **({"alias": self.alias_levels} if self.aliases else {}),
+            **({GIVEN: self.given_levels} if self.entry.optional else {}),
         }
+
+    @property
+    def given_levels(self) -> tuple[int, ...]:
+        """How many of the optional tensors are passed, and None for the rest: all first."""
+        return tuple(range(len(self.entry.optional), -1, -1))
 
     @property
     def alias_levels(self) -> tuple[str, ...]:
@@ -125,7 +135,9 @@ class Draws:
             tensor = tensors[same]
             pair = overlapping(tensor, pick("distance", _distances(tensor))) if overlap else (tensor, tensor)
             tensors[same], tensors[other] = pair
-        return tuple([({**tensors, **scalars})[name] for name in self._order()])
+        given = pick(GIVEN, self.given_levels) if self.entry.optional else 0
+        missing = dict.fromkeys(self.entry.optional[given:])
+        return tuple([({**tensors, **scalars, **missing})[name] for name in self._order()])
 
     def _order(self) -> list[str]:
         scalars = {name for name, _ in self.scalars}
@@ -184,6 +196,8 @@ class Draws:
         members = sorted({size for one in options for size in one.members})
         room = bisect.bisect_right(members, self.at_most, key=lambda n: self.elements({**names, name: n}, rank))
         fitting = members[: max(room, 1)]
+        if self.entry.limits:
+            fitting = [n for n in fitting if self._may_be({**names, name: n})] or fitting[:1]
         if len(options) > 1 and all(len(one.members) == 1 and one.name == str(one.members[0]) for one in options):
             return fitting  # listed sizes
         return Sizes(fitting[0], fitting[-1], options)
@@ -195,16 +209,39 @@ class Draws:
         places = {name: (dict(self.sizes)[_class_name(name)], name) for name in self._size_names(rank)}
         members = {name: self._class(row, name).members for name in places}
         at = {name: (turn + 3 * place) % len(members[name]) for place, name in enumerate(members)}
-        while self.elements(_at(members, at), rank) > self.at_most and any(at.values()):
+        while not self._is_call(_at(members, at), rank) and any(at.values()):
             largest = max((name for name in at if at[name]), key=lambda name: members[name][at[name]])
             at[largest] -= 1
         return _at(members, at)
+
+    def _is_call(self, sizes: Mapping[str, int], rank: int) -> bool:
+        """Whether there is room for tensors of these sizes, and the entry's limits allow them."""
+        return self.elements(sizes, rank) <= self.at_most and self._may_be(sizes)
+
+    def _may_be(self, names: Mapping[str, Any]) -> bool:
+        """Whether the entry's limits allow these sizes, with each that is not known at its smallest or its largest."""
+        return all(self._holds(limit, names) for limit in self.entry.limits)
+
+    def _holds(self, limit: str, names: Mapping[str, Any]) -> bool:
+        left = [name for name in names_in(limit) if name not in names]
+        if any(name not in self._ends for name in left):
+            return True  # a derived size
+        return any(
+            evaluate(limit, {**names, **dict(zip(left, ends, strict=True))})
+            for ends in itertools.product(*(self._ends[name] for name in left))
+        )
+
+    @functools.cached_property
+    def _ends(self) -> dict[str, tuple[int, int]]:
+        """The smallest and the largest of each size."""
+        every = {name: sorted(n for one in options for n in one.members) for name, options in self.sizes}
+        return {name: (sizes[0], sizes[-1]) for name, sizes in every.items()}
 
     def fits(self, row: covering.Row) -> bool:
         """Whether the smallest members of the row's classes make tensors that are small enough."""
         rank = int(str(row.get("rank", 0)))
         smallest = {name: self._class(row, name).members[0] for name in self._size_names(rank)}
-        return self.elements(smallest, rank) <= self.at_most
+        return self._is_call(smallest, rank)
 
     def _size_names(self, rank: int) -> Iterator[str]:
         for name, _ in self.sizes:

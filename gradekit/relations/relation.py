@@ -118,7 +118,7 @@ def _linear(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
 
 def _widened(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
     pairs = [*zip(args, relation.entry.arguments, strict=False)]
-    mine = [isinstance(noun, Tensor) and noun.dtype == relation.name for _, noun in pairs]
+    mine = [isinstance(noun, Tensor) and arg is not None and noun.dtype == relation.name for arg, noun in pairs]
     values = [_values(arg) for (arg, _), is_mine in zip(pairs, mine, strict=True) if is_mine]
     if not values or not all(one.is_floating_point() and one.itemsize == 2 for one in values):
         return None
@@ -160,7 +160,7 @@ def _dims(relation: Relation, args: Sequence[Any]) -> list[int | None]:
     known = dict(zip((argument.name for argument in relation.entry.arguments), args, strict=False))
     described = {name: relation.entry.argument(name) for name in known}
     return [
-        _dim(noun, relation.name, len(known[name].shape)) if isinstance(noun, Tensor) else None
+        _dim(noun, relation.name, len(known[name].shape)) if isinstance(noun, Tensor) and known[name] is not None else None
         for name, noun in described.items()
     ]
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
-from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.draws import GIVEN, Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
@@ -87,7 +87,8 @@ def plain_values(options: Sequence[Any], turn: int = 0) -> Any:
 
 def like(draws: Draws, form: TracedForm) -> dict[str, Any]:
     """What picks a call of `draws` that is like a traced one: its rank and dtypes, where the check has them."""
-    found: dict[str, Any] = {"rank": rank_of(draws, form)}
+    given = len(form.views) - len(draws.tensors) + len(draws.entry.optional)
+    found: dict[str, Any] = {"rank": rank_of(draws, form), GIVEN: max(given, 0)}
     views = dict(zip((tensor.name for tensor in draws.tensors), form.views, strict=False))
     for name, options in draws.dtypes:
         used = [views[t.name].dtype for t in draws.tensors if t.dtype == name and t.name in views]
