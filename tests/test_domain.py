@@ -144,3 +144,32 @@ def test_nothing_but_arithmetic_is_an_expression(text: str) -> None:
 def test_every_assignment_declares_its_entry(id: str) -> None:
     entries = domain.load(ASSIGNMENTS[id].folder / "domain.toml")
     assert ASSIGNMENTS[id].entry in entries
+
+
+OPTIONAL = """
+[shifted]
+arguments = ["x", "bias"]
+result = { shape = ["M", "N"], dtype = "float32" }
+sizes.M = { most = 50 }
+sizes.N = { most = 50 }
+tensors.x = { shape = ["M", "N"], dtype = "float32" }
+tensors.bias = { shape = ["N"], dtype = "float32", optional = true }
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('["x", "bias"]', '["bias", "x"]', "cannot be: a tensor that must be there comes after it"),
+        ('bias = { shape = ["N"]', 'bias = { shape = ["N", "K"]', "cannot be: K stands in no tensor that is always there"),
+        ("sizes.M", 'gradients = ["x"]\nsizes.M', "cannot be: gradients, relations, aliases or writing need it"),
+        ("optional = true", 'optional = true, written = "out"', "cannot be: gradients, relations, aliases or writing"),
+    ],
+)
+def test_an_optional_tensor_comes_last_and_nothing_else_needs_it(
+    before: str, after: str, told: str, tmp_path: Path
+) -> None:
+    assert read(tmp_path, OPTIONAL)["shifted"].optional == ("bias",)
+    text = OPTIONAL.replace(before, after).replace("sizes.N", 'sizes.K = { most = 9 }\nsizes.N' if '"K"' in after else "sizes.N")
+    with pytest.raises(domain.DomainError, match=told):
+        read(tmp_path, text)

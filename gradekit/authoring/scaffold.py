@@ -75,7 +75,8 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
     words = {
         "ID": id, "ENTRY": found.name, "SUMMARY": found.summary, "TITLE": id.replace("_", " ").capitalize(),
         "ARGUMENTS": ", ".join(found.takes), "DOMAIN": "\n".join(_domain(found)), "BEGIN": BEGIN, "END": END,
-        "FIRST": found.sizes[0] if found.sizes else "N", "DTYPES": str(_has_variable(found)),
+        "FIRST": found.sizes[0] if found.sizes else "N", "UP_TO": f", up_to={found.up_to}" if found.up_to else "",
+        "CLAIM": f", {found.up_to.partition('(')[0]}" if found.up_to else "",
     }  # fmt: skip
     files = {f"assignments/{id}/reference.py": reference}
     for template in sorted(TEMPLATES.glob("*.txt")):

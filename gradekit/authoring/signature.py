@@ -4,13 +4,14 @@
     def relu_(x: "[M, N] in place"): ...
     def histogram(x: "int32 [N] 0..B - 1", bins: "= B") -> "int32 [B]": ...
 
-    def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K]": ...
+    def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K] places in x": ...
+    def kept(x: "[N]") -> "[N] in any order": ...
     def conv1d(x: "[B, C, L + K - 1]", weight: "[O, C, K]", bias: "[O] or None" = None) -> "[B, O, L]": ...
 
 A tensor is a dtype (float32, float16 and bfloat16 where none is said), a shape in brackets, a range of whole numbers,
 "in place" or "out" where the call may write it, and "or None" where it may be left out; "= EXPRESSION" is a number that
-sizes decide, and what follows "if" a limit of the sizes; int, float and bool are numbers, drawn from their default. Read as
-text: the reference is not imported.
+sizes decide; what follows "if" is a limit of the sizes. Places may be those of any equal elements. int, float and bool
+are numbers, drawn from their default. Read as text: the reference is not imported.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Signature:
     arguments: list[str] = field(default_factory=list)
     takes: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
+    up_to: str = ""
     results: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -79,7 +81,8 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         _add(found, argument.arg, said, default.value if isinstance(default, ast.Constant) else None)
     if not any("written" in tensor for tensor in found.tensors.values()):
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
-        found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", results)]
+        said, found.up_to = _free(results, found.arguments)
+        found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", said)]
     return found
 
 
@@ -87,8 +90,7 @@ def _parameters(function: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr |
     arguments = [*function.args.posonlyargs, *function.args.args]
     none: list[ast.expr | None] = [None] * (len(arguments) - len(function.args.defaults))
     defaults = none + function.args.defaults
-    for argument, default in zip(arguments, defaults, strict=True):
-        yield argument, default
+    yield from zip(arguments, defaults, strict=True)
 
 
 def _said(annotation: ast.expr | None) -> str:
@@ -99,17 +101,30 @@ def _said(annotation: ast.expr | None) -> str:
     return text if text in _NUMBERS else ""
 
 
-def _add(found: Signature, name: str, said: str, default: Any) -> None:
+def _add(found: Signature, name: str, annotation: str, default: Any) -> None:
+    said, _, limit = annotation.partition(" if ")
+    found.limits += [limit.strip()] if limit else []
     if said.strip() in _NUMBERS:
         number = default if default is not None else _NUMBERS[said.strip()]
         values = [True, False] if said.strip() == "bool" else [number]
         found.scalars[name] = {"type": said.strip(), "values": values}
     elif said.strip().startswith("="):
-        value, _, limit = said.strip()[1:].partition(" if ")
-        found.scalars[name] = {"type": "int", "values": [value.strip()]}
-        found.limits += [limit.strip()] if limit else []
+        found.scalars[name] = {"type": "int", "values": [said.strip()[1:].strip()]}
     else:
         found.tensors[name] = _tensor(name, said)
+
+
+def _free(said: str, arguments: list[str]) -> tuple[str, str]:
+    """What is said of the results without what they leave free, and the claim that allows that; "" for nothing."""
+    if said.rstrip().endswith("in any order"):
+        return said.rstrip().removesuffix("in any order"), "any_order()"
+    before, places, name = said.partition(" places in ")
+    if not places:
+        return said, ""
+    if name.strip() not in arguments or "]" not in before:
+        raise SignatureError(f"the result: it has places in {name.strip()!r}, which is no argument")
+    results = len(re.findall(r"\]", before))
+    return before, f"ties(call[{arguments.index(name.strip())}]{'' if results == 2 else f', result={results - 1}'})"
 
 
 def _tensor(name: str, said: str) -> dict[str, Any]:

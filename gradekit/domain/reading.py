@@ -193,7 +193,7 @@ def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_optional(table: Mapping[str, Any]) -> Iterator[Problem]:
-    """None stands in the last places, where nothing else of a call moves when it is passed; and nothing else needs it."""
+    """None stands in the last places, where nothing else moves when it is passed; and nothing else needs the tensor."""
     tensors = table.get("tensors", {})
     ordered = [name for name in table["arguments"] if name in tensors]
     optional = [name for name in ordered if tensors[name].get("optional")]

@@ -281,6 +281,10 @@ def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return values
 
 
+def _some_nan(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    return _normal(shape, dtype, generator).masked_fill_(_ints(0, 7, shape, generator) == 0, math.nan)
+
+
 def _spread(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, dtype, generator) * 8
 
@@ -447,6 +451,7 @@ PROFILES: dict[str, Kind] = {
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row
+    "some_nan": _some_nan,  # normal, an eighth of them NaN: for what is said of NaN
     "spread": _spread,  # normal, times 8: scores made of two such rows are spread over hundreds
     "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together
     "faded_rows": _faded_rows,  # such scores, for queries that are all 1: rows of one value each

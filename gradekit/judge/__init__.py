@@ -4,6 +4,7 @@ reference.py        what the right result is
 reference_cache.py  references that another submission of a class needed already
 rounding.py         how a right kernel rounds on its way to a result
 comparison.py       a result beside its reference, element by element
+up_to.py            what results may differ in and still be right: ties, order
 result_map.py       a result as a map: which program wrote what, and what is wrong
 observation.py      what the judge needs to know of one run
 evidence.py         what a diagnosis may rest on
@@ -37,8 +38,9 @@ from gradekit.judge.memory_checks import (
     least_bytes,
 )
 from gradekit.judge.observation import Counters, Observed
-from gradekit.judge.reference import Reference, reference
+from gradekit.judge.reference import Reference, conditioned, own_tolerance, reference
 from gradekit.judge.trivial import TRIVIAL_RESULTS
+from gradekit.judge.up_to import any_order, ties
 
 __all__ = [
     "TRIVIAL_RESULTS",
@@ -49,13 +51,17 @@ __all__ = [
     "Failure",
     "Observed",
     "Reference",
+    "any_order",
     "assert_allocates",
     "assert_bytes_moved",
     "assert_close",
     "assert_inputs_unmodified",
     "assert_launches",
     "assert_memory_clean",
+    "conditioned",
     "diagnose",
     "least_bytes",
+    "own_tolerance",
     "reference",
+    "ties",
 ]

@@ -15,6 +15,7 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.reference import Reference
+from gradekit.judge.up_to import UpTo
 from gradekit.reuse import SharedCache, shared
 
 _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
@@ -36,8 +37,9 @@ def telling(on_right: OnRight) -> Iterator[None]:
         _on_right.reset(token)
 
 
-def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None:
-    """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance.
+def assert_close(actual: Any, expected: Reference | Sequence[Reference], *, up_to: UpTo | None = None) -> None:
+    """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance, `up_to` a choice
+    that the task leaves free (gradekit.judge.up_to).
 
     An observation may have `variants`, the same call in other configurations or on a card, and the `circumstance` of
     each: all must be right, and none of them by chance.
@@ -49,19 +51,19 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference]) -> None
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
     idle: Idle | None = getattr(actual, "idle", None)
     try:
-        _assert_each(actual, wanted)
+        _assert_each(actual, wanted, up_to)
     except Failure as failure:
         raise failure if idle is None else idle.failure(failure) from None
     if idle is not None:
         idle.is_right = True
-    if (on_right := _on_right.get()) is not None:
+    if up_to is None and (on_right := _on_right.get()) is not None:
         on_right(actual, wanted)
 
 
-def _assert_each(actual: Any, wanted: list[Reference]) -> None:
+def _assert_each(actual: Any, wanted: list[Reference], up_to: UpTo | None) -> None:
     for one in (actual, *getattr(actual, "variants", ())):
         try:
-            _assert_one(one, wanted)
+            _assert_one(one, wanted, up_to)
         except Failure as failure:
             circumstance = getattr(one, "circumstance", "")
             if not circumstance:
@@ -69,11 +71,11 @@ def _assert_each(actual: Any, wanted: list[Reference]) -> None:
             raise failure.naming(f"{_upper(circumstance)}: ") from None
 
 
-def _assert_one(actual: Any, wanted: list[Reference]) -> None:
+def _assert_one(actual: Any, wanted: list[Reference], up_to: UpTo | None) -> None:
     _assert_finished(getattr(actual, "findings", ()))
-    claim = _claim(actual, wanted)
+    claim = _claim(actual, wanted) if up_to is None else None
     if claim is None or _right.get(claim) is None:
-        _assert_results(actual, wanted)
+        _assert_results(actual, wanted, up_to)
         if claim is not None:
             _right.put(claim, True)
     _assert_not_by_chance(actual)
@@ -91,8 +93,10 @@ _right: SharedCache[Hashable, bool] = shared(1 << 17)
 """Claims that turned out to be true."""
 
 
-def _assert_results(actual: Any, wanted: list[Reference]) -> None:
-    for number, (result, reference) in enumerate(zip(_results(actual, wanted), wanted, strict=True)):
+def _assert_results(actual: Any, wanted: list[Reference], up_to: UpTo | None) -> None:
+    results = _results(actual, wanted)
+    results = results if up_to is None else up_to(results, wanted)
+    for number, (result, reference) in enumerate(zip(results, wanted, strict=True)):
         what = "the result" if len(wanted) == 1 else f"result {number}"
         try:
             _assert_result(result, reference, what)
@@ -176,7 +180,7 @@ def _failure(comparison: Comparison, what: str) -> Failure:
     facts = summary(comparison)
     native = comparison.reference.native
     where = f"At shape {list(native.shape)}, {_name(native.dtype)}"
-    sentences = [f"{where}: {_count(facts, what)}, {_first(facts)}.", _worst(facts), _extent(facts)]
+    sentences = [f"{where}: {_count(facts, what)}, {_first(facts)}.", _worst(facts), _extent(facts), _own(comparison)]
     return Failure(cause, " ".join(s for s in sentences if s), facts=facts, comparison=comparison)
 
 
@@ -226,6 +230,12 @@ def show(value: torch.Tensor) -> str:
     """One element in few digits: "0.03125", "-inf", "7"."""
     number = value.item()
     return f"{number:.6g}" if isinstance(number, float) else str(number)
+
+
+def _own(comparison: Comparison) -> str:
+    """What a check allows by a tolerance of its own, and why."""
+    asked = comparison.reference.asked
+    return getattr(asked.options.get("bound"), "why", "") if asked else ""
 
 
 def _count(facts: dict[str, Any], what: str) -> str:

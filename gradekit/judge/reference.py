@@ -144,7 +144,8 @@ def reference(
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.
         bound: in place of `scale`, where one size does not bound the rounding errors: a function of a `Rounding` and
-            the same arguments in float64 that works out the error of each element.
+            the same arguments in float64 that works out the error of each element; `own_tolerance` makes one of two
+            numbers.
     """
 
     def work() -> tuple[Worked, ...]:
@@ -154,6 +155,63 @@ def reference(
     options = {"scale": scale, "steps": steps, "terms": terms, "input_precision": input_precision, "bound": bound}
     references = _references(key, work, Asked(function, args, options))
     return references if len(references) > 1 else references[0]
+
+
+_TRIALS, _MOVED = 8, 2.0**-20
+"""How often `conditioned` moves the inputs, and by which share of each element: far above what float32 rounds."""
+
+
+def conditioned(function: Function) -> Function:
+    """A `scale` for `reference` where nobody has worked out how large the values are that get rounded on the way.
+
+    It is the worst that random relative changes of all input elements do to each element of the result (rounding in a
+    stable algorithm is as bad), and that float32 does to it at these inputs (a sum of large values that is small), each in
+    units of the change and of float32's eps. Not with `input_precision="tf32"`.
+    """
+
+    def scale(*args: Any) -> Any:
+        exact = _call(function, args)
+        worst = [torch.zeros_like(one, dtype=torch.float64) for one in exact]
+        for trial in range(_TRIALS):
+            generator = torch.Generator().manual_seed(trial)
+            moved = [_moved(arg, generator) for arg in args]
+            there, rounded = _call(function, [_double(arg) for arg in moved]), _call(function, moved)
+            away = [_off(a, b) / _MOVED for a, b in zip(there, exact, strict=True)]
+            own = [_off(a, b) / torch.finfo(torch.float32).eps for a, b in zip(rounded, there, strict=True)]
+            worst = [torch.stack(each).amax(0) for each in zip(worst, away, own, strict=True)]
+        return tuple(worst)
+
+    scale.signed = True  # type: ignore[attr-defined]
+    return scale
+
+
+def _moved(value: Any, generator: torch.Generator) -> Any:
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    signs = torch.randint(0, 2, value.shape, generator=generator) * 2 - 1
+    return (value * (1 + _MOVED * signs)).float()
+
+
+def _off(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (a.double() - b.double()).abs_().nan_to_num_(0.0, 0.0, 0.0)
+
+
+def own_tolerance(function: Function, why: str, *, relative: float = 0.0, absolute: float = 0.0) -> Function:
+    """A `bound` for `reference` where errors cannot be worked out: a share of each element's size, and a number in its
+    units, beside what rounding the result takes. `why` is the reason, which students read where a result is wrong.
+
+    Raises:
+        ValueError: there is no reason, or nothing is allowed.
+    """
+    if not why.strip() or min(relative, absolute) < 0 or not (relative or absolute):
+        raise ValueError(f"a tolerance (here {relative:g} and {absolute:g}) needs a positive number and a reason")
+
+    def bound(rounding: Rounding, *args: Any) -> Any:
+        return tuple(relative * result.abs() + absolute for result in _call(function, args))
+
+    allowed = [f"{100 * relative:g} % of an element"] * bool(relative) + [f"{absolute:g}"] * bool(absolute)
+    bound.why = f"This check allows {' and '.join(allowed)}: {why.strip()}"  # type: ignore[attr-defined]
+    return bound
 
 
 def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]], asked: Asked) -> tuple[Reference, ...]:

@@ -73,6 +73,8 @@ def proved(
     found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
     if any(tensor.written for tensor in entry.tensors):
         found.proofs.gaps.append("calls in which what is written is not contiguous were not looked at")
+    if entry.optional:
+        found.proofs.gaps.append(f"calls without {' and '.join(entry.optional)} were not looked at")
     for index, verdict in enumerate(found.proofs.verdicts):
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)

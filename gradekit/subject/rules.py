@@ -195,13 +195,21 @@ def _without_kernels(program: Program, entry: str) -> Idle | None:
     if any(program.launches()):
         by_torch = any(_set_by_torch(program, view) for view in others)
         why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
-        failure = Failure(Cause.NO_KERNEL, f"{entry} returns a tensor that no kernel has stored to: {why}.")
+        message = f"{entry} returns a tensor that no kernel has stored to: {why}."
+        if {view.storage for view in others} & _given(program):
+            message = f"No kernel of {entry} has stored to the argument that it must write: store to that, not to a copy."
+        failure = Failure(Cause.NO_KERNEL, message)
     constant = provenance.constants(program)
     if all(view.storage in constant for view in others):
         return Idle(failure)
     if provenance.copied_inputs(program, others):
         return Idle(failure, copies=True)
     raise failure
+
+
+def _given(program: Program) -> set[int]:
+    """The storages of arguments that the call may write (gradekit.subject.written): no line of it has allocated them."""
+    return {step.storage for step in every_step(program.steps) if isinstance(step, Allocate) and step.source is None}
 
 
 def _set_by_torch(program: Program, result: View) -> bool:

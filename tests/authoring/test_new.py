@@ -32,6 +32,14 @@ def scaled_(x: "[M, N] in place", factor: float = 2.0, negative: bool = False):
     return x * (-factor if negative else factor)
 
 
+def topk(x: "[M, N]", k: "= K if K <= N") -> "[M, K], int64 [M, K] places in x":
+    return torch.topk(x, k)
+
+
+def kept(x: "[N]", bias: "[N] or None" = None) -> "[N] in any order":
+    return x.sort().values + (0 if bias is None else bias)
+
+
 def plain(x, y: torch.Tensor):
     return x + y
 '''
@@ -48,7 +56,7 @@ def new(folder: Path, *args: str, typed: str = "") -> str:
     return result.output
 
 
-@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_"])
+@pytest.mark.parametrize("name", ["embedding", "histogram", "scaled_", "topk", "kept"])
 def test_an_assignment_from_a_reference_has_nothing_to_mend(tmp_path: Path, name: str) -> None:
     output = new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
     assert "left to do" not in output
@@ -68,6 +76,18 @@ def test_ranges_and_numbers_of_sizes_come_from_annotations(tmp_path: Path) -> No
     assert entries["histogram"].scalars[0].is_computed
     assert entries["scaled_"].results[0].argument == "x"
     assert [s.values for s in entries["scaled_"].scalars] == [(2.0,), (True, False)]
+
+
+def test_limits_defaults_what_may_be_missing_and_what_is_left_free_come_from_annotations(tmp_path: Path) -> None:
+    for name in ("topk", "kept", "scaled_"):
+        new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    folder = tmp_path / "assignments"
+    topk, kept = (domain_of(folder / name / "domain.toml")[name] for name in ("topk", "kept"))
+    assert topk.limits == ("K <= N",) and topk.scalars[0].values == ("K",)
+    assert kept.optional == ("bias",) and "| `bias` | [N] or None |" in (folder / "kept" / "README.md").read_text()
+    assert (folder / "topk" / "test_topk.py").read_text().count("up_to=ties(call[0])") == 4
+    assert (folder / "kept" / "test_kept.py").read_text().count("up_to=any_order()") == 4
+    assert "def scaled_(x, factor=2.0, negative=False):" in (folder / "scaled_" / "starter.py").read_text()
 
 
 HISTOGRAM = """
@@ -117,6 +137,7 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
         ("def g(x): pass", "it defines no function f; it has g"),
         ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
         ("def f(x:", "line 1"),
+        ('def f(x: "[M]") -> "[M], int64 [M] places in y": pass', "places in 'y', which is no argument"),
     ],
 )
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:

@@ -148,3 +148,51 @@ def test_a_misspelt_layout_is_refused_where_a_test_asks_for_it(join: EntryDomain
     for said in (["transpose"], {"x": ["contiguous", "transpose:1"]}):
         with pytest.raises(ValueError, match="no layout 'transpose.*did you mean transposed"):
             calls(join, layouts=said, how=DERIVE)
+
+
+CONV = """
+[conv]
+arguments = ["x", "weight", "bias", "shift", "take"]
+result = { shape = ["O", "L"], dtype = "T" }
+limits = ["K <= L"]
+dtypes.T = ["float32", "float16"]
+sizes.L = { most = 3000, drawn = 300 }
+sizes.O = { most = 3000, drawn = 9 }
+sizes.K = { most = 3000, drawn = 300 }
+tensors.x = { shape = ["L"], dtype = "T" }
+tensors.weight = { shape = ["O", "K"], dtype = "T" }
+tensors.bias = { shape = ["O"], dtype = "T", optional = true }
+tensors.shift = { shape = ["L"], dtype = "T", optional = true }
+scalars.take = { type = "int", values = ["K"] }
+"""
+
+
+@pytest.fixture(scope="module")
+def conv(tmp_path_factory: pytest.TempPathFactory) -> EntryDomain:
+    file = tmp_path_factory.mktemp("domain") / "domain.toml"
+    file.write_text(CONV)
+    return load(file)["conv"]
+
+
+def test_optional_tensors_are_all_given_or_none_or_the_first_of_them(conv: EntryDomain) -> None:
+    draws = drawn(conv)
+    every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    assert {(call[2] is None, call[3] is None) for call in every} == {(False, False), (False, True), (True, True)}
+    assert all(call[0] is not None and isinstance(call[4], int) for call in every)
+    for turn, row in enumerate(draws.design()):
+        call, numbers = draws.call(row, turn)
+        assert draws.picked(following(numbers)) == call
+
+
+def test_no_call_is_drawn_outside_of_the_limits(conv: EntryDomain) -> None:
+    draws = drawn(conv)
+    every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    assert all(call[1].shape[1] <= call[0].shape[0] for call in every)
+    assert {300} <= {call[1].shape[1] for call in every} and {1} <= {call[0].shape[0] for call in every}
+
+    @quiet
+    @given(call=calls(conv))
+    def holds(call: Any) -> None:
+        assert call[1].shape[1] <= call[0].shape[0]
+
+    holds()

@@ -165,3 +165,10 @@ def test_a_contract_that_makes_no_sense_is_refused(tmp_path: Path, change: tuple
     with pytest.raises(domain.DomainError) as refused:
         entry(tmp_path, DOMAIN.replace(*change, 1).replace("HOW", "out"))
     assert told in str(refused.value)
+
+
+def test_who_writes_a_copy_is_told_to_write_the_argument(graded: Callable[..., dict[str, Any]]) -> None:
+    copying = ADD_.replace("n = x.numel()", "n = x.numel(); x = x.clone()").replace("RETURN", "return x")
+    check = graded(copying, "in place", "lambda x, y: x + y")["test_values"]
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.NO_KERNEL)
+    assert "No kernel of f has stored to the argument that it must write: store to that, not to a copy." in check.message
