@@ -165,8 +165,8 @@ def conditioned(function: Function) -> Function:
     """A `scale` for `reference` where nobody has worked out how large the values are that get rounded on the way.
 
     It is the worst that random relative changes of all input elements do to each element of the result (rounding in a
-    stable algorithm is as bad), and that float32 does to it at these inputs (a sum of large values that is small), each in
-    units of the change and of float32's eps. Not with `input_precision="tf32"`.
+    stable algorithm is as bad), and that float32 does to it at these inputs (large values whose sum is small), in units
+    of the change and of float32's eps. Not with `input_precision="tf32"`.
     """
 
     def scale(*args: Any) -> Any:

@@ -30,8 +30,11 @@ DEADLY = frozenset({Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY})
 """Causes after which the student's process cannot be used again, and which cost seconds each time."""
 
 
-def check_program(program: Program, entry: str, allow: Collection[str], submission: Submission) -> Idle | None:
-    """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute.
+def check_program(
+    program: Program, entry: str, allow: Collection[str], submission: Submission, *, writes: bool = False
+) -> Idle | None:
+    """Hold `program` against the rules for every entry; `allow` names the ATen operations that may compute, `writes`
+    says that its results are arguments (gradekit.subject.written).
 
     What is given back says of a call whose result no kernel has made that nothing may have been left to compute: its
     result does not depend on what the inputs hold, or is one of them. Whether it is right decides.
@@ -45,7 +48,7 @@ def check_program(program: Program, entry: str, allow: Collection[str], submissi
     _returns_tensors(program, entry, submission)
     _launches_only_own_kernels(program, entry)
     _returns_what_it_made(program, entry)
-    return _without_kernels(program, entry)
+    return _without_kernels(program, entry, writes=writes)
 
 
 def check_gradients(program: Program, entry: str, allow: Collection[str], names: Sequence[str]) -> Idle | None:
@@ -184,7 +187,7 @@ def _launches_only_own_kernels(program: Program, entry: str) -> None:
             raise Failure(Cause.NO_KERNEL, message, line=step.source.line if step.source else None)
 
 
-def _without_kernels(program: Program, entry: str) -> Idle | None:
+def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> Idle | None:
     """An empty result needs no kernel; any other one that stores to it, where anything is left to compute."""
     computed = provenance.computed_by_kernels(program)
     views = [result for result in program.results if isinstance(result, View) and result.numel]
@@ -196,8 +199,8 @@ def _without_kernels(program: Program, entry: str) -> Idle | None:
         by_torch = any(_set_by_torch(program, view) for view in others)
         why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
         message = f"{entry} returns a tensor that no kernel has stored to: {why}."
-        if {view.storage for view in others} & _given(program):
-            message = f"No kernel of {entry} has stored to the argument that it must write: store to that, not to a copy."
+        if writes:
+            message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
         failure = Failure(Cause.NO_KERNEL, message)
     constant = provenance.constants(program)
     if all(view.storage in constant for view in others):
@@ -205,11 +208,6 @@ def _without_kernels(program: Program, entry: str) -> Idle | None:
     if provenance.copied_inputs(program, others):
         return Idle(failure, copies=True)
     raise failure
-
-
-def _given(program: Program) -> set[int]:
-    """The storages of arguments that the call may write (gradekit.subject.written): no line of it has allocated them."""
-    return {step.storage for step in every_step(program.steps) if isinstance(step, Allocate) and step.source is None}
 
 
 def _set_by_torch(program: Program, result: View) -> bool:

@@ -249,7 +249,8 @@ class Runs:
     def _hold_against_rules(self, case: Case) -> Idle | None:
         allow = self.assignment.allow
         if not case.wanted:
-            return rules.check_program(case.program, case.entry, allow, self.submission)
+            writes = self.contracts.results(case.entry) is not None
+            return rules.check_program(case.program, case.entry, allow, self.submission, writes=writes)
         names = rules.argument_names(case.args, case.entry, self.submission)
         return rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
 

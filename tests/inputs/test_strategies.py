@@ -98,7 +98,8 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     assert made["ties"].unique().tolist() == [-1, 1]
     assert (made["zeros"] == 0).all() and 0 < made["zeros"].signbit().double().mean() < 1
     assert 0 < made["subnormal"].abs().max() < info.smallest_normal
-    finite = [v for p, v in made.items() if not p.startswith("neg_inf")]
+    assert 0.05 < made["some_nan"].isnan().double().mean() < 0.25
+    finite = [v for p, v in made.items() if not p.startswith("neg_inf") and p != "some_nan"]
     assert all(bool(v.isfinite().all()) for v in finite)
 
 

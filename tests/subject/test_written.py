@@ -171,4 +171,4 @@ def test_who_writes_a_copy_is_told_to_write_the_argument(graded: Callable[..., d
     copying = ADD_.replace("n = x.numel()", "n = x.numel(); x = x.clone()").replace("RETURN", "return x")
     check = graded(copying, "in place", "lambda x, y: x + y")["test_values"]
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.NO_KERNEL)
-    assert "No kernel of f has stored to the argument that it must write: store to that, not to a copy." in check.message
+    assert "No kernel of f has stored to the argument that it must write: store there, not to a copy." in check.message
