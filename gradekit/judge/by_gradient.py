@@ -45,8 +45,8 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         cause,
         f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
         line,
-        "a gradient has the shape of its input: what was spread over several dimensions is added up over all of these "
-        "again, and over no other",
+        f"a gradient has the shape of its input: add it up over the dimensions that `{name}` has not, as in "
+        ".reshape(-1, N).sum(0)",
     )
 
 

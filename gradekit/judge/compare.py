@@ -118,7 +118,7 @@ def _assert_not_by_chance(actual: Any) -> None:
         return
     for finding in getattr(actual, "findings", ()):
         if finding.cause.traits & BY_CHANCE:
-            message = f"{sentence(finding)} The result is right here, and may be another one on a card."
+            message = f"{sentence(finding)} That the result is right here is luck: on a card it may be another."
             raise Failure(finding.cause, message, line=finding.line, facts=dict(finding.facts))
 
 
@@ -179,7 +179,7 @@ def _failure(comparison: Comparison, what: str) -> Failure:
     cause = Cause.NAN if bool(comparison.nan.any()) else Cause.WRONG_VALUES
     facts = summary(comparison)
     native = comparison.reference.native
-    where = f"At shape {list(native.shape)}, {_name(native.dtype)}"
+    where = f"At shape {list(native.shape)}, {_name(native.dtype)}" if native.shape else f"At {_name(native.dtype)}"
     sentences = [f"{where}: {_count(facts, what)}, {_first(facts)}.", _worst(facts), _extent(facts), _own(comparison)]
     return Failure(cause, " ".join(s for s in sentences if s), facts=facts, comparison=comparison)
 
@@ -244,14 +244,18 @@ def _count(facts: dict[str, Any], what: str) -> str:
         if facts[special]:
             every = facts[special] == facts["wrong"]
             kind = f"{name} and must not be" if every else f"wrong, {facts[special]} of them {name}"
+    if facts["total"] == 1:
+        return f"{what} is {kind}"
     whose = "" if what == "the result" else f" of {what}"
     return f"{facts['wrong']} of {facts['total']} elements{whose} {'is' if facts['wrong'] == 1 else 'are'} {kind}"
 
 
 def _first(facts: dict[str, Any]) -> str:
     first = facts["first"]
-    place = f"first at {first['index']}: " if first["index"] else ""
-    return f"{place}got {first['got']}, expected {first['expected']}"
+    place = f"first at {first['index']}: " if facts["total"] > 1 else ""
+    is_number = first["expected"][-1].isdigit()  # neither a truth value nor infinite
+    is_nothing = is_number and 0 < abs(float(first["expected"])) < float(first["allowed"])  # what rounding leaves of 0
+    return f"{place}got {first['got']}, expected {'about 0' if is_nothing else first['expected']}"
 
 
 def _worst(facts: dict[str, Any]) -> str:

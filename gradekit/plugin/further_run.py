@@ -59,7 +59,7 @@ class FurtherRun:
     def origin(self, given: Any) -> str:
         """Where an example came from; "" for one that is not of these."""
         call = self.ran.get(repr(given))
-        return "" if call is None else f"line {call.line} of the submission: {call.why}" if call.line else call.why
+        return "" if call is None else f"so that in line {call.line} {call.why}" if call.line else call.why
 
     def leave_out(self, call: FurtherCall, because: str) -> None:
         """Notes a call that is not made, or whose outcome says nothing."""

@@ -243,8 +243,8 @@ def _evidence(
     if telling.advice and check["outcome"] == "failed" and _advice(check) not in seen:
         lines += _hint(check, look, _INDENT)
         seen.add(_advice(check))
-    if telling.example and counterexample.get("origin", "").startswith("line "):
-        lines.append(_labelled("found by", one_line(counterexample["origin"]), look, _INDENT))
+    if telling.example and counterexample.get("origin", "").startswith("so that "):
+        lines.append(_labelled("chosen", one_line(counterexample["origin"]), look, _INDENT))
     if telling.example and counterexample.get("replay"):
         lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
     seen.add(blame(check))
@@ -346,13 +346,20 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
 def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
     """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept.
 
-    More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes.
+    More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes, after a sentence
+    where one ends before.
     """
     lines = clean(text).strip("\n").split("\n") if text.strip() else []
     if len(lines) > most:
         lines = [*lines[:most], f"... and {len(lines) - most} more lines"]
     wrapped = [wrapped for line in lines for wrapped in _wrapped_line(line[:2000], look.width, indent)]
-    return wrapped if most == 30 or len(wrapped) <= most + 1 else [*wrapped[:most], " " * indent + "..."]
+    if most == 30 or len(wrapped) <= most + 1:
+        return wrapped
+    ends = [(n, end.end()) for n, line in enumerate(wrapped[:most]) for end in re.finditer(r"[.?](?=\s|$)", line)]
+    if not ends:
+        return [*wrapped[:most], " " * indent + "..."]
+    last, end = ends[-1]
+    return [*wrapped[:last], wrapped[last][:end]]
 
 
 def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:

@@ -40,7 +40,7 @@ HINTS = (
     (r"Backward returned an incorrect number of gradients",
      "`backward` returns one gradient for each argument of `forward`, and None for those that have none, such as numbers."),
     (r"Backward returned an invalid gradient at index \d+ - got \[.*\] but expected shape",
-     "A gradient has the shape of its input: what was spread over several dimensions is added up over these again."),
+     "A gradient has the shape of its input: add it up over the dimensions that the input has not, as in .sum(0)."),
     (r"Parameter \w+ must have a type annotation|infer_schema\(func\): ",
      "torch reads the types of an operator from its signature. Write them: def NAME(x: torch.Tensor) -> torch.Tensor."),
     (r"^KeyError: '?\w+'?$",

@@ -91,6 +91,13 @@ def test_integers_must_be_equal_and_wrap_around_like_torch() -> None:
     assert wrong.cause is Cause.WRONG_VALUES and wrong.facts["first"]["expected"] == "10"
 
 
+def test_one_number_is_told_without_a_count_and_what_rounding_leaves_of_zero_as_about_zero() -> None:
+    expected = reference(lambda x: (x - x.mean()).sum(), X)
+    assert failure(torch.tensor(8.0), expected).message.startswith("At float32: the result is wrong, got 8, expected")
+    near = failure(torch.tensor([8.0]), reference(lambda x: (x - x.mean()).sum()[None] + 1e-13, X)).message
+    assert near == "At shape [1], float32: the result is wrong, got 8, expected about 0."
+
+
 def test_booleans_are_compared() -> None:
     expected = reference(lambda x: x > 0, X)
     assert_close(expected.native, expected)
@@ -296,7 +303,7 @@ def test_a_right_result_that_was_left_to_chance_fails(cause: Cause) -> None:
     seen = SimpleNamespace(results=[softmax(x)], findings=(Finding(cause, "did it", line=7),))
     found = failure(seen, reference(softmax, X))
     assert (found.cause, found.line) == (cause, 7)
-    assert "The result is right here" in found.message
+    assert "the result is right here is luck" in found.message
 
 
 def test_a_store_beside_all_tensors_does_not_make_a_right_result_wrong() -> None:

@@ -144,7 +144,7 @@ def eps_misplaced(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
             edits = [kernel.replaced(parent, f"{called(call)}({inner} + {eps})")]
         yield Mend(
             Family.FORMULA, 4, call.lineno, tuple(edits),
-            f"Line {call.lineno} takes the root without {eps} under it.",
+            f"The square root in line {call.lineno} has no {eps} under it.",
             f"add {eps} to the variance, before the square root", None, kernel.name,
         )  # fmt: skip
     for name, values in kernel.values.items() if eps else ():
