@@ -43,7 +43,7 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
 def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str, tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(host), "contiguous_float32")
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
-    line = int(check.counterexample["origin"].split()[1])
+    line = int(check.counterexample["origin"].split()[4])
     assert HOST_LINE <= line <= HOST_LINE + 1
 
 
