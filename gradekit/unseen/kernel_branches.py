@@ -28,7 +28,7 @@ _WHAT = {
 
 _LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
 _SHIFTS = frozenset({"arith.addi", "arith.subi"})
-_NARROW = {"i8": 1 << 7, "i16": 1 << 15}
+NARROW = {"i8": 1 << 7, "i16": 1 << 15}
 """From which number on an integer of so few bits is negative."""
 
 _OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpto[su]i|bitcast)|tt\.(fp_to_fp|splat)")
@@ -140,7 +140,7 @@ class KernelText:
         limiting = [op for op in self.ops if op.name in _LIMITING]
         shifted = [made for op in limiting for made in map(self.made.get, op.operands) if made and made.name in _SHIFTS]
         found = {number for op in (*limiting, *shifted) for number in self._constants(op)}
-        found |= {_NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
+        found |= {NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
         for op in self.ops:
             bounds = self._constants(op) if op.name == "scf.for" else []
             if len(bounds) == 3 and bounds[2] > 0:
@@ -180,7 +180,7 @@ def _ways(op: Op) -> tuple[int, ...]:
 
 
 def _narrows(op: Op) -> bool:
-    return op.name == "arith.trunci" and op.result_types[0].element in _NARROW
+    return op.name == "arith.trunci" and op.result_types[0].element in NARROW
 
 
 def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:

@@ -20,7 +20,7 @@ from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_grou
 from gradekit.unseen.scope import FAR, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, Search
 from gradekit.unseen.special_values import by_scalar, by_value
-from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, Wrapped, wrapped_indices
+from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, SizeWant, wrapped_indices
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
@@ -41,7 +41,7 @@ class KernelInputs:
     `constants` are the ways of comparisons of compile-time constants."""
 
     constants: Sequence[ConstantWay] = ()
-    _met: dict[ConstantWay | Wrapped, bool] = field(default_factory=dict)
+    _met: dict[SizeWant, bool] = field(default_factory=dict)
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
     _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
@@ -153,8 +153,9 @@ class KernelInputs:
 
     def decided(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls for what sizes decide, no coverage shows, and none of the check's `forms` has met."""
-        so_far = [Calls.of(path, forms) for path in paths]
-        wants: list[ConstantWay | Wrapped] = [*self.constants, *wrapped_indices(self._texts.values())]
+        scopes = [CallScope(sizes_alone(draws), rank_of(draws, path.form), True, FAR) for path in paths]
+        so_far = [Calls.of(path, forms, scope) for path, scope in zip(paths, scopes, strict=True)]
+        wants: list[SizeWant] = [*self.constants, *wrapped_indices(self._texts.values())]
         for want in wants:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
@@ -166,7 +167,7 @@ class KernelInputs:
                     yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
 
     def _solved(
-        self, want: Missing | ConstantWay | Wrapped, draws: Draws, path: Path, far: bool
+        self, want: Missing | SizeWant, draws: Draws, path: Path, far: bool
     ) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want, near the numbers that the check's kernels decide by; with `far`, all
         that the entry promises, of large tensors."""

@@ -63,14 +63,17 @@ class Calls:
     path: Path
     leaves: Mapping[Leaf, Any]
     count: int
+    most_held: Any = None  # by any tensor whose numbers are promised to lie in a range, such as indices
     _corners: dict[tuple[KernelText, int], list[Place]] = field(default_factory=dict)
 
     @staticmethod
-    def of(path: Path, forms: Sequence[TracedForm]) -> Calls:
+    def of(path: Path, forms: Sequence[TracedForm], scope: CallScope) -> Calls:
         """Those that have been made, and took the path."""
-        mine = [form.leaves for form in forms if form.kind == path.form.kind and path.taken_by(form)]
-        leaves = {leaf: torch.tensor([one[leaf] for one in mine]) for leaf in (mine[0] if mine else ())}
-        return Calls(path, leaves, len(mine))
+        mine = [form for form in forms if form.kind == path.form.kind and path.taken_by(form)]
+        leaves = {leaf: torch.tensor([one.leaves[leaf] for one in mine]) for leaf in (mine[0].leaves if mine else ())}
+        sizes = [scope.sizes_of(form) for form in mine]
+        columns = {name: torch.tensor([one.get(name, 0) for one in sizes]) for name in scope.names}
+        return Calls(path, leaves, len(mine), scope.most_held(columns) if mine else None)
 
     def each(self, value: Any) -> Tensor:
         """A value for each of the calls."""
@@ -120,7 +123,8 @@ class Candidates(Calls):
     """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor."""
 
     def __init__(self, path: Path, scope: CallScope, columns: Mapping[str, Tensor]) -> None:
-        super().__init__(path, scope.leaves(columns) | scope.strides(columns), len(next(iter(columns.values()))))
+        leaves, count = scope.leaves(columns) | scope.strides(columns), len(next(iter(columns.values())))
+        super().__init__(path, leaves, count, scope.most_held(columns))
         self.scope, self.columns = scope, columns
 
     @functools.cached_property
