@@ -7,16 +7,17 @@ import statistics
 from pathlib import Path
 
 import pyphen
-import pytest
 
 from gradekit.causes import Cause
 from gradekit.report import messages
+from gradekit.report.sentences import ROOMS, sentences
 from gradekit.tracer.hints import HINTS
 
 ROOT = Path(__file__).parents[1]
 SYLLABLES = pyphen.Pyphen(lang="en_US")
 CODE = re.compile(r'`[^`]*`|"[^"]*"|\[[^\]]*\]|\w*[_(][^\s;,]*|\w+(\.\w+)+(\([^)]*\))?')
 TEXTS = [text for cause in Cause for text in (cause.meaning, cause.hint) if text] + [advice for _, advice in HINTS]
+TEXTS += [re.sub(r"\{\d*\}", "code", text) for room in ROOMS for row in sentences(room) for text in row if len(text) > 24]
 
 
 def reading_level(text: str) -> float:
@@ -32,9 +33,8 @@ def test_half_of_what_students_read_is_for_the_eighth_grade_or_below() -> None:
     assert statistics.median(map(reading_level, TEXTS)) <= 8
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_no_message_is_harder_than_the_twelfth_grade(text: str) -> None:
-    assert reading_level(text) <= 12
+def test_no_message_is_harder_than_the_twelfth_grade() -> None:
+    assert [text for text in TEXTS if reading_level(text) > 12] == []
 
 
 def test_every_environment_variable_is_in_the_table_of_settings() -> None:
@@ -48,3 +48,10 @@ def test_every_environment_variable_is_in_the_table_of_settings() -> None:
 def test_the_page_of_messages_has_every_sentence() -> None:
     text = messages.page().replace("\\", "")
     assert all(cause.hint in text for cause in Cause) and all(advice in text for _, advice in HINTS if "*" not in advice)
+    for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
+        "- Every element is {1} times what it must be.\n",
+        "- {1} has shape {2}, and must have {3}.\n",
+        "- Line {1} {2} without a mask, so that lanes past the end are {3} too. / give it a mask that bounds its offsets",
+        "- keeps `{1}` in {2}: each addition rounds to so many bits.\n",
+    ):
+        assert said in text, said

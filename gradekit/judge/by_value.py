@@ -112,9 +112,8 @@ def padded(evidence: Evidence) -> Diagnosis | None:
     if evidence.program is not None and not ttir_text.uses(evidence.program, "math.exp"):
         return Diagnosis(
             Cause.WRONG_VALUES,
-            f"{filled}either the lanes past the end of a row take part, or something is divided by the width of the "
-            "block "
-            "where it should be divided by the number of elements in a row.",
+            f"{filled}either the lanes past the end of a row take part, or a mean is divided by the width of the "
+            "block, and not by the length of a row.",
         )
     return Diagnosis(
         Cause.WRONG_VALUES,
@@ -227,8 +226,8 @@ def one_factor(evidence: Evidence) -> Diagnosis | None:
         return Diagnosis(Cause.WRONG_VALUES, f"Every element is {first} times what it must be.")
     return Diagnosis(
         Cause.WRONG_VALUES,
-        f"Within a row all elements are off by the same factor, another one for each row (in the first row {first}), "
-        "as if what is computed once for a row, a sum or a scale, were wrong."
+        f"Within a row all elements are off by one factor, and each row has its own (the first {first}). "
+        "A sum or a scale that is computed once for a row seems to be wrong."
         + (" Do lanes past the end of the row count in it?" if _has_lanes_left(comparison) else ""),
     )
 

@@ -510,7 +510,7 @@ def test_one_factor_for_all_and_one_for_each_row_are_told_apart() -> None:
     everywhere = said(judged(double, [plain(4, 33)], lambda x: 3 * x))[1]
     assert everywhere == "Every element is 1.5 times what it must be."
     each_row = said(judged(softmax, [plain(4, 33)], _divided_by_too_much))[1]
-    assert each_row.startswith("Within a row all elements are off by the same factor, another one for each row")
+    assert each_row.startswith("Within a row all elements are off by one factor, and each row has its own")
     assert each_row.endswith("Do lanes past the end of the row count in it?")
     assert "lanes" not in said(judged(softmax, [plain(4, 32)], _divided_by_too_much))[1]
 
@@ -714,7 +714,7 @@ def test_lanes_past_the_end_are_not_blamed_alone_where_the_block_may_be_the_divi
     ttir = TTIR.replace("math.exp", "math.absf")
     diagnosis = judged(centered, [plain(3, 33)], lambda x: x - x.sum(-1, keepdim=True) / 64, ttir=ttir)
     _, sentence = said(diagnosis)
-    assert "either the lanes past the end of a row take part, or something is divided by the width of the block" in sentence
+    assert "either the lanes past the end of a row take part, or a mean is divided by the width of the block" in sentence
 
 
 def normalized_with_padding(x: torch.Tensor) -> torch.Tensor:
