@@ -9,17 +9,16 @@ from typing import Any
 from gradekit.engine.kernel_facts import COMMUTING
 from gradekit.program import View
 from gradekit.prove import question as q
-from gradekit.prove.coordinates import coordinates
+from gradekit.prove.division import coordinates
 from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
-from gradekit.prove.simpler import Simpler
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_access import Owed, SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, at_most, both, equal, less, of_atom, term, var
-from gradekit.prove.witness import NoWitness, witness
+from gradekit.prove.witness import NoWitness, Simpler, witness
 
 BY_ORDER = "what atomics of several kinds, or an exchange, leave in an element depends on the order of programs"
 LARGEST_GRID = (2**31 - 1, 65535, 65535)

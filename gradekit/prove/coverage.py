@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from gradekit.prove.claims import PROGRAM, LaunchClaims, Touch
 from gradekit.prove.parts import Substitution
-from gradekit.prove.simpler import Simpler
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
-from gradekit.prove.witness import NoWitness, witness
+from gradekit.prove.witness import NoWitness, Simpler, witness
 
 SEVERAL = (200, 600)
 """Sizes of a few tiles, which the engine runs."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from gradekit.engine import Op, Type
-from gradekit.prove.symbolic_access import SymbolicAccess
+from gradekit.engine import Module, Op, Type
+from gradekit.prove.solve import Solver
+from gradekit.prove.symbolic_access import Accesses, SymbolicAccess
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
 from gradekit.prove.walk import MEMORY, Walk
@@ -171,3 +173,19 @@ def _descriptor(walk: Walk, op: Op, kind: str, indices: Sequence[str]) -> None:
 def scalar(value: Value) -> Term:
     """An integer value as a term; anything else is a mistake of the caller."""
     return value if isinstance(value, Term) else term(0)
+
+
+def accesses(
+    module: Module,
+    file: str,
+    arguments: Sequence[Any],
+    grid: Sequence[Term],
+    hypotheses: Sequence[Truth],
+    solver: Solver,
+) -> Accesses:
+    """The accesses of a kernel; `arguments` are Terms, Truths, Pointers or OTHER."""
+    found = Walk(module, file, arguments, grid, hypotheses, solver).accesses
+    if not found.reads & {base for base in found.stored if base is not None}:
+        return found
+    constant = frozenset(range(len(arguments))) - {base for base in found.stored if base is not None}
+    return Walk(module, file, arguments, grid, hypotheses, solver, constant).accesses

@@ -15,8 +15,7 @@ from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove import question as q
 from gradekit.prove.assumptions import promise_of
-from gradekit.prove.beyond import beyond
-from gradekit.prove.call import decide, launched_of
+from gradekit.prove.call import beyond, decide, launched_of
 from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict

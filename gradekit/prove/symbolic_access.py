@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradekit.prove.terms import TRUE, Term, Truth, at_most, both, term
+from gradekit.prove.terms import Term, Truth, at_most, both, term
 
 
 @dataclass(frozen=True)
@@ -74,5 +74,3 @@ class Accesses:
         """The arguments that are written through."""
         return {access.base for access in self.found if access.kind != "load"}
 
-
-NOWHERE = SymbolicAccess("", None, 0, None, term(0), TRUE, TRUE, (), 1)

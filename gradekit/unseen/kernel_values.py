@@ -16,12 +16,11 @@ from gradekit.engine.branch_coverage import NEVER, ONCE, TRUE
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.mask_coverage import MASKED, NOTHING, WHOLE
-from gradekit.prove import loops, tiles  # noqa: F401  (rules enter themselves)
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
 from gradekit.prove.value_of import Evaluation, Undefined
-from gradekit.prove.walk import TooLong, Walk
+from gradekit.prove.walk import TooLong, Walk, turn_of
 from gradekit.unseen.columns import COLUMNS, Numbers
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText
 
@@ -63,7 +62,7 @@ class _FormulaWalk(Walk):
         """Keeps what it meets."""
         operands = [*map(self.get, op.operands)]
         if op.name == "scf.for":
-            ((turn,),) = loops.turn_of(self, op).parts
+            ((turn,),) = turn_of(self, op).parts
             self.loops[turn.key] = operands[:3]
         super().op(op)
         self.met[op.number] = operands, [*map(self.get, op.results)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gradekit.engine import parse
 from gradekit.program import Launch, Scalar, View
-from gradekit.prove.kernel import accesses
+from gradekit.prove.memory_rules import accesses
 from gradekit.prove.probe import touched
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import SymbolicPointer, lane

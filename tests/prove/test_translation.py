@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradekit.prove import loops
+from gradekit.prove import walk
 from gradekit.prove.division import div, mod
 from gradekit.prove.integer_rules import COMPARE, RULES
 from gradekit.prove.symbolic_values import SymbolicPointer
@@ -96,11 +96,11 @@ def test_a_comparison_that_is_turned_round_is_found_out(name, monkeypatch):
 
 @pytest.mark.parametrize("trips", [lambda a, b: div(a, b), lambda a, b: div(a, b) + 2])
 def test_a_loop_with_another_number_of_turns_is_found_out(trips, monkeypatch):
-    monkeypatch.setattr(loops, "ceil_div", trips)
+    monkeypatch.setattr(walk, "ceil_div", trips)
     assert any(compare(kernel(seed, "for"))[1] is not None for seed in range(4 * EACH))
 
 
 def test_a_loop_that_carries_what_does_not_rise_evenly_is_not_guessed(monkeypatch):
-    monkeypatch.setattr(loops._Carried, "_check", lambda carried, yielded: True)
-    monkeypatch.setattr(loops, "_difference", lambda before, after: ONE if isinstance(before, Term) else ZERO)
+    monkeypatch.setattr(walk._Carried, "_check", lambda carried, yielded: True)
+    monkeypatch.setattr(walk, "_difference", lambda before, after: ONE if isinstance(before, Term) else ZERO)
     assert any(compare(kernel(seed, "for"))[1] is not None for seed in range(4 * EACH))
