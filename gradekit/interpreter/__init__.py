@@ -10,7 +10,6 @@ tile_values.py   values and arithmetic           tile_memory.py   loads, stores,
 philox.py        tl.rand                         walked_call.py   the steps of a traced call
 steps_between.py what lies between launches      smaller_tiles.py a call that costs less to evaluate
 shown_call.py    a call with what is right there walked_text.py   a call with another text
-kinds.py         what may stand in the place of what
 host_walk.py     host code: numbers and tensors  host_values.py   what its names stand for
 host_vocabulary.py  what it may call             host_limits.py   what it may ask for
 host_launches.py the kernels that it launches    host_call.py     a call with its host code

@@ -1,7 +1,6 @@
 """Whether an assignment's checks suffice: they have to find small edits of its solution.
 
-operators.py   the table of operators                  anywhere.py   operators of kernels and of host code
-in_kernels.py  operators of kernels                    on_host.py    operators of host code
+operators.py   the table of operators: of kernels, of host code, and of both
 mutants.py     all mutants of a text
 judged.py      mutants that a person judged equivalent to the solution
 mutant_grading.py  grades mutants on all cores, and remembers what came of them

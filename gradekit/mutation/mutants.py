@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from gradekit.mutation import anywhere, in_kernels, on_host  # noqa: F401  (they enter their operators into the table)
 from gradekit.mutation.operators import OPERATORS, Operator
 from gradekit.submission.parsed_source import ParsedSource
 

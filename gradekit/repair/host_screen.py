@@ -17,7 +17,7 @@ from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.repair.operators.changes import Change
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
-from gradekit.repair.tried_change import parsed
+from gradekit.repair.screen import parsed
 from gradekit.repair.work import Share, Work
 from gradekit.submission.parsed_source import ParsedSource
 

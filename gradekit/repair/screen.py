@@ -7,23 +7,20 @@ import ast
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
 from gradekit.interpreter.context import Code, Substitution
-from gradekit.interpreter.kinds import ValueKind, kind_of
 from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.smaller_tiles import with_smaller_tiles
-from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer
+from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
-from gradekit.repair.static_places import is_integer, is_static, needs_constant
-from gradekit.repair.tried_change import TriedChange, digest, kind_of_change, parsed, place_of, with_alike
 from gradekit.repair.work import Share, Work
 from gradekit.source.dependences import leading_to
 from gradekit.source.draft import Draft
@@ -395,3 +392,117 @@ def _places(which: Tensor) -> list[int]:
 def _results_of(one: tuple[ShownCall, WalkedCall]) -> int:
     """The elements of a call's results."""
     return sum(result.numel() for result in one[0].results if isinstance(result, Tensor))
+
+
+# --- a change as it is tried on a call: the nodes that it puts in, and what others do the same there ------------------
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """A change, the nodes that it puts in, the kernel in which it is tried, the number of the first statement there
+    that it is in, and the kind of its value; others are `alike` if they give the same value in the call that is looked
+    at first."""
+
+    change: Change
+    new: tuple[ast.AST, ...]
+    kernel: str
+    place: int
+    kind: ValueKind | None = None
+    alike: tuple[Change, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[ast.AST, ast.AST]]:
+        """What is there, and what is put in its place."""
+        return list(zip((part.node for part in self.change.parts), self.new, strict=True))
+
+
+def with_alike(tried: TriedChange) -> list[TriedChange]:
+    """It, and the others that give the same value."""
+    trees = [(change, parsed(change)) for change in tried.alike]
+    others = [replace(tried, change=change, new=(tree,), alike=()) for change, tree in trees if tree is not None]
+    return [tried, *others]
+
+
+def kind_of_change(tried: TriedChange) -> int:
+    """What the likelier ones have less of."""
+    return tried.change.kind
+
+
+def digest(value: Any) -> Hashable:
+    """Equal for equal values."""
+    if isinstance(value, TilePointer):
+        return value.storage, digest(value.offset)
+    if not isinstance(value, Tensor):
+        return value
+    flat = value.reshape(-1)
+    if flat.numel() and bool((flat == flat[0]).all()):
+        return flat[0].item()
+    return tuple(value.shape), flat.double().numpy().tobytes()
+
+
+def parsed(change: Change) -> ast.AST | None:
+    """The tree of a change's text; None where that is not Python."""
+    if change.built is not None:
+        return change.built
+    try:
+        if isinstance(change.node, ast.stmt):
+            return ast.parse(change.new).body[0]
+        return ast.parse(f"({change.new})", mode="eval").body
+    except SyntaxError:
+        return None
+
+
+def place_of(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int | None:
+    """The number of the statement of a kernel's body that a node is in; None where it is in another function."""
+    while node in kernel.parents and kernel.parents[node] is not function:
+        node = kernel.parents[node]
+    return function.body.index(node) if isinstance(node, ast.stmt) and node in function.body else None
+
+
+# --- where Triton takes constants alone: an axis, a part of a shape, a step -------------------------------------------
+
+
+_STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def is_integer(site: ChangeSite, change: Change) -> bool:
+    """Whether a change is one of a whole number, or of a tile of them."""
+    kind = site.kind(change.node)
+    return kind is not None and kind.of == "integer"
+
+
+def needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:
+    """Whether what comes to where Triton takes constants alone is no other constant of the kernel, and no axis."""
+    is_meant = (
+        change.new in site.kernel.constexprs or change.kind is ChangeKind.AXIS or isinstance(change.node, ast.stmt)
+    )
+    return not is_meant and is_static(site, change.node, functions)
+
+
+def _name_of(node: ast.AST) -> str:
+    """The last part of the name of what a call calls."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return (
+        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+    )
+
+
+def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bool:
+    """Whether an expression must be a number that all programs have: an axis, a part of a shape, a step."""
+    if isinstance(site.watched.values.get(node), (Tensor, TilePointer)):
+        return False
+    parents = site.kernel.parents
+    while isinstance(parents.get(node), (ast.expr, ast.keyword)):
+        before, node = node, parents[node]
+        if isinstance(node, ast.keyword) and node.arg in ("axis", "shape", "dtype"):
+            return True
+        name = _name_of(node)
+        is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
+        if is_step or name in _STATIC or name in functions and _may_be_constant(site, before):
+            return True
+    return False
+
+
+def _may_be_constant(site: ChangeSite, node: ast.AST) -> bool:
+    """Whether an argument is of constants alone, so that a function may need one: no size and no stride is."""
+    return not site.kernel.names(node) & set(site.kernel.params)

@@ -7,6 +7,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,15 +17,15 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import screened
-from gradekit.repair.loop_bounds import bounds_from_memory
-from gradekit.repair.mend import Mend
+from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.missing_launch import launch_missing
 from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
-from gradekit.repair.two_mistakes import diagnosis_as_one, diagnosis_of_both, mend_of_both, one_alone
 from gradekit.repair.unexpected import survived
+from gradekit.source.draft import draft_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.subject.subject import Call
+from gradekit.submission.parsed_source import Edit
 
 MOST_WALKED = 12
 """So many of the smallest examples tell which mends help most."""
@@ -121,3 +122,96 @@ def _is_mendable(error: Failure, call: Call) -> bool:
     if call.observation is None or error.cause is Cause.NO_KERNEL:
         return error.cause is Cause.NO_KERNEL
     return error.repeat is not None or not error.cause.traits & SAYS_ALL
+
+
+# --- two mistakes at once: a mend that helps in part, and another on top of it ----------------------------------------
+
+
+def one_alone(text: str, with_one: str, with_both: str) -> str | None:
+    """The text with the second mend alone; None where both change one line. No mend moves a line."""
+    lines = []
+    for line, one, both in zip(text.split("\n"), with_one.split("\n"), with_both.split("\n"), strict=True):
+        if line != one and one != both:
+            return None
+        lines.append(line if one == both else both)
+    return "\n".join(lines)
+
+
+def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
+    """What is said of both."""
+    sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
+    hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
+    return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
+
+
+def diagnosis_as_one(half: Mend, clues: Clues) -> Diagnosis:
+    """What is said of two mends of one line: it takes one change, of which each is a part."""
+    sentence = f"Something is wrong in line {half.line}."
+    hint = "compare it with the formula: a change of this line makes the result right"
+    return Diagnosis(half.cause or clues.likeliest, sentence, half.line or None, hint)
+
+
+def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:
+    """Both mends as one; no mend moves a line."""
+    edits, start = [], 0
+    for line, both in zip(text.splitlines(keepends=True), with_both.splitlines(keepends=True), strict=True):
+        end = start + len(line.encode("utf-8"))
+        if line != both:
+            edits.append(Edit(start, end, both, half.hint))
+        start = end
+    return replace(half, edits=tuple(edits))
+
+
+def _lower(sentence: str) -> str:
+    """A sentence behind a colon: without a capital, unless it begins with a name."""
+    first, _, rest = sentence.partition(" ")
+    return f"{first.lower()} {rest}" if first.istitle() else sentence
+
+
+# --- a kernel that nothing launches, where something is missing of a result -------------------------------------------
+
+
+_LACKING = (Cause.UNWRITTEN_OUTPUT, Cause.UNINITIALIZED_READ, Cause.NO_KERNEL, Cause.ALL_ZEROS)
+
+
+def launch_missing(text: str, clues: Clues) -> Diagnosis | None:
+    """What is said of a kernel that no line mentions but its own; None where there is none, or where nothing shows that
+    a result lacks what a kernel was to store."""
+    draft = draft_of(text)
+    seen = [cause for cause in _LACKING if cause in clues.causes]
+    if draft is None or not seen or len(draft.never_launched) != 1:
+        return None
+    (kernel,) = draft.never_launched
+    sentence = f"Nothing launches `{kernel.name}`, which is defined in line {kernel.node.lineno}."
+    hint = f"launch it as `{kernel.name}[grid](...)` before its result is used"
+    return Diagnosis(seen[0], sentence, kernel.node.lineno, hint)
+
+
+# --- a loop that a kernel does not come out of, where it reads from memory how often it is to run ---------------------
+
+
+def bounds_from_memory(text: str, line: int | None) -> Diagnosis | None:
+    """What is said of the innermost loop around a line where a run was cut off; None where nothing loads its bounds."""
+    draft = draft_of(text)
+    for kernel in draft.kernels if draft is not None else ():
+        every = (node for node in kernel.nodes if isinstance(node, (ast.For, ast.While)))
+        loops = [loop for loop in every if loop.lineno <= (line or 0) <= (loop.end_lineno or 0)]
+        loaded = _loaded(kernel, loops[-1]) if loops else {}
+        if loaded:
+            where = " and ".join(f"`{name}` in line {number}" for name, number in loaded.items())
+            sentence = f"How often the loop in line {loops[-1].lineno} runs is read from memory: {where}."
+            hint = "see whether these addresses are right, each index times its stride: a wrong one reads any number"
+            return Diagnosis(Cause.BUDGET_EXCEEDED, sentence, max(loaded.values()), hint)
+    return None
+
+
+def _loaded(kernel: KernelDraft, loop: ast.For | ast.While) -> dict[str, int]:
+    """The names in a loop's head that are loaded, and the lines of their loads."""
+    head = loop.iter if isinstance(loop, ast.For) else loop.test
+    loads = {access.call: access.line for access in kernel.accesses if access.is_load}
+    found = {}
+    for name in dict.fromkeys(node.id for node in ast.walk(head) if isinstance(node, ast.Name)):
+        lines = [loads[n] for value in kernel.values.get(name, ()) for n in ast.walk(value) if n in loads]
+        if lines:
+            found[name] = lines[0]
+    return found

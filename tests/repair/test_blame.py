@@ -6,10 +6,9 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.repair.idioms.candidates import mends
-from gradekit.repair.loop_bounds import bounds_from_memory
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.search import Mending, OtherChecks, Tries
-from gradekit.repair.two_mistakes import diagnosis_as_one, mend_of_both
+from gradekit.repair.tutor import bounds_from_memory, diagnosis_as_one, mend_of_both
 from gradekit.source.draft import Draft
 
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())

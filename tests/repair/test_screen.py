@@ -14,16 +14,14 @@ import torch
 from gradekit.engine import run
 from gradekit.interpreter import walked_call
 from gradekit.interpreter.context import Substitution
-from gradekit.interpreter.kinds import kind_of
 from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.tile_values import kind_of
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
-from gradekit.repair.screen import Screen
-from gradekit.repair.static_places import is_static
+from gradekit.repair.screen import Screen, is_static, parsed
 from gradekit.repair.survivor_mends import mend_of, mends_of
-from gradekit.repair.tried_change import parsed
 from gradekit.repair.work import Share
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource

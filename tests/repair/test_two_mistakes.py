@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
+import re
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.missing_launch import launch_missing
-from gradekit.repair.two_mistakes import diagnosis_of_both, one_alone
+from gradekit.repair.tutor import diagnosis_of_both, launch_missing, one_alone
 from gradekit.report.record import to_dict
 from gradekit.source.draft import Draft
 from tests.graded import grade
 from tests.repair.corpora import ROOT
-
-ONE_ROW = ROOT / "solutions/softmax/right_one_row.py"
 
 
 def test_the_second_mend_alone_is_the_text_with_its_lines_of_both() -> None:
@@ -35,21 +35,40 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
     assert said.line == 12 and said.cause is Cause.MISSING_MASK and said.hint.startswith("first: give it one; then: sum")
 
 
+TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
+SAMPLE = {"fc_half_strides", "sm_max_outstride"}
+
+
+def submission_with(two: dict[str, Any], folder: Path) -> Path:
+    """The file with both mistakes."""
+    text = (ROOT / two["base"]).read_text(encoding="utf-8")
+    for old, new in two["edits"]:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = folder / "submission.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
-    [(("x - tl.max(x, axis=0)", "x"), ("(M,)](", "(N,)]("), ("overflows float32", "uses `N`"))],
+    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in TWO if TWO[name]["both"]]
 )
-def test_a_report_names_two_mistakes(
-    first: tuple[str, str], second: tuple[str, str], said: tuple[str, str], tmp_path: Path
-) -> None:
-    text = ONE_ROW.read_text(encoding="utf-8")
-    wrong = text.replace(*first).replace(*second)
-    assert wrong.count("\n") == text.count("\n") and all(new in wrong for _, new in (first, second))
-    path = tmp_path / "submission.py"
-    path.write_text(wrong, encoding="utf-8")
-    record = to_dict(grade(get("softmax"), path, device="cpu", profile="quick", stop=True))
-    (failed,) = [check for check in record["checks"] if check["outcome"] == "failed"]
-    assert "There are two mistakes." in failed["message"] and all(part in failed["message"] for part in said)
+def test_a_report_names_two_mistakes_and_says_that_they_are_two(name: str, tmp_path: Path) -> None:
+    two, path = TWO[name], submission_with(TWO[name], tmp_path)
+    record = to_dict(grade(get(two["assignment"]), path, device="cpu", profile="quick", stop=name in SAMPLE))
+    said = [f"{one['message']} {one['hint']}" for one in record["checks"] if one["outcome"] == "failed"]
+    named = [any(re.search(words, one, re.IGNORECASE) for one in said) for words in two["words"]]
+    assert named == [True, True]
+    assert any(re.search("two mistakes|another mistake", one) for one in said)
+
+
+def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_path: Path) -> None:
+    """Autograd refuses the first for its shape, which says nothing of a sum that is missing."""
+    turned = {"base": "solutions/layer_norm/right_column_sums.py", "edits": [["dx, dw, db, None", "dw, dx, db, None"]]}
+    path = submission_with(turned, tmp_path)
+    record = to_dict(grade(get("layer_norm"), path, device="cpu", profile="quick", keyword="gradient_of_x"))
+    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+    assert "returns dw and dx in each other's place" in failed["message"]
 
 
 LAYER_NORM = (ROOT / "solutions/layer_norm/right_column_sums.py").read_text(encoding="utf-8")

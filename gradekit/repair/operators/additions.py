@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, Mapping
 
-from gradekit.interpreter.kinds import ValueKind, fitted
+from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.source.expressions import calls, target_of, without_conversions
 from gradekit.source.kernel import ACCESSES

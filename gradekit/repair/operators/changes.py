@@ -13,8 +13,7 @@ from enum import IntEnum
 from functools import cached_property
 
 from gradekit.interpreter.context import Watched
-from gradekit.interpreter.kinds import ValueKind, kind_of
-from gradekit.interpreter.tile_values import TilePointer
+from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, shown
 

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradekit.interpreter.kinds import ValueKind
+from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.source.expressions import simple, target_of, value_of
 from gradekit.source.loops import Loop, counter_of, names_of_steps

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gradekit.interpreter.kinds import fitted
+from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called, shown
