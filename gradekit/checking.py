@@ -19,6 +19,7 @@ from gradekit.marks import MarkError, applied, checked, read
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, host
 from gradekit.submission import NoSuchSubmission, SubmissionError
+from gradekit.submission import read as read_submission
 from gradekit.versions import environment
 
 PASSED, FAILED, USAGE, FAULT = 0, 1, 2, 3
@@ -51,6 +52,20 @@ def check(
     with _isolated(None if assignment.is_quiz else options.isolation):
         report = _graded(GradingRequest(assignment, path, options), watching)
     return _marked(report, marks, partly=bool(options.keyword)) if marks else report
+
+
+def unreadable(path: Path, given_id: str | None = None) -> Report | None:
+    """The report on a submission that Python cannot read, without the checks that it would have met; None for any
+    other, and where there is none. Needs neither torch nor Triton."""
+    try:
+        assignment = of_path(path, given_id)
+        if not assignment.is_quiz:
+            read_submission(path, entry=assignment.entry)
+    except (AssignmentError, NoSuchSubmission):
+        return None
+    except SubmissionError as error:
+        return rejected(path, error)
+    return None
 
 
 def _marked(report: Report, file: Path, *, partly: bool) -> Report:

@@ -191,15 +191,18 @@ def check(
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
     before = remembered.last(path)
+    for_a_reader = not (json_file or junit_file or html_file or marks)
+    report = checking.unreadable(path, id) if for_a_reader else None
     with shown(sys.stderr, f"Reading {path}") as screen:
         sources: list[str] = []
         watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
         watch["on_evidence"] = lambda check, *more: screen.ended(check)
         if sys.stderr.isatty():
             watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
-        report = checking.check(path, id, asked, marks=marks, **watch)
+        report = report or checking.check(path, id, asked, marks=marks, **watch)
     data = record.to_dict(report)
-    remembered.keep(path, data)
+    if data["checks"] and data["status"] == "graded":
+        remembered.keep(path, data)
     _write(json_file, lambda: record.dumps(data))
     _write(junit_file, lambda: _junit(data))
     _write(html_file, lambda: _page(data, "".join(sources), before, _links(path, html_file)))

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -171,3 +172,12 @@ def _environment() -> dict[Any, Any]:
     found = os.environ._data.copy()  # type: ignore[attr-defined]
     found.pop(b"PYTEST_CURRENT_TEST", None)
     return found
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
+    try:
+        found = {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    except (FileNotFoundError, ProcessLookupError):  # it has ended since it was seen
+        return set()
+    return found.union(*map(descendants, found)) if found else found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,8 @@ from gradekit.course import verify
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 from gradekit.report.record import validate
 from gradekit.request import GradingOptions
+from tests.leaks import descendants
+from tests.patience import GUARD, eventually
 
 REPORT = Report(
     assignment="softmax",
@@ -151,6 +154,30 @@ def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: P
 def test_json_on_standard_output_is_json_alone(checked: list[Any]) -> None:
     result = run("check", "a.py", "--json", "-")
     assert json.loads(result.output)["score"] == {"earned": 10, "possible": 10, "pending": 0}
+
+
+def test_what_python_cannot_read_is_told_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text("def add(x, y)\n    return x\n")
+    words = [sys.executable, "-X", "importtime", "-m", "gradekit", "check", str(tmp_path), "-a", "vector_add"]
+    done = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"GRADEKIT_SERVER": "0"}, check=False)
+    assert done.returncode == 1 and "expected ':'" in done.stdout and "seed" not in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert "gradekit.checking" in imported and not {"torch", "triton"} & imported
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    """... neither a process nor a file"""
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "submission.py").write_text("import time\nopen('/dev/null')\ntime.sleep(600)\n")
+    environment = os.environ | {"TMPDIR": str(tmp_path / "tmp"), "GRADEKIT_SERVER": "0"}
+    words = [sys.executable, "-m", "gradekit", "check", str(tmp_path / "submission.py"), "-a", "vector_add", "-j", "2"]
+    asking = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert eventually(lambda: len(descendants(asking.pid)) >= 3)
+    started = descendants(asking.pid)
+    asking.send_signal(signal.SIGINT)
+    assert asking.wait(GUARD) != 0
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
+    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 def test_a_file_that_cannot_be_written_is_told_before_the_grading(checked: list[Any], tmp_path: Path) -> None:

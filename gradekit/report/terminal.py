@@ -339,7 +339,8 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
         where = f"the CPU engine and {one_line(environment['gpu'])}{driver}"
     made = ", ".join([*versions, f"seed {record['seed']}"])
     how = f" on {where}; {made}" if {check["kind"] for check in record["checks"]} != {"quiz"} else ""
-    texts = [f"Checked in {seconds(record['seconds'])}{how}.", rests_on.in_words(record)]
+    ran = record["status"] != "rejected" or record["checks"]
+    texts = [f"Checked in {seconds(record['seconds'])}{how}.", rests_on.in_words(record)] if ran else []
     return [*lines, *(look.paint(line, dim=True) for text in texts if text for line in _wrapped(text, look, 0))]
 
 

@@ -7,6 +7,7 @@ with it. Where neither can be had, the command runs in this process, as it would
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import json
@@ -43,7 +44,7 @@ def applies(arguments: Sequence[str]) -> bool:
     if not arguments or arguments[0] not in COMMANDS or {"-h", "--help"} & set(arguments):
         return False
     completing = any(name.endswith("_COMPLETE") for name in os.environ)
-    return _has_pidfd() and not completing and not _is_quiz(arguments)
+    return _has_pidfd() and not completing and not _needs_no_torch(arguments)
 
 
 def _has_pidfd() -> bool:
@@ -54,10 +55,20 @@ def _has_pidfd() -> bool:
     return True
 
 
-def _is_quiz(arguments: Sequence[str]) -> bool:
-    """Answers to questions are graded without torch."""
+def _needs_no_torch(arguments: Sequence[str]) -> bool:
+    """Answers to questions are graded without torch, and Python says what it cannot read without it."""
     given = [Path(word) for word in arguments[1:] if not word.startswith("-") and os.path.exists(word)] or [Path()]
-    return any(path.suffix == ".toml" or (path / "answers.toml").is_file() for path in given)
+    is_quiz = any(path.suffix == ".toml" or (path / "answers.toml").is_file() for path in given)
+    return is_quiz or any(map(_is_no_python, given))
+
+
+def _is_no_python(path: Path) -> bool:
+    file = path / "submission.py" if path.is_dir() else path
+    try:
+        ast.parse(file.read_bytes() if file.suffix == ".py" and file.is_file() else b"")
+    except (SyntaxError, ValueError, RecursionError, OSError):
+        return True
+    return False
 
 
 def is_resident(arguments: Sequence[str]) -> bool:

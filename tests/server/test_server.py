@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from gradekit.server import address, client
+from tests.leaks import descendants
 from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]
@@ -53,14 +54,6 @@ def _without_seconds(data: Any) -> Any:
 
 def _template(environment: dict[str, str]) -> int:
     return int(_gradekit(["server", "status"], environment).stdout.split()[1].rstrip(","))
-
-
-def _descendants(pid: int) -> set[int]:
-    try:
-        found = {int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
-    except (FileNotFoundError, ProcessLookupError):  # it has ended since it was seen
-        return set()
-    return found.union(*map(_descendants, found)) if found else found
 
 
 def test_a_record_is_the_same_cold_from_a_private_process_and_twice_from_a_resident_one(
@@ -146,17 +139,17 @@ def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str
     submission.write_text("import time\ntime.sleep(600)\n")
     _record(environment, SOLUTION, "--server", "--quick", "-k", "float32")
     template = _template(environment)
-    resting = _descendants(template)
+    resting = descendants(template)
     asking = subprocess.Popen(
         [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        _await(lambda: len(_descendants(template)) >= len(resting) + 3)  # a grader, a supervisor, a fork server
+        _await(lambda: len(descendants(template)) >= len(resting) + 3)  # a grader, a supervisor, a fork server
     finally:
         asking.send_signal(signal.SIGKILL)
         asking.wait(GUARD)
-    _await(lambda: _descendants(template) <= resting)
+    _await(lambda: descendants(template) <= resting)
 
 
 def _await(condition: Any) -> None:
@@ -173,12 +166,12 @@ def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
     submission.write_text("import time\ntime.sleep(600)\n")
     _record(environment, SOLUTION, "--server", "--quick", "-k", "float32")
     template = _template(environment)
-    resting = _descendants(template)
+    resting = descendants(template)
     asking = subprocess.Popen(
         [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    _await(lambda: len(_descendants(template)) >= len(resting) + 3)
+    _await(lambda: len(descendants(template)) >= len(resting) + 3)
     asking.send_signal(signal.SIGINT)
     asking.communicate(timeout=GUARD)
     assert asking.returncode in (1, 3)
