@@ -402,6 +402,71 @@ def custom_op() -> Sheet:
     return sheet
 
 
+def histogram() -> Sheet:
+    sheet = Sheet("Each lane of a tile adds one to the bin that its number names; lanes of two programs meet in bin 2", 300)
+    left, size = 110, 40
+    tiles = [("program 0", ["2", "5", "2", "0"], BLUE, 110), ("program 1", ["1", "2", "4", "2"], GREEN, 440)]
+    sheet.text(28, 62, "x")
+    for name, words, fill, x in tiles:
+        sheet.text(x, 30, name, bold=True, size=13)
+        sheet.cells(x, 42, [fill] * 4, words, width=size, height=30)
+    sheet.text(28, 182, "bins")
+    for number in range(6):
+        x = left + number * 90
+        sheet.rect(x, 160, 70, 34, fill=ORANGE if number == 2 else WHITE, words=str([1, 1, 4, 0, 1, 1][number]))
+        sheet.text(x + 35, 214, str(number), size=12, colour=DIM, anchor="middle")
+    for lane in (0, 2):
+        sheet.arrow(110 + lane * size + 20, 74, left + 2 * 90 + 15 + 8 * lane, 158)
+        sheet.arrow(440 + (lane + 1) * size + 20, 74, left + 2 * 90 + 50 + 6 * lane, 158)
+    sheet.text(28, 250, "load 1, add 1, store 2: whoever comes between the load and the store is lost.", size=13)
+    sheet.text(28, 274, "tl.atomic_add does the three steps as one: all four are counted, in whatever order.", size=13)
+    return sheet
+
+
+def cross_entropy() -> Sheet:
+    sheet = Sheet("A row in three tiles; the maximum and the sum are carried along, and one logit is loaded by its label", 320)
+    left, size = 150, 38
+    rows = [["1", "0", "2", "1"], ["0", "5", "1", "3"], ["2", "1", "", ""]]
+    for number, words in enumerate(rows):
+        x = left + number * 195
+        sheet.text(x, 30, f"tile {number}", bold=True, size=13)
+        sheet.cells(x, 42, [(BLUE if w else OUTSIDE) for w in words], words, width=size, height=30)
+        sheet.arrow(x + 76, 74, x + 76, 106)
+    sheet.text(28, 62, "a row, V = 10")
+    carried = [("maximum 2", "sum 1.87"), ("maximum 5", "sum 1.25"), ("maximum 5", "sum 1.32")]
+    for number, (top, total) in enumerate(carried):
+        x = left + number * 195
+        sheet.rect(x, 108, 152, 54, fill=WHITE, edge=DARK_BLUE, round=6)
+        sheet.text(x + 76, 131, top, anchor="middle", size=13)
+        sheet.text(x + 76, 151, total, anchor="middle", size=13)
+        if number:
+            sheet.arrow(x - 41, 135, x - 3, 135, width=2)
+    sheet.text(left + 195, 186, "1.87 * exp(2 - 5) = 0.09 is left of the sum before", size=13, colour=DIM)
+    sheet.text(28, 240, "label")
+    sheet.cells(left, 222, [ORANGE], ["7"], width=size, height=30)
+    sheet.text(left + 52, 242, "is loaded, and is an offset: x[7] = 3, one load more", size=13)
+    sheet.text(28, 292, "loss")
+    sheet.text(left, 292, "log(1.32) + (5 - 3) = 2.28: one number is written", size=13)
+    return sheet
+
+
+def kv_cache_update() -> Sheet:
+    sheet = Sheet("New rows go to the position of their own sequence; all other rows of the caches stay", 300)
+    left, size = 250, 44
+    for sequence, position in enumerate((5, 2)):
+        y = 50 + sequence * 104
+        sheet.text(28, y + 5, f"sequence {sequence}", bold=True)
+        sheet.text(28, y + 26, f"positions[{sequence}] = {position}", size=13)
+        sheet.rect(150, y - 14, size, 28, fill=ORANGE, words="new")
+        fills = [BLUE if s < position else ORANGE if s == position else OUTSIDE for s in range(10)]
+        sheet.cells(left, y - 14, fills, [str(s) for s in range(10)], width=size, height=28, size=13)
+        x = left + position * size + size / 2
+        sheet.path([(172, y + 16), (172, y + 44), (x, y + 44), (x, y + 18)], arrow=True)
+    sheet.text(left, 250, "blue: earlier tokens, which stay; hatched: not used yet, whatever it holds stays too", size=13)
+    sheet.text(28, 282, "One row of a cache is written for each head, and nothing else is read or written.", size=13, colour=DIM)
+    return sheet
+
+
 def _halves(words: str, limit: int = 32) -> tuple[str, str]:
     if len(words) <= limit:
         return words, ""
@@ -480,7 +545,7 @@ FIGURES: dict[str, Callable[[], Sheet]] = {
     figure.__name__: figure
     for figure in (
         lesson, vector_add, fused_chain, softmax, matmul, dropout, layer_norm, giou_loss, flash_attention, spmm,
-        decode_attention, custom_op,
+        decode_attention, custom_op, histogram, cross_entropy, kv_cache_update,
     )
 }  # fmt: skip
 """Every assignment's figure, by the assignment's id."""

@@ -210,13 +210,14 @@ def _answer(asked: Any) -> dict[str, Any]:
 
 
 def _assignment(job: GradingJob | SpeedJob) -> Assignment:
-    from gradekit.assignment import get
+    from gradekit.assignment import get, search_path
     from gradekit.batch.digests import release
 
     assignment = get(job.assignment)
     if release(assignment) != job.release:
         raise GraderFailed(f"this machine has another release of {job.assignment}")
-    os.environ["GRADEKIT_ASSIGNMENTS"] = str(assignment.folder.parent.resolve())
+    roots = [assignment.folder.parent, *search_path()]  # the next job's assignment may be in another folder
+    os.environ["GRADEKIT_ASSIGNMENTS"] = os.pathsep.join(dict.fromkeys(str(root.resolve()) for root in roots))
     return assignment
 
 

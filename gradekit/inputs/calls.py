@@ -91,6 +91,9 @@ def calls(
     )
     if sized or chosen:
         raise ValueError(f"{entry.name} has no {', '.join([*sized, *chosen])}")
+    least = min(drawn.elements({}, rank) for rank in ranks or (0,))
+    if least > drawn.at_most:
+        raise ValueError(f"{entry.name}: these sizes make tensors of {least:,} elements; at_most is {drawn.at_most:,}")
     strategy = _drawn(drawn)
     strategy.draws = drawn  # type: ignore[attr-defined]
     return strategy

@@ -8,7 +8,7 @@ nothing is run.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +18,8 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import extra_allocation, line_of
-from gradekit.program import Allocate, Program, run_steps
+from gradekit.observations import Counters
+from gradekit.program import ITEMSIZE, Allocate, Copy, Program, View, run_steps
 
 TIMES = 4
 """The larger of two sizes is so many times the smaller one."""
@@ -58,7 +59,7 @@ def assert_growth(
             programs = [
                 entry.traced(*_args(domain, args, one), **_backward(domain, upstream, wanted, one)) for one in two
             ]
-            used = [_allocated(program) for program in programs]
+            used = [max(sum(_allocated(program, given(domain, program))), 1) for program in programs]
             law = [float(evaluate(domain.memory, one)) for one in two]
             if used[1] > used[0] * (law[1] / law[0]) ** (1 + ROUNDED_UP):
                 raise _failure(domain, name, two, used, programs[1])
@@ -76,8 +77,31 @@ def _failure(
     return Failure(Cause.TOO_MUCH_MEMORY, message, line=line_of(extra_allocation(program)), facts=facts)
 
 
-def _allocated(program: Program) -> int:
-    return max(sum(step.nbytes for step in run_steps(program.steps) if isinstance(step, Allocate)), 1)
+def _allocated(program: Program, others: Collection[int]) -> list[int]:
+    """The bytes of each allocation, but for those of `others`."""
+    steps = run_steps(program.steps)
+    return [step.nbytes for step in steps if isinstance(step, Allocate) and step.storage not in others]
+
+
+def given(domain: EntryDomain, program: Program) -> set[int]:
+    """The storages of arguments that the call may write (gradekit.subject.written): the call did not allocate them."""
+    results = zip(domain.results, program.results, strict=False)
+    return {view.storage for result, view in results if result.argument and isinstance(view, View)}
+
+
+def own_counters(domain: EntryDomain, program: Program, counters: Counters) -> Counters:
+    """What a call has cost, without the memory of arguments that it may write, and what put their values there."""
+    others = given(domain, program)
+    every, own = _allocated(program, ()), _allocated(program, others)
+    copies = [step.target for step in program.steps if isinstance(step, Copy) and step.source is None]
+    moved = sum(view.numel * ITEMSIZE[view.dtype] for view in copies if view.storage in others)
+    return replace(
+        counters,
+        bytes_allocated=counters.bytes_allocated - (sum(every) - sum(own)),
+        allocations=counters.allocations - (len(every) - len(own)),
+        bytes_loaded=counters.bytes_loaded and counters.bytes_loaded - moved,
+        bytes_stored=counters.bytes_stored and counters.bytes_stored - moved,
+    )
 
 
 def _largest(domain: EntryDomain, sizes: Mapping[str, int], name: str) -> int:

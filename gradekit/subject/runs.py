@@ -21,6 +21,7 @@ from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
+from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
@@ -295,9 +296,10 @@ class Runs:
         allow, names = self.assignment.allow, self._tensor_names(case)
         run = self._device.run(case.program, case.tensors, option=option, allow=allow, entry=case.entry, names=names)
         results = self._own(case, tuple(run.results))
+        counters = self._counters(case, rules.host_counters(case.program, option))
         seen = Observation(
-            case.entry, case.args, results, (), rules.host_counters(case.program, option), case.program,
-            tuple(run.prints), label, substitute=None, card=self._device.need().name, wanted=case.wanted,
+            case.entry, case.args, results, (), counters, case.program, tuple(run.prints), label,
+            substitute=None, card=self._device.need().name, wanted=case.wanted,
         )  # fmt: skip
         where = seen.circumstance[:1].upper() + seen.circumstance[1:]
         return replace(seen, findings=tuple(replace(f, message=f"{where}: {f.message}") for f in run.findings))
@@ -356,14 +358,17 @@ class Runs:
         if results is not seen.results:
             findings = tuple(written.beside(case.program, len(results), findings))
         observation = Observation(
-            case.entry, case.args, results, findings, seen.counters, case.program, seen.prints, label,
-            substitute=self._substitution(case), wanted=case.wanted, ways=ways,
+            case.entry, case.args, results, findings, self._counters(case, seen.counters), case.program, seen.prints,
+            label, substitute=self._substitution(case), wanted=case.wanted, ways=ways,
         )  # fmt: skip
         others = (
             replace(observation, results=self._own(case, v.results), findings=(), conditions=v.circumstance)
             for v in seen.variants
         )
         return replace(observation, variants=tuple(others))
+
+    def _counters(self, case: Case, counters: Counters) -> Counters:
+        return counters if case.wanted else self.contracts.counters(case.entry, case.program, counters)
 
     def _own(self, case: Case, results: Sequence[Any]) -> Sequence[Any]:
         """The results as the domain counts them, without the storages of what the call may write."""

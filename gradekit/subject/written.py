@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from gradekit import domain
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Finding
+from gradekit.judge.growth import own_counters
+from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Allocate, Argument, Copy, Program, Step, View, every_step
 
 
@@ -67,6 +69,11 @@ class Contracts:
             steps=(*found.steps[: found.kept], *before, *found.steps[found.kept :]),
             results=(*_results(contract, found, written), *(one.whole for one in written if one.has_gaps)),
         )
+
+    def counters(self, entry: str, program: Program, counters: Counters) -> Counters:
+        """What a call has cost: what it may write is no memory of its own."""
+        contract = self._entries.get(entry)
+        return counters if contract is None else own_counters(contract, program, counters)
 
     def results(self, entry: str) -> int | None:
         """How many results of its programs the entry has; None where it may write nothing: all of them."""

@@ -150,6 +150,11 @@ def test_a_misspelt_layout_is_refused_where_a_test_asks_for_it(join: EntryDomain
             calls(join, layouts=said, how=DERIVE)
 
 
+def test_sizes_that_are_always_too_large_are_refused_and_not_drawn_from_nothing(join: EntryDomain) -> None:
+    with pytest.raises(ValueError, match="join: these sizes make tensors of 30,001 elements; at_most is 5,000"):
+        calls(join, sizes={"N": [30_000]}, how={**DERIVE, "at_most": 5000})
+
+
 CONV = """
 [conv]
 arguments = ["x", "weight", "bias", "shift", "take"]

@@ -172,3 +172,25 @@ def test_who_writes_a_copy_is_told_to_write_the_argument(graded: Callable[..., d
     check = graded(copying, "in place", "lambda x, y: x + y")["test_values"]
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.NO_KERNEL)
     assert "No kernel of f has stored to the argument that it must write: store there, not to a copy." in check.message
+
+
+ALLOCATING = '''
+@points(10, kind="memory")
+@given(call=calls(F))
+def test_allocates(submission, call):
+    """Allocates nothing, and moves both inputs and the result once"""
+    from gradekit import assert_allocates, assert_bytes_moved
+    seen = submission.f(*call)
+    assert_allocates(seen, at_most_bytes=0)
+    assert_bytes_moved(seen, at_most=3 * 4 * call[0].numel)
+'''
+
+
+@pytest.mark.parametrize(("host", "outcome"), [("", Outcome.PASSED), ("torch.empty(3, device=x.device)", Outcome.FAILED)])
+def test_what_may_be_written_is_no_memory_of_the_calls_own(
+    graded: Any, host: str, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(graded.__globals__, "TESTS", TESTS + ALLOCATING)
+    text = ADD_.replace("n = x.numel()", f"n = x.numel(); {host}").replace("RETURN", "return x")
+    check = graded(text, "in place", "lambda x, y: x + y")["test_allocates"]
+    assert check.outcome is outcome, check.message

@@ -1,0 +1,39 @@
+"""What staff check of cross_entropy beyond the public tests: every vocabulary, many rows, hard logits and views at once."""
+
+from hypothesis import given
+
+from gradekit import assert_bytes_moved, assert_close, assert_memory_clean, calls, points, public_tests
+
+public = public_tests(__file__)
+ROOM = {"at_most": 1 << 18}
+WIDE = {"M": [1, 3], "V": [2047, 4096, 10_001, 50_304]}
+
+
+@points(10)
+@given(call=calls(public.LOSS, sizes=WIDE, values={"logits": ["normal", "spread", "spike"]}, how=ROOM))
+def test_wide_rows_of_any_layout(submission, call):
+    """Is right for wide rows of any layout"""
+    assert_close(submission.cross_entropy(*call), public.expected(*call))
+
+
+@points(10)
+@given(call=calls(public.LOSS, sizes={"M": (1, 30), "V": (1, 1500)}, values=public.EXTREME))
+def test_everything_at_once(submission, call):
+    """Hard values in any dtype and layout"""
+    assert_close(submission.cross_entropy(*call), public.expected(*call))
+
+
+@points(5)
+@given(call=calls(public.LOSS, sizes={"M": [2000, 70_001], "V": [1, 3]}, layouts=public.PLAIN, values={"logits": ["normal"]}, how=ROOM))
+def test_many_rows(submission, call):
+    """Is right for tens of thousands of short rows"""
+    assert_close(submission.cross_entropy(*call), public.expected(*call))
+
+
+@points(5, kind="memory")
+@given(call=calls(public.LOSS, sizes=WIDE, values={"logits": ["normal"]}, layouts=public.PLAIN, how=ROOM))
+def test_each_row_twice_at_most(submission, call):
+    """Reads each logit twice at most"""
+    result = submission.cross_entropy(*call)
+    assert_memory_clean(result)
+    assert_bytes_moved(result, times_least=2.2)
