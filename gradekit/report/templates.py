@@ -7,18 +7,26 @@ import base64
 import functools
 import hashlib
 import json
+import re
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 @functools.cache
 def environment() -> Environment:
     """The environment, made at its first use."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("gradekit.report", "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    made.filters["words"] = words
+    return made
+
+
+def words(text: str) -> Markup:
+    """`text` escaped, with what stands between two backticks on one line as code."""
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 @functools.cache

@@ -55,7 +55,8 @@ def full_record() -> dict[str, Any]:
     """One check of every kind and outcome, with all that a page can draw."""
     line = SourceLine(15, SOURCE.split("\n")[14])
     wrong = {"tiles": TILES, "wrong": 80, "total": 400, "first": {"index": [16, 0]}, "coverage": COVERAGE}
-    failed = replace(FAILED, source=line, details=wrong)
+    example = {**(FAILED.counterexample or {}), "call": "softmax(x)"}
+    failed = replace(FAILED, source=line, details=wrong, counterexample=example)
     memory = replace(
         FAILED, id="test_memory", title="Stays inside its tensors", kind=Kind.MEMORY, cause=Cause.OUT_OF_BOUNDS_LOAD,
         source=SourceLine(16, SOURCE.split("\n")[15]), details={"findings": FINDINGS, "proofs": PROOFS},
@@ -72,7 +73,12 @@ def full_record() -> dict[str, Any]:
 def report_page() -> str:
     """A student's report."""
     hand_in = [("student", "Ada Lovelace"), ("attempt", "2 of 3"), ("handed in", "1 day late"), ("penalty", "10 %"), ("in the grade book", "90 of 110")]
-    return page.render(full_record(), SOURCE, hand_in)
+    found = full_record()
+    before = {**found, "score": {**found["score"], "earned": 75.0}, "checks": [dict(check) for check in found["checks"]]}
+    before["checks"][0] |= {"outcome": "failed", "earned": 0}  # passes now
+    before["checks"][3] |= {"outcome": "passed", "earned": 30}  # fails now
+    before["checks"][1] |= {"source": {"line": 3, "text": "another line"}}  # fails for another reason
+    return page.render(found, SOURCE, hand_in, before=before, links={"handout": "README.md", "steps": "steps.html"})
 
 
 def class_lines(count: int) -> list[Line]:

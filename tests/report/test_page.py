@@ -163,3 +163,8 @@ def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what
     assert {"README.md", "submission-steps.html"} <= {a.get("href") for t, a in tags.tags if t == "a"}
     secret = replace(failed, details={"hidden": True})
     assert "gradekit view" not in Tags(page.render(record(secret), SOURCE)).text
+
+
+def test_code_in_messages_is_set_as_code_and_still_escaped() -> None:
+    assert templates.words("bound `k < K` by <b>") == "bound <code>k &lt; K</code> by &lt;b&gt;"
+    assert templates.words("one ` alone") == "one ` alone"
