@@ -19,7 +19,7 @@ from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import FAR, CallScope, sizes_alone
 from gradekit.unseen.search import Calls, Search
-from gradekit.unseen.special_values import by_scalar, by_value
+from gradekit.unseen.special_values import by_value
 from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, SizeWant, wrapped_indices
 
 MOST_BRANCHES = 24
@@ -126,7 +126,7 @@ class KernelInputs:
         """The numbers below 1 that kernels themselves compare with what is not loaded, in the order of lines."""
         asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
         compared = [missing for branch, missing in asked if branch.name in COMPARING]
-        numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.operands, True)]
+        numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.behind, True)]
         return list(dict.fromkeys(abs(n) for n in numbers if 0 < abs(n) < 1))
 
     def limits(self, forms: Sequence[TracedForm]) -> list[int]:
@@ -184,8 +184,7 @@ class KernelInputs:
         if not wanted or not mine:
             return []
         self._asked |= {one.branch for one in wanted}
-        found = [*self._by_size(draws, wanted, paths), *by_value(draws, wanted, mine)]
-        return [*found, *by_scalar(draws, wanted, mine[0])]
+        return [*self._by_size(draws, wanted, paths), *by_value(draws, wanted, mine)]
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         left = {one: one.launching(paths) for one in wanted if one.is_of_sizes}

@@ -257,13 +257,3 @@ def _ranged(draws: Draws) -> list[ScalarDomain]:
     """The scalars that may have any value of their range: a check that lists values of its own may count on them."""
     listed = dict(draws.scalars)
     return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.is_free]
-
-
-def fraction_choices(draws: Draws, numbers: Sequence[float]) -> list[dict[str, float]]:
-    """For each such scalar these numbers and some beside them, within its range."""
-    found: dict[tuple[str, float], None] = {}
-    for scalar in fractions(draws):
-        least, most = scalar.least or 0.0, scalar.most or 0.0
-        near = [n * factor for n in numbers for factor in (1, 1.0625, 0.9375)]
-        found |= dict.fromkeys((scalar.name, n) for n in near if least <= n <= most)
-    return [{name: n} for name, n in found]

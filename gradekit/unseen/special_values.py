@@ -19,7 +19,7 @@ from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
 from gradekit.unseen.further import FurtherCall, made, rank_of, values_of, widest
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import numbers_in
-from gradekit.unseen.scope import CallScope, fraction_choices
+from gradekit.unseen.scope import CallScope
 from gradekit.unseen.wants import Missing
 
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
@@ -193,14 +193,6 @@ def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm
             for kinds in kinds_alike(draws, _dtypes(draws, form)):
                 call = made(draws, form, sizes, 0, values_of(draws, kinds))
                 yield FurtherCall(call, together.says(), together.line)
-
-
-def by_scalar(draws: Draws, wanted: Sequence[Missing], form: TracedForm) -> Iterator[FurtherCall]:
-    """Calls with fractions near the numbers that decide what is wanted."""
-    for one in wanted:
-        if not one.is_loaded:
-            for more in fraction_choices(draws, numbers_in(one.behind, floating=True)):
-                yield FurtherCall(made(draws, form, {}, 0, more), one.says(), one.line)
 
 
 def far_values(draws: Draws, forms: Sequence[TracedForm], missing: Sequence[Missing]) -> list[Mapping[str, Any]]:

@@ -124,12 +124,6 @@ class Missing:
         return self.text.behind(tuple(self.text.ops[self.number].operands))
 
     @property
-    def operands(self) -> list[Op]:
-        """The operations that make its operands."""
-        made = self.text.made
-        return [made[name] for name in self.text.ops[self.number].operands if name in made]
-
-    @property
     def is_loaded(self) -> bool:
         """Whether it depends on elements of tensors."""
         return any(op.name in LOADS for op in self.behind)
