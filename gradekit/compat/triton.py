@@ -25,6 +25,7 @@ with relies_on("triton"):
     from triton.backends.compiler import GPUTarget, Language
     from triton.backends.nvidia import compiler
     from triton.backends.nvidia import driver as launcher
+    from triton.compiler.code_generator import CodeGenerator
     from triton.compiler.compiler import ASTSource, IRSource, make_backend
     from triton.compiler.errors import CompileTimeAssertionFailure
     from triton.runtime import driver
@@ -37,7 +38,9 @@ with relies_on("triton"):
     _COMPILE = triton.compiler.compile
     _TENSOR_MAP = launcher.make_tensordesc_arg
 
-__all__ = ["ASTSource", "Autotuner", "CompileTimeAssertionFailure", "GPUTarget", "JITFunction", "PTXASError"]
+__all__ = [
+    "ASTSource", "Autotuner", "CodeGenerator", "CompileTimeAssertionFailure", "GPUTarget", "JITFunction", "PTXASError",
+]  # fmt: skip
 
 _WARP = 32
 

@@ -63,7 +63,7 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
 
     def ask(form: TracedForm) -> Program | None:
         try:
-            return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream))
+            return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream, is_exact=False))
         except TraceError:
             return None
 

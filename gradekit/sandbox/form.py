@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.program import Argument, View, encode
@@ -34,7 +34,8 @@ class Form:
     code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
     before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
     of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`. It is called in
-    the usual `way`, "", or in one of `gradekit.tracer.ways`."""
+    the usual `way`, "", or in one of `gradekit.tracer.ways`. Its kernels are specialized as Triton would where it
+    `is_exact`: of two forms that differ in no more, a submission is asked for one."""
 
     entry: str
     args: tuple[Argument, ...]
@@ -44,6 +45,7 @@ class Form:
     between: tuple[Argument, ...] = ()
     is_timed: bool = False
     way: str = ""
+    is_exact: bool = field(default=True, repr=False)
 
     @functools.cached_property
     def name(self) -> str:
@@ -61,6 +63,7 @@ class Form:
         request = {
             "do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args],
             "multiprocessors": self.multiprocessors, "turn": self.turn, "way": self.way,
+            "exact": self.is_exact,
         }  # fmt: skip
         if not self.wanted:
             return request

@@ -55,13 +55,16 @@ class HostText:
     def unfollowed(self, lost: Iterable[int] = ()) -> list[tuple[int, str]]:
         """Decisions of host code by what is not followed: a line, and what. `lost` are lines at which a traced size
         became something that does not remember."""
-        named: dict[int, str] = {}
-        for node, kinds in _Unfollowed(self.tree, frozenset(lost)).decisions():
-            through = " and ".join(sorted(kinds))
-            named.setdefault(
-                node.lineno, f"`{_short(node)}` depends on {through}, through which sizes are not followed"
-            )
-        return sorted(named.items())[:MOST_NAMED]
+        return _named(self.tree, frozenset(lost))
+
+
+@functools.lru_cache(maxsize=8)
+def _named(tree: ast.Module, lost: frozenset[int]) -> list[tuple[int, str]]:
+    named: dict[int, str] = {}
+    for node, kinds in _Unfollowed(tree, lost).decisions():
+        through = " and ".join(sorted(kinds))
+        named.setdefault(node.lineno, f"`{_short(node)}` depends on {through}, through which sizes are not followed")
+    return sorted(named.items())[:MOST_NAMED]
 
 
 def host_text(text: str) -> HostText:

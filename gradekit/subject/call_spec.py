@@ -117,7 +117,7 @@ def _described(
     signature = repr((entry, arguments, wanted))
     count = MANY if timed else multiprocessors_for(arguments, signature)
     told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
-    form = replace(_form(entry, arguments, wanted, count), is_timed=timed)
+    form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
     return CallSpec(form, signature + told, is_known)
 
 

@@ -95,6 +95,11 @@ def key(source: ASTSource, options: dict[str, Any]) -> str:
     return repr((id(source.fn), source.fn.src, *_specialization(source, options)))
 
 
+def keys(source: ASTSource, options: dict[str, Any]) -> list[str]:
+    """`key`, and where it is known, a name that functions of two modules have which say the same."""
+    return [name for name in (key(source, options), _text_key(source, options)) if name is not None]
+
+
 def _text_key(source: ASTSource, options: dict[str, Any]) -> str | None:
     """As `key`, by what the function says; None where that is not known yet."""
     text = known_text(source.fn)

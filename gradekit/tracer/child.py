@@ -38,11 +38,12 @@ class Child:
         self.directory = directory
         self.tracer = CallTracer(str(directory / "submission.py"))
         self.modules: dict[int, loading.LoadedModule] = {}  # by the number of multiprocessors that they were told
-        self.text = ""
+        self.text, self.has_loaded = "", False
         self.sent: set[str] = set()
 
     def answer(self, request: dict[str, Any]) -> Any:
-        """The data that answers a request.
+        """The data that answers a request; where it is not to be `exact`, a kernel serves launches that differ in which
+        integers are 1.
 
         Raises:
             Refusal: why the submission cannot be loaded or traced.
@@ -57,6 +58,7 @@ class Child:
             "signature": self.signature,
             "inspect": self.inspect,
         }
+        self.tracer.compiler.exact = request.pop("exact", True)
         return actions[request.pop("do")](**request)
 
     def signature(self, ttir: str) -> Any:
@@ -69,7 +71,6 @@ class Child:
         """Runs the submission's statements, or those of another text in its place."""
         if self.modules:
             self.modules.clear()
-            self.tracer.compiler.hashes_first = True
             self.tracer.compiler.budget.renew()
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
@@ -171,6 +172,8 @@ class Child:
             self._load()
 
     def _load(self) -> None:
+        self.tracer.compiler.hashes_first = self.has_loaded
+        self.has_loaded = True
         with self.tracer.mask, self.tracer.steps:
             self.modules[self._multiprocessors] = loading.load(self.text, self.directory)
 

@@ -12,7 +12,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import compile_fully, launch_options, lower, plain_constants, use_compiler
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import alignment, cuda, lazy, resource_usage
+from gradekit.tracer import alignment, cuda, lazy, resource_usage, unit_arguments
 from gradekit.tracer.errors import PassesFailed
 from gradekit.tracer.lowering_budget import LoweringBudget
 from gradekit.tracer.output import shortened, spoken
@@ -49,7 +49,9 @@ class Compiler:
         self.gave_lazy = False  # whether it has got one
         self.hashes_first = False  # whether a kernel that an earlier text had too is to be known before it is compiled
         self.budget = LoweringBudget()
+        self.exact = True  # whether a program is to have each kernel as Triton specializes it for the launch
         self._alignments = alignment.Alignments(self._lower)
+        self._unit_arguments = unit_arguments.UnitArguments(self._alignments.lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
@@ -66,22 +68,45 @@ class Compiler:
         if self.hashes_first:
             with contextlib.suppress(Exception):  # what Triton refuses is refused below
                 src.hash()
+        return TracedKernel(self, src, options or {})
+
+    def specialized(self, src: Any, options: dict[str, Any], exact: bool) -> Specialized:
+        """The kernel of a launch: `exact`, as Triton specializes it, or as one that serves other launches too.
+
+        Raises:
+            CompilationError: the front end refuses it.
+            PassesFailed: a pass does.
+        """
+        key, source = alignment.key(src, options), src if exact else self._unit_arguments.general(src, options)
         try:
-            ttir, argument_types, parsed = self._alignments.lower(src, options or {})
+            ttir, _, parsed = self._alignments.lower(source, options)
         except CompilationError as error:
             self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
         _assert_no_result(src.fn.__name__, ttir)
         src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
         # that names the line
-        self._alignments.share(src, options or {})
+        self._alignments.share(source, options)
+        self._unit_arguments.share(source, options)
         text = ttir.replace(self.recorder.path, NAME)
-        kernel = Kernel(shortened(src.fn.__name__), text, launch_options(parsed), plain_constants(src))
-        return TracedKernel(self, src, kernel, argument_types, parsed)
+        kernel = Kernel(shortened(src.fn.__name__), text, launch_options(parsed), plain_constants(source))
+        return Specialized(kernel, key_of(kernel), source.signature, parsed)
 
     def _lower(self, src: Any, options: dict[str, Any]) -> alignment.Lowered:
         self.budget.spend()
+        visits = self._unit_arguments.visits[alignment.key(src, options)] = []
+        self.budget.visited = lambda *visit: visits.extend(unit_arguments.seen(*visit))
         return _lower(src, options)
+
+
+@dataclass(frozen=True)
+class Specialized:
+    """A `kernel` with its `key` in a program, the types of its parameters, and the backend's options."""
+
+    kernel: Kernel
+    key: str
+    signature: dict[str, Any]
+    options: Any
 
 
 def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
@@ -128,18 +153,28 @@ class TracedKernel:
     packed_metadata = None
     module = None
 
-    def __init__(
-        self, compiler: Compiler, src: Any, kernel: Kernel, argument_types: Sequence[str], options: Any
-    ) -> None:
+    def __init__(self, compiler: Compiler, src: Any, options: dict[str, Any]) -> None:
         self.compiler = compiler
         self.src = src
-        self.kernel = kernel
-        self.options = options
-        self.name = kernel.name
-        self.hash = key_of(kernel)
-        self._types = tuple(src.signature.values())
-        self._argument_types = argument_types
-        self._threads = options.num_warps * cuda.PROPERTIES.warp_size
+        self._given = options
+        self._known: dict[bool, Specialized] = {}
+        first = self._specialized(compiler.exact)
+        self.name, self.options = first.kernel.name, first.options
+        self._threads = self.options.num_warps * cuda.PROPERTIES.warp_size
+
+    def _specialized(self, exact: bool) -> Specialized:
+        if exact not in self._known:
+            self._known[exact] = self.compiler.specialized(self.src, self._given, exact)
+        return self._known[exact]
+
+    @property
+    def hash(self) -> str:
+        """A name for the kernel made from all that it is."""
+        return self._specialized(True).key
+
+    @property
+    def _ttir(self) -> str:
+        return self._specialized(True).kernel.ttir
 
     @cached_property
     def compiled(self) -> Any:
@@ -151,7 +186,7 @@ class TracedKernel:
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
         try:
-            return resource_usage.shared_memory(self.kernel.ttir, self.options)
+            return resource_usage.shared_memory(self._ttir, self.options)
         except RuntimeError:
             return self.compiled.metadata.shared  # says what is wrong as Triton does
 
@@ -159,7 +194,7 @@ class TracedKernel:
     def registers(self) -> resource_usage.Registers:
         """Of one thread."""
         try:
-            return resource_usage.registers(self.kernel.ttir, self.options)
+            return resource_usage.registers(self._ttir, self.options)
         except (RuntimeError, ValueError):
             return resource_usage.registers_of(self.compiled.asm["cubin"])
 
@@ -210,17 +245,17 @@ class TracedKernel:
             leave: Any,
             *args: Any) -> None:  # fmt: skip
         """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
-        grid = checked_grid(x, y, z)
+        grid, found = checked_grid(x, y, z), self._specialized(self.compiler.exact)
         self._check_threads()
-        arguments = tuple(self._arguments(args))
+        arguments = tuple(self._arguments(found, args))
         if 0 in grid:
             return  # Triton's launcher does nothing then
         recorder = self.compiler.recorder
-        self.compiler.kernels[self.hash] = self.kernel
-        launch = Launch(self.hash, grid, arguments, recorder.source())
+        self.compiler.kernels[found.key] = found.kernel
+        launch = Launch(found.key, grid, arguments, recorder.source())
         recorder.add(launch)
         if recorder.launched is not None:
-            recorder.launched(launch, tuple(self.src.signature.items()))
+            recorder.launched(launch, tuple(found.signature.items()))
 
     def _check_threads(self) -> None:
         if self._threads > self.n_max_threads:
@@ -230,8 +265,8 @@ class TracedKernel:
         sizes = (*grid, 1, 1)[:3]
         return lambda *args, stream=None: self.run(*sizes, stream, None, None, None, None, None, *args)
 
-    def _arguments(self, args: Sequence[Any]) -> Iterator[Argument]:
-        flat = list(_flatten(self._types, lazy.settled(args)))
+    def _arguments(self, found: Specialized, args: Sequence[Any]) -> Iterator[Argument]:
+        flat = list(_flatten(tuple(found.signature.values()), lazy.settled(args)))
         for position, (kind, value) in enumerate(flat):
             if kind != "constexpr":
                 yield self._argument(position, kind, value)

@@ -7,6 +7,7 @@ A submission can change what is counted in its own process; then the seconds tha
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
 from gradekit.tracer.errors import BeyondBudget
@@ -16,10 +17,12 @@ MOST = 1_500_000
 
 
 class LoweringBudget:
-    """Counts the `nodes` that are visited, and the `kernels` that are lowered, since the submission was loaded."""
+    """Counts the `nodes` that are visited, and the `kernels` that are lowered, since the submission was loaded. Each
+    visit is told to `visited`, with its node and result."""
 
     def __init__(self) -> None:
         self.nodes = self.kernels = 0
+        self.visited: Callable[[Any, ast.AST, Any], None] = lambda visitor, node, result: None
 
     def renew(self) -> None:
         """Another text is loaded, which has a budget of its own."""
@@ -31,7 +34,9 @@ class LoweringBudget:
 
         def visit(visitor: ast.NodeVisitor, node: ast.AST) -> Any:
             self.nodes += 1
-            return getattr(visitor, "visit_" + node.__class__.__name__, visitor.generic_visit)(node)
+            result = getattr(visitor, "visit_" + node.__class__.__name__, visitor.generic_visit)(node)
+            self.visited(visitor, node, result)
+            return result
 
         ast.NodeVisitor.visit = visit  # type: ignore[assignment,method-assign]
 

@@ -1,0 +1,226 @@
+"""One lowering for all launches of a kernel that differ in which of its integers are 1.
+
+Triton makes a constant of an integer argument that is 1, and compiles the kernel anew for each set of them. Nearly
+always that changes nothing but how an index is folded: the kernel with these integers as arguments computes the same.
+That it does is seen, not assumed. The front end's walks over the two are compared, visit by visit: every statement and
+every type must be the same, and what is a constant in one alone must be a name, or arithmetic of integers that a
+constant and an argument do alike. So `if n == 1:`, `n.to(...)`, `tl.arange(0, n)` or a narrow integer times `n` make
+a kernel one that is lowered for each set, as before. The integers are compared as all 1 at once: whatever is a
+constant for some of them is one then, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import triton.language as tl
+
+from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction
+from gradekit.tracer import alignment
+
+SAME = (ast.Add, ast.Mult, ast.Sub, ast.USub, ast.FloorDiv, ast.Mod)
+"""Operators that do the same to constants and to arguments; the last two where nothing is negative."""
+
+LAUNCHED_WITH = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+"""Options that to the front end are numbers which a kernel may ask for, as its constants are."""
+
+TRANSPARENT = (ast.Name, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Return, ast.Compare)
+"""Nodes that may be a constant in one walk alone: they hand on what was visited in them, or compare it."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """What the front end knows when it compiles."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What the front end's visit of `node` gave, without what only one walk has: of a tensor its type."""
+
+    file: str
+    node: ast.AST
+    result: Any
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where in the text the node is: one walk may make nodes anew."""
+        node = self.node
+        return self.file, type(node), *(getattr(node, name, 0) for name in ("lineno", "col_offset", "end_col_offset"))
+
+
+def seen(visitor: ast.NodeVisitor, node: ast.AST, result: Any) -> list[Visit]:
+    """The visit, where `visitor` generates code: others look through a kernel once."""
+    if not isinstance(visitor, CodeGenerator):
+        return []
+    return [Visit(f"{visitor.file_name}:{visitor.begin_line}", node, _summary(result))]
+
+
+def _summary(result: Any) -> Any:
+    if isinstance(result, tl.tensor):
+        return result.type
+    if isinstance(result, tl.constexpr):
+        return Constant(result.value)
+    if isinstance(result, (tuple, list, tl.tuple)):
+        return tuple(map(_summary, result))
+    return result if isinstance(result, (type(None), str, type, tl.dtype, JITFunction)) else type(result)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Whether a kernel's integers may stay arguments, and whether that holds for other constants
+    with which the front end comes by the same `places`, with the same types there."""
+
+    holds: bool
+    for_others: bool
+    places: frozenset[Any]
+
+
+class UnitArguments:
+    """`general` gives the source to lower in place of another. `lower` lowers one, and
+    keeps what the front end visited in `visits`, by `alignment.key`."""
+
+    def __init__(self, lower: alignment.Compile) -> None:
+        self._lower = lower
+        self.visits: dict[str, list[Visit]] = {}
+        self._chosen: dict[str, bool] = {}
+        self._verdicts: dict[str, list[_Verdict]] = {}
+
+    def general(self, source: ASTSource, options: dict[str, Any]) -> ASTSource:
+        """The source with integers that are 1 as arguments, where one lowering serves; `source` itself elsewhere."""
+        ones = [place for place in range(len(source.fn.params)) if _is_one(source, place)]
+        if not ones:
+            return source
+        found = _with_arguments(source, ones)
+        names = alignment.keys(found, options)
+        known = [self._chosen[name] for name in names if name in self._chosen]
+        serves = known[0] if known else self._serves(found, options)
+        self._chosen |= dict.fromkeys(names, serves)
+        return found if serves else source
+
+    def _serves(self, found: ASTSource, options: dict[str, Any]) -> bool:
+        try:
+            visits = self._walk(found, options)
+            places = frozenset((visit.place, _kind(visit.result)) for visit in visits)
+            others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
+            known = self._verdicts.setdefault(alignment.keys(_of_anything(found), others)[-1], [])
+            is_usual = all(value >= 1 for value in found.constants.values() if type(value) is int)
+            for verdict in known if is_usual else ():
+                if verdict.for_others and places <= verdict.places:
+                    return verdict.holds
+            same = _compare(visits, self._walk(_with_ones(found), options))
+        except Exception:  # noqa: BLE001  (whatever the front end refuses is lowered, and refused, as it is launched)
+            return False
+        known.append(_Verdict(same is not None, is_usual and same is not False, places))
+        return same is not None
+
+    def _walk(self, source: ASTSource, options: dict[str, Any]) -> list[Visit]:
+        keys = alignment.keys(source, options)
+        if self.visits.keys().isdisjoint(keys):
+            self._lower(source, options)
+        return next(self.visits[key] for key in keys if key in self.visits)
+
+    def share(self, source: ASTSource, options: dict[str, Any]) -> None:
+        """As `Alignments.share`."""
+        first, *others = alignment.keys(source, options)
+        if first in self.visits:
+            self.visits |= dict.fromkeys(others, self.visits[first])
+
+
+# --- sources ----------------------------------------------------------------------------------------------------------
+
+
+def _is_one(source: ASTSource, place: int) -> bool:
+    parameter, value = source.fn.params[place], source.constants.get((place,))
+    given = source.signature[parameter.name] == "constexpr" and not parameter.is_constexpr
+    return given and type(value) is int and value == 1
+
+
+def _with_arguments(source: ASTSource, places: list[int]) -> ASTSource:
+    found = copy.copy(source)
+    names = {source.fn.params[place].name for place in places}
+    found.signature = {name: "i32" if name in names else kind for name, kind in source.signature.items()}
+    found.constants = {path: value for path, value in source.constants.items() if path not in {(n,) for n in places}}
+    return found
+
+
+def _of_anything(source: ASTSource) -> ASTSource:
+    """The function without the types and constants that it is lowered for."""
+    found = copy.copy(source)
+    found.signature, found.constants = {}, {}
+    return found
+
+
+def _with_ones(source: ASTSource) -> ASTSource:
+    """The source with every integer a constant that Triton could make one."""
+    found = copy.copy(source)
+    could = {
+        place: parameter.name
+        for place, parameter in enumerate(source.fn.params)
+        if source.signature[parameter.name] == "i32" and _is_specialized(parameter)
+    }
+    found.signature = {n: "constexpr" if n in could.values() else kind for n, kind in source.signature.items()}
+    found.constants = source.constants | {(place,): 1 for place in could}
+    found.attrs = {path: specs for path, specs in source.attrs.items() if path[0] not in could}
+    return found
+
+
+def _is_specialized(parameter: Any) -> bool:
+    return not parameter.do_not_specialize and not parameter.annotation_type
+
+
+# --- two walks over one kernel ----------------------------------------------------------------------------------------
+
+
+def _compare(general: list[Visit], unit: list[Visit]) -> bool | None:
+    """None where the walks differ in more than they may; else whether no constants would make them."""
+    if [visit.place for visit in general] != [visit.place for visit in unit]:
+        return None
+    functions, operators, values = set[int](), set[type](), list[int | None]()
+    for visit, other in zip(general, unit, strict=True):
+        if isinstance(visit.result, JITFunction):
+            functions.add(id(visit.node))
+        constants = list(_only_constant(visit.result, other.result))
+        if constants and not _may_differ(visit.node, functions):
+            return None
+        if constants and isinstance(visit.node, (ast.BinOp, ast.UnaryOp)):
+            operators.add(type(visit.node.op))
+        values += constants
+    known = [value for value in values if value is not None]
+    is_negative = bool(operators & {ast.FloorDiv, ast.Mod}) and min(known) < 0
+    if len(known) < len(values) or not operators <= set(SAME) or is_negative:
+        return None
+    return not operators & {ast.Sub, ast.USub}
+
+
+def _only_constant(general: Any, unit: Any) -> Iterator[int | None]:
+    """The integers that are constants in the second alone; None for any other difference."""
+    if isinstance(general, tuple) and isinstance(unit, tuple) and len(general) == len(unit):
+        for one, other in zip(general, unit, strict=True):
+            yield from _only_constant(one, other)
+    elif isinstance(unit, Constant) and isinstance(general, tl.dtype) and not general.is_block():
+        yield int(unit.value) if general.is_int() and isinstance(unit.value, int) else None
+    elif type(general) is not type(unit) or general != unit:
+        yield None
+
+
+def _may_differ(node: ast.AST, functions: set[int]) -> bool:
+    if isinstance(node, ast.Call):
+        return id(node.func) in functions
+    return isinstance(node, (*TRANSPARENT, ast.BinOp, ast.UnaryOp))
+
+
+def _kind(result: Any) -> Any:
+    """What of a visit's result other constants may not change: the type of an element, any constant but a number."""
+    if isinstance(result, tuple):
+        return tuple(map(_kind, result))
+    if isinstance(result, tl.dtype):
+        return str(result.scalar)
+    if isinstance(result, Constant):
+        return type(result.value) if type(result.value) in (int, float) else str(result.value)
+    return result if isinstance(result, (type, str, type(None))) else id(result)
