@@ -219,7 +219,7 @@ class FurtherInputs:
         return [self._forms[key] for key in made]
 
     def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
-        from gradekit.unseen.special_numbers import looked_up, near_fractions
+        from gradekit.unseen.special_values import looked_up, near_fractions
 
         self._see_kernels()
         numbers = [*self._text.fractions, *self._kernels.compared_fractions()]

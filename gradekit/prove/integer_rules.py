@@ -111,52 +111,29 @@ def _remainder(walk: Walking, op: Op, a: Term, b: Term) -> Value:
     return mod(a, b) if walk.known(positive) else choose(positive, mod(a, b), -mod(-a, b))
 
 
-@rule("arith.divui")
-def _divide_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    walk.owe(op, a, 0, None)
-    walk.owe(op, b, 1, None)
-    return div(a, b)
+def _of(function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False) -> Rule:
+    """What a function gives of two numbers, none of which may be negative where they are `unsigned`."""
+
+    def rule(walk: Walking, op: Op, a: Term, b: Term) -> Value:
+        if unsigned:
+            _not_negative(walk, op, *((a,) if divides else (a, b)))
+        if divides:
+            walk.owe(op, b, 1, None)
+        return function(a, b)
+
+    return rule
 
 
-@rule("arith.remui")
-def _remainder_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    walk.owe(op, a, 0, None)
-    walk.owe(op, b, 1, None)
-    return mod(a, b)
-
-
-@rule("arith.floordivsi")
-def _divide_down(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    walk.owe(op, b, 1, None)
-    return div(a, b)
-
-
-@rule("arith.ceildivsi")
-def _divide_up(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    walk.owe(op, b, 1, None)
-    return -div(-a, b)
-
-
-@rule("arith.minsi")
-def _least(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    return least(a, b)
-
-
-@rule("arith.maxsi")
-def _greatest(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    return greatest(a, b)
-
-
-@rule("arith.minui")
-def _least_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    _not_negative(walk, op, a, b)
-    return least(a, b)
-
-
-@rule("arith.maxui")
-def _greatest_unsigned(walk: Walking, op: Op, a: Term, b: Term) -> Value:
-    _not_negative(walk, op, a, b)
-    return greatest(a, b)
+RULES |= {
+    "arith.divui": _of(div, unsigned=True, divides=True),
+    "arith.remui": _of(mod, unsigned=True, divides=True),
+    "arith.floordivsi": _of(div, divides=True),
+    "arith.ceildivsi": _of(lambda a, b: -div(-a, b), divides=True),
+    "arith.minsi": _of(least),
+    "arith.maxsi": _of(greatest),
+    "arith.minui": _of(least, unsigned=True),
+    "arith.maxui": _of(greatest, unsigned=True),
+}
 
 
 def _not_negative(walk: Walking, op: Op, *values: Term) -> None:

@@ -1,4 +1,5 @@
-"""Calls with values for what kernels decide by these: around the constants that a kernel compares with, laid out so
+"""Calls with numbers that a submission makes special: fractions that it compares a scalar with, sizes that stand in its
+tables, and values for what kernels decide by these: around the constants that a kernel compares with, laid out so
 that those of several tensors meet; of one sign; and as far from zero as a check's values lie.
 
 Only such values are taken as the kinds of values of the check may have: not much larger than all of them, nor smaller,
@@ -8,18 +9,20 @@ and zero only where one of them has zeros.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from gradekit.domain import ScalarDomain
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
-from gradekit.unseen.further import FurtherCall, made, rank_of, values_of, widest
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of, values_of, widest
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import numbers_in
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import BEYOND, LARGEST, CallScope, fractions
 from gradekit.unseen.wants import Missing
 
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
@@ -32,26 +35,18 @@ calls with some thousand elements, in several rows."""
 MOST = {1: 48, 2: 24, 3: 12}
 """Values for each tensor, by how many tensors there are."""
 
+CHANGES = ((1, 1), (1, -1), (1.125, 0), (0.875, 0), (-1, 0), (2, 0), (0.5, 0), (-1.25, 0), (1, 0.125))
+"""Of each constant: a factor, and what is added."""
+
 PLAIN = (1.25, -0.75, 2.5, -3.0, 0.5)
-SAMPLE, BEYOND = 4096, 2
+SAMPLE, MORE = 4096, 2
 """Elements by which a kind's range is told, and how far beyond it values may lie: the next seed may draw them."""
 
 
 def values_around(constants: Sequence[float], most: int) -> list[float]:
     """The constants with their neighbours, and what simple arithmetic makes of them; then a few plain numbers."""
-    found: dict[float, None] = dict.fromkeys(constants)
-    for change in _changes():
-        found |= dict.fromkeys(change(c) for c in constants)
+    found = dict.fromkeys([*constants, *(c * factor + more for factor, more in CHANGES for c in constants)])
     return [*list(found)[: most - len(PLAIN)], *PLAIN]
-
-
-def _changes() -> Iterator[functools.partial[float]]:
-    for factor, more in ((1, 1), (1, -1), (1.125, 0), (0.875, 0), (-1, 0), (2, 0), (0.5, 0), (-1.25, 0), (1, 0.125)):
-        yield functools.partial(_changed, factor, more)
-
-
-def _changed(factor: float, more: float, value: float) -> float:
-    return value * factor + more
 
 
 def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float], rows: bool) -> dict[str, str]:
@@ -147,7 +142,7 @@ def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:
     least, most, smallest = _range(kinds, dtype)
     if "int" in dtype and value != int(value):
         return False
-    return min(least, BEYOND * least) <= value <= max(most, BEYOND * most) and abs(value) >= smallest
+    return min(least, MORE * least) <= value <= max(most, MORE * most) and abs(value) >= smallest
 
 
 @functools.lru_cache(maxsize=256)
@@ -206,3 +201,67 @@ def far_values(draws: Draws, forms: Sequence[TracedForm], missing: Sequence[Miss
 
 def _dtypes(draws: Draws, form: TracedForm) -> dict[str, str]:
     return {tensor.name: view.dtype for tensor, view in zip(draws.tensors, form.views, strict=False)}
+
+
+# --- fractions that are compared with a scalar, and sizes of tables ---------------------------------------------------
+
+BESIDE, SMALLEST = 2.0**-10, 1e-6
+"""How far beside a fraction, as a share of it, and the smallest that is tried."""
+
+DIGITS = 7
+"""Numbers that differ behind so many digits are one that was rounded to float32."""
+
+MOST_NUMBERS = 6
+SIZES = (512, 1024, 2048, 4096)
+
+
+def near_fractions(draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float]) -> Iterator[FurtherCall]:
+    """Calls with a fraction in the middle of two numbers that follow each other, then a little beside each number, each
+    sum and each difference of two, and the numbers themselves, in the scalar's range.
+
+    They have many elements, since what is done too often shows in many alone.
+    """
+    form = next((one for one in forms if fits(draws, one) and one.elements), None)
+    close = _close_to([n for n in numbers if 0 < n < 1])
+    values = [(scalar.name, value) for scalar in fractions(draws) for value in close if _is_in_range(scalar, value)]
+    sizes = _many(CallScope(draws, rank_of(draws, form), True, BEYOND)) if form is not None and values else {}
+    for turn, (name, value) in enumerate(dict.fromkeys(values) if form is not None else ()):
+        told = f"{name} is {value:.6g}, close to a number that it is compared with"
+        yield FurtherCall(made(draws, form, sizes, turn, {name: value}), told)  # type: ignore[arg-type]
+
+
+def _is_in_range(scalar: ScalarDomain, value: float) -> bool:
+    return max(scalar.least or 0.0, SMALLEST) <= value <= (scalar.most or 0.0)
+
+
+def _close_to(numbers: Sequence[float]) -> list[float]:
+    few = list(dict.fromkeys(round(n, DIGITS) for n in numbers))[:MOST_NUMBERS]
+    sums = [a + sign * b for a in few for b in few if a > b for sign in (1, -1)]
+    beside = dict.fromkeys(round(n, DIGITS) for n in (*few, *sums))
+    between = [(a + b) / 2 for a, b in itertools.pairwise(sorted(few))]
+    return [*between, *(number * (1 + side * BESIDE) for number in beside for side in (1, -1)), *few]
+
+
+def _many(scope: CallScope) -> dict[str, int]:
+    """Sizes of a call with as many elements as may be."""
+    return max((scope.near(size, LARGEST) for size in SIZES), key=scope.count)
+
+
+def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[int, ...]]) -> Iterator[FurtherCall]:
+    """Calls whose sizes stand in a table of the text: a number for each dimension in turn, several for dimensions that
+    follow each other."""
+    form = next((one for one in forms if fits(draws, one) and one.elements), None)
+    if form is None or not keys:
+        return
+    scope = CallScope(draws, rank_of(draws, form), True, BEYOND)
+    base = {name: scope.nearest(name, 7 + place) for place, name in enumerate(scope.names)}
+    rows = {}
+    for key in keys:
+        for first in range(len(scope.sizes) - len(key) + 1):
+            row = base | dict(zip(scope.sizes[first:], key, strict=False))
+            rows[tuple(row.items())] = row
+    columns = {name: torch.tensor([row[name] for row in rows.values()]) for name in base}
+    allowed = scope.allows(columns).tolist() if rows and columns else []
+    for turn, row in enumerate(itertools.compress(rows.values(), allowed)):
+        told = ", ".join(f"{name} is {row[name]:,}" for name in scope.sizes) + ", sizes of a table of the submission"
+        yield FurtherCall(made(draws, form, row, turn, {}), told)

@@ -16,7 +16,8 @@ from gradekit.program import View
 from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.laid_out import LaidOut, each_layout
-from gradekit.unseen.scope import CallScope, fraction_choices
+from gradekit.unseen.scope import CallScope
+from gradekit.unseen.special_values import near_fractions
 
 DROPOUT = domain_of(get("dropout").tests)["dropout"]
 
@@ -28,13 +29,19 @@ def draws(**others: list[float]) -> Draws:
     return found
 
 
+def fractions(draws: Draws) -> set[object]:
+    """What p is in calls near 0.35."""
+    form = TracedForm("", "dropout", (View(0, "float32", (4, 4), (4, 1)),))
+    return {call.call[1] for call in near_fractions(draws, [form], [0.35])}
+
+
 def test_a_scalar_that_a_check_leaves_open_may_have_any_value_of_its_range() -> None:
-    assert {"p": 0.35} in fraction_choices(draws(), [0.35])
+    assert 0.35 in fractions(draws())
     assert "seed" in CallScope(draws(), 1).names
 
 
 def test_a_scalar_that_a_check_lists_keeps_to_its_values() -> None:
-    assert not fraction_choices(draws(p=[0.5]), [0.35])
+    assert not fractions(draws(p=[0.5]))
     assert "seed" not in CallScope(draws(seed=[0, 1]), 1).names
 
 
