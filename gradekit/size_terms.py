@@ -1,7 +1,7 @@
 """Terms of sizes (`gradekit.origins.Origins.terms`) evaluated over any algebra, and written as text.
 
-An algebra says what numbers are: whole numbers here, in other rooms columns of them for many calls, intervals, and a
-solver's terms. Origins come from the submission's process and may say anything: what makes no sense has no value.
+An algebra says what numbers are: whole numbers here, in other rooms columns of them for many calls, and a solver's
+terms. Origins come from the submission's process and may say anything: what makes no sense has no value.
 """
 
 from __future__ import annotations

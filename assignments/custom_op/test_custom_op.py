@@ -75,7 +75,7 @@ def expected_gradients(*inputs):
 
 
 KINDS = ("ones", "grid", "normal", "mixed")
-VIEWS = ("contiguous", "offset", "transposed", "permuted", "every_second", "expanded")
+VIEWS = ("contiguous", "offset", "transposed", "permuted", "every_second", "stepped", "expanded")
 ANY_RANK = calls(
     BIAS_GELU,
     sizes={"...": [1, 2, 8], "N": [1, 16, 33, 60]},
