@@ -96,7 +96,7 @@ def _called_in_ways(
 ) -> list[str]:
     """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
     another call."""
-    from gradekit.relations.calling import assert_called, ways_of
+    from gradekit.relations.calling import assert_called, assert_scales, ways_of
 
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
     for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
@@ -106,6 +106,8 @@ def _called_in_ways(
             seen, expected = calls[number % len(calls)]
             assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
+        scaled = [assert_scales(subject, *pair) for pair in calls if wanted]
+        tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]
 
 

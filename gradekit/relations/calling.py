@@ -3,7 +3,8 @@ were right, for every entry with gradients.
 
     forward     under no_grad, in inference mode
     backward    for each of the inputs that want a gradient alone, and in pairs; twice in one graph; of inputs that are
-                views of leaves, or results of operations
+                views of leaves, or results of operations; of a gradient that is larger by a factor, as where a loss is
+                scaled so that gradients of half precision do not vanish
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
+
+import torch
 
 from gradekit.findings import Cause
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
-from gradekit.relations.holding import assert_same
+from gradekit.relations.holding import assert_same, reference_of
+from gradekit.relations.relation import laid_out_as, values_of
 from gradekit.sandbox import TraceError
 from gradekit.subject.entry import part_of
 from gradekit.subject.runs import Observation
@@ -43,8 +47,15 @@ BACKWARD = (
 )
 
 
+FACTOR = 2.0**17
+"""A power of two that float16 does not hold. Gradients are linear: they grow by it, roundings too."""
+
+
 class Calls(Protocol):
     """What can make a call in another way: see `gradekit.subject.subject`."""
+
+    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
+        """A call of `entry`."""
 
     def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
         """The same call in another way."""
@@ -84,3 +95,22 @@ def assert_called(calls: Calls, seen: Observation, expected: Sequence[Reference]
     elif seen.wanted:
         wanted = [expected[seen.wanted.index(position)] for position in way.wanted]
     assert_same(made, wanted, Cause.BROKEN_RELATION, says)
+
+
+def assert_scales(calls: Calls, seen: Observation, expected: Sequence[Reference]) -> bool:
+    """Raise unless gradients are FACTOR times as large where the gradient that comes in is; whether that can be asked:
+    where this is float16, or a gradient grows beyond its dtype, it cannot.
+
+    Raises:
+        Failure: overflow; or whatever else is wrong with that call.
+    """
+    upstream = values_of(seen.inputs[-1])
+    larger = [(one.exact * FACTOR, (one.native.double() * FACTOR).to(one.native.dtype)) for one in expected]
+    if upstream.dtype == torch.float16 or not all(bool(native.isfinite().all()) for _, native in larger):
+        return False
+    made = calls.call(seen.entry, (*seen.inputs[:-1], laid_out_as(seen.inputs[-1], upstream * FACTOR)), seen.wanted)
+    wanted = [reference_of(*pair, one.allowance * FACTOR) for pair, one in zip(larger, expected, strict=True)]
+    says = f"With a gradient of the result that is {FACTOR:,.0f} times as large, this gradient must be so, too"
+    made = made if seen.part is None else part_of(made, seen.part)
+    assert_same(made, wanted, Cause.OVERFLOW, says)
+    return True

@@ -76,11 +76,12 @@ def _wanted(other: RelatedCall, result: torch.Tensor, allowance: torch.Tensor) -
     native = other.expected(result)
     if native.isinf().any() and not result.isinf().any():
         return None
-    return _reference(native, 2 * other.expected(allowance))
-
-
-def _reference(native: torch.Tensor, allowance: torch.Tensor) -> Reference:
     exact = native.double() if native.is_floating_point() else native
+    return reference_of(exact, native, 2 * other.expected(allowance))
+
+
+def reference_of(exact: torch.Tensor, native: torch.Tensor, allowance: torch.Tensor) -> Reference:
+    """What a related call must give, give or take `allowance`."""
     worked = Worked(exact, native, allowance, (), lambda *args: exact, lambda others: exact)
     return Reference(lambda: [worked], 0, None)
 

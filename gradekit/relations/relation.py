@@ -119,10 +119,10 @@ def _linear(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
 def _widened(relation: Relation, args: tuple[Any, ...]) -> RelatedCall | None:
     pairs = [*zip(args, relation.entry.arguments, strict=False)]
     mine = [isinstance(noun, Tensor) and arg is not None and noun.dtype == relation.name for arg, noun in pairs]
-    values = [_values(arg) for (arg, _), is_mine in zip(pairs, mine, strict=True) if is_mine]
+    values = [values_of(arg) for (arg, _), is_mine in zip(pairs, mine, strict=True) if is_mine]
     if not values or not all(one.is_floating_point() and one.itemsize == 2 for one in values):
         return None
-    wide = (_laid_out_as(arg, _wide(_values(arg))) if its else arg for arg, its in zip(args, mine, strict=False))
+    wide = (laid_out_as(arg, _wide(values_of(arg))) if its else arg for arg, its in zip(args, mine, strict=False))
     says = f"With the same values in float32 in place of {str(values[0].dtype).removeprefix('torch.')}"
     return RelatedCall(tuple(wide), _wide, f"{says}, the result must be the same, rounding aside")
 
@@ -149,7 +149,7 @@ def _along(relation: Relation, args: tuple[Any, ...], part: Part, says: str) -> 
     """The call whose tensors became `part` of themselves along the dimension, and so must the result."""
     dim = _result_dim(relation, args)
     changed = tuple(
-        arg if place is None else _laid_out_as(arg, part(_values(arg), place))
+        arg if place is None else laid_out_as(arg, part(values_of(arg), place))
         for arg, place in zip(args, _dims(relation, args), strict=True)
     )
     return RelatedCall(changed, lambda result: result if dim is None else part(result, dim), says)
@@ -190,23 +190,24 @@ def _size(relation: Relation, args: Sequence[Any]) -> int:
 def _tensor(relation: Relation, args: Sequence[Any]) -> tuple[int, torch.Tensor]:
     """The tensor of the relation's name: its place among the arguments, and its values."""
     place = next(i for i, argument in enumerate(relation.entry.arguments) if argument.name == relation.name)
-    return place, _values(args[place])
+    return place, values_of(args[place])
 
 
-def _values(arg: Input | torch.Tensor) -> torch.Tensor:
+def values_of(arg: Input | torch.Tensor) -> torch.Tensor:
+    """The tensor of an argument."""
     return arg.tensor() if isinstance(arg, Input) else arg
 
 
 def _with(args: tuple[Any, ...], place: int, values: torch.Tensor) -> tuple[Any, ...]:
-    return (*args[:place], _laid_out_as(args[place], values), *args[place + 1 :])
+    return (*args[:place], laid_out_as(args[place], values), *args[place + 1 :])
 
 
-def _laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them.
 
     Where `arg` is contiguous, so are they: a check of contiguous tensors is none of strides.
     """
-    like = _values(arg)
+    like = values_of(arg)
     strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
     size = like.untyped_storage().nbytes() // like.element_size()
     storage = torch.full((size,), poison(values.dtype), dtype=values.dtype)

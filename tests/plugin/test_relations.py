@@ -214,7 +214,7 @@ def test_what_does_no_harm_may_be_kept(name: str, report: Callable[..., Any]) ->
     details = {check.id: check.details.get("relations") for check in found.checks}
     related = ["alone M", "permuted M", "permuted N", "linear x", "independent"]
     assert details["test_values"] == [*related, "called: no gradients", "called: inference"]
-    ways = ["called: backward twice", "called: views", "called: results"]
+    ways = ["called: backward twice", "called: views", "called: results", "called: a scaled loss"]
     assert details["test_gradient"] == ["independent", *ways]
 
 
@@ -249,6 +249,13 @@ def test_state_of_a_forward_pass_that_is_kept_for_the_backward_pass_is_found(
 
 
 NOT_LINEAR = DOMAIN.replace(', linear = ["x"]', "")
+
+
+def test_a_backward_pass_that_a_scaled_loss_takes_beyond_its_numbers_is_found(report: Callable[..., Any]) -> None:
+    clipped = KERNEL.replace("x * factor,", "tl.minimum(tl.maximum(x * factor, -65504.0), 65504.0),")
+    (check,) = report(clipped + TWICE + FUNCTION, "test_gradient").checks
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.OVERFLOW)
+    assert check.message.startswith("With a gradient of the result that is 131,072 times as large")
 
 
 @pytest.mark.parametrize(
