@@ -75,17 +75,17 @@ def boxes_tiny_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.
 @value_kind("boxes_left")
 @of_four
 def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes left of 0, or across it, as predictions may be; their bottoms are above 0, so that none is padding."""
-    values = _anywhere(shape, generator) - 100
-    values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
-    return values
+    """Boxes left of 0 and above it, or across, as predictions may be."""
+    return _anywhere(shape, generator) - 100
 
 
 @value_kind("boxes_left_between")
 @of_four
 def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes half a step beside those of `boxes_left`."""
-    return boxes_left(shape, dtype, generator) + 2.0**-16
+    """Boxes half a step beside those of `boxes_left`; their bottoms are above 0, so that none is padding."""
+    values = boxes_left(shape, dtype, generator) + 2.0**-16
+    values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
+    return values
 
 
 @value_kind("boxes_flat")

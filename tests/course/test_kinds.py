@@ -56,6 +56,12 @@ def test_no_sides_coincide_where_gradients_are_asked_for(one: str, other: str) -
     assert bool(real.any()) and bool((steps[real] % 2 == 0).all()) and bool((others[real] % 2 == 1).all())
 
 
+def test_some_predictions_for_real_boxes_lie_above_the_image() -> None:
+    above = boxes_of("boxes_left")[..., 3] <= 0
+    assert 0 < int(above.sum()) < above.numel()
+    assert bool((boxes_of("boxes_left_between")[..., 3] > 0).all())
+
+
 def test_some_of_the_padded_boxes_are_zeros() -> None:
     padding = (boxes_of("boxes_padded") == 0).all(-1)
     assert 0 < int(padding.sum()) < padding.numel()
