@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gradekit.unseen.host_branches import TracedForm
     from gradekit.unseen.promised_sizes import LongCall
 
+TOO_LARGE = "invalid argument (a grid of"
+"""What Triton says of a grid that CUDA does not launch."""
+
 MORE = 1.5
 """Host code whose instructions become more by such a factor, as a dimension grows, goes over its elements: it would
 take too long for the longest."""
@@ -31,7 +34,7 @@ class LongestCalls:
         self._is_steady: dict[tuple[str, str], bool] = {}
 
     def shortage(self, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
-        """What the first of them that leaves elements out does wrong."""
+        """What the first of them that leaves elements out, or cannot be launched, does wrong."""
         for call in self._promised.calls(draws, forms):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
             if failure is not None:
@@ -59,19 +62,26 @@ class LongestCalls:
 
 
 def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
-    """What a call leaves out, if anything."""
+    """What a call leaves out, if anything; or that it asks for a grid that no card has."""
+    refused: list[TraceError] = []
 
     def ask(form: TracedForm) -> Program | None:
         try:
             return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream, is_exact=False))
-        except TraceError:
+        except TraceError as error:
+            refused.extend([error] if form is call.form and TOO_LARGE in error.message else [])
             return None
 
     short = call.shortage(ask)
-    if short is None:
+    if short is not None:
+        cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
+        failure = Failure(cause, call.description(short), line=short.tally.line)
+    elif refused:
+        said = refused[0].message.rstrip(".")
+        message = f"With {call.told}: {said}. A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
+        failure = Failure(refused[0].cause, message, line=refused[0].line)
+    else:
         return None
-    cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
-    failure = Failure(cause, call.description(short), line=short.tally.line)
     failure.repeat = functools.partial(_raise_again, call)
     return failure
 

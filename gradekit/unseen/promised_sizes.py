@@ -74,15 +74,19 @@ class LongCall:
         most = min(length, self.sizes[self.name])
         return stretched(self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or OTHERS[0]))
 
+    @property
+    def told(self) -> str:
+        """Its sizes, in words."""
+        return ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items())
+
     def description(self, one: LeftOut) -> str:
         """As a sentence."""
         names = [argument.name for argument in self.draws.tensors]
         what = "the result" if one.stored else names[one.place] if one.place < len(names) else "an argument"
         touched, operations = ("stored", "stores") if one.stored else ("loaded", "loads")
-        sizes = ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items())
         programs = f"all {one.tally.programs:,} programs" if one.tally.programs > 1 else "its one program"
         return (
-            f"With {sizes}, {what} has {one.count:,} elements, and at most {one.tally.lanes or 0:,} of them can be "
+            f"With {self.told}, {what} has {one.count:,} elements, and at most {one.tally.lanes or 0:,} of them can be "
             f"{touched}: so many lanes have the {operations} of {programs} together."
         )
 
