@@ -33,7 +33,7 @@ EXTREME = [
     ("tiny", "tiny", "tiny"),
     ("zeros", "zeros", "zeros"),
 ]
-ANY_VIEW = calls(FUSED, sizes={"M": [1, 2, 20], "N": [1, 32, 200]}, values=["normal"])
+ANY_VIEW = calls(FUSED, sizes={"M": [1, 2, 20], "N": [1, 32, 200]}, values=["normal"], how={"aliases": FUSED.aliases})
 
 
 def chain(x, bias, residual):

@@ -36,6 +36,9 @@ OVERLAP = "overlap"
 GIVEN = "given"
 """What picks how many optional tensors a call passes."""
 
+SPREAD = "spread"
+"""Stands behind a pair that begins at one address, the second's elements twice as far apart."""
+
 SEEDS = 10_000
 _PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
 
@@ -96,8 +99,11 @@ class Draws:
 
     @property
     def alias_levels(self) -> tuple[str, ...]:
-        """Two tensors apart, each pair that may be one tensor as one, and as views that overlap."""
-        return "", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases)
+        """Two tensors apart, each pair that may be one tensor as one, and as views that overlap; with other steps, too,
+        where the second may lie in any way."""
+        strided = {name for name, options in self.layouts if not {*options} <= {"contiguous", "offset"}}
+        spread = (f"{pair} {SPREAD}" for pair in self.aliases if pair.split()[1] in strided)
+        return "", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases), *spread
 
     def design(self, strength: int = 2) -> tuple[covering.Row, ...]:
         """The rows of the covering design, those with small tensors first."""
@@ -131,10 +137,10 @@ class Draws:
             for place, tensor in enumerate(self.tensors)
         }
         if self.aliases and (alias := pick("alias", self.alias_levels)):
-            same, other, *overlap = alias.split()
+            same, other, *how = alias.split()
             tensor = tensors[same]
-            pair = overlapping(tensor, pick("distance", _distances(tensor))) if overlap else (tensor, tensor)
-            tensors[same], tensors[other] = pair
+            distance = pick("distance", _distances(tensor)) if how == [OVERLAP] else 0
+            tensors[same], tensors[other] = overlapping(tensor, distance) if how else (tensor, tensor)
         given = pick(GIVEN, self.given_levels) if self.entry.optional else 0
         missing = dict.fromkeys(self.entry.optional[given:])
         return tuple([({**tensors, **scalars, **missing})[name] for name in self._order()])

@@ -251,9 +251,11 @@ def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
 
 
 def overlapping(spec: Input, distance: int) -> tuple[Input, Input]:
-    """Two views of one storage that are laid out as `spec`, the second so many elements after the first."""
-    base = spec.storage_size + distance
-    return replace(spec, base=base), replace(spec, base=base, offset=spec.offset + distance)
+    """Two views of one storage that are laid out as `spec`, the second so many elements after the first; at distance 0,
+    its elements lie twice as far apart: they begin at one address, and are not the same."""
+    steps = spec.stride if distance else tuple(2 * step for step in spec.stride)
+    second = replace(spec, stride=steps, offset=spec.offset + distance, base=0)
+    return replace(spec, base=second.storage_size), replace(second, base=second.storage_size)
 
 
 @functools.lru_cache(maxsize=16)

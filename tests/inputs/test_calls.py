@@ -103,6 +103,17 @@ def test_two_tensors_may_be_one_where_that_is_asked_for(join: EntryDomain) -> No
     assert {call[0] is call[3] for call in every} == {True, False}
 
 
+def test_two_tensors_at_one_address_may_have_other_steps_where_the_second_may_have_any(join: EntryDomain) -> None:
+    def alike(**how: Any) -> set[bool]:
+        draws = drawn(join, how={**DERIVE, "aliases": ("x y",)}, **how)
+        made = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+        pairs = [(call[0].tensor(), call[3].tensor()) for call in made if call[0].base and call[0].numel > 1]
+        return {x.stride() == y.stride() for x, y in pairs if x.data_ptr() == y.data_ptr()}
+
+    assert False in alike()
+    assert False not in alike(layouts=["contiguous"])
+
+
 def test_a_failing_call_shrinks_to_the_smallest(join: EntryDomain) -> None:
     smallest = find(
         calls(join, how=DERIVE), lambda call: call[0].shape[-1] >= 33, settings=settings(quiet, max_examples=500)

@@ -15,7 +15,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check, Kind, Outcome
 from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
-from gradekit.inputs.draws import OVERLAP, Draws
+from gradekit.inputs.draws import OVERLAP, SPREAD, Draws
 from gradekit.inputs.layouts import LAYOUTS, variants
 from gradekit.inputs.spec import Input
 from gradekit.plugin.design import Design, coverage_lines, design_of
@@ -187,6 +187,8 @@ def is_of(call: tuple[Any, ...], row: Mapping[str, Any], draws: Draws) -> bool:
     inputs = [arg for arg in call if isinstance(arg, Input)]
     if OVERLAP in str(row.get("alias")) and {len({x.offset for x in inputs if x.base}), len({x.base for x in inputs} - {0})} != {2, 1}:
         return False
+    if SPREAD in str(row.get("alias")) and len({x.offset for x in inputs if x.base}) > 1:
+        return False
     return all(_is_of(x, tensor, row, draws) for x, tensor in zip(inputs, draws.tensors, strict=True))
 
 
@@ -239,7 +241,7 @@ def declared(entry: EntryDomain) -> Iterator[tuple[str, str]]:
     """The classes of an entry's domain: dtypes, choices, scalars, aliases, overlaps, and each tensor's kinds of values and layouts."""
     named = {**{f"dtype {name}": options for name, options in entry.dtypes.items()}, **entry.choices}
     named |= {scalar.name: scalar.values for scalar in entry.scalars if not scalar.optional}
-    named |= {"alias": [*entry.aliases, *(f"{pair} {OVERLAP}" for pair in entry.aliases)]}
+    named |= {"alias": [*entry.aliases, *(f"{pair} {how}" for pair in entry.aliases for how in (OVERLAP, SPREAD))]}
     named |= {**{f"values {tensor.name}": tensor.values for tensor in entry.tensors}}
     named |= {f"size {size.name}": size.only for size in entry.sizes.values()}
     for tensor in entry.tensors:
