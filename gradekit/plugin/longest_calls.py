@@ -32,12 +32,14 @@ class LongestCalls:
     def __init__(self, subject: Subject) -> None:
         self._subject, self._promised = subject, PromisedSizes()
         self._is_steady: dict[tuple[str, str], bool] = {}
+        self._is_too_large = False  # a grid has been found to be: it fails one check, and not all
 
     def shortage(self, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
         for call in self._promised.calls(draws, forms):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
-            if failure is not None:
+            if failure is not None and not (self._is_too_large and TOO_LARGE in failure.message):
+                self._is_too_large |= TOO_LARGE in failure.message
                 return failure
         return None
 

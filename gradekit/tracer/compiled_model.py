@@ -38,7 +38,7 @@ class Model(torch.nn.Module):
         super().__init__()
         width = first.shape[-1]
         self.layer = torch.nn.Linear(width, width, device=first.device, dtype=first.dtype)
-        self.entry = entry
+        self.entry = lambda *args: entry(*args)  # torch 2.11 does not follow Function.apply as an attribute
 
     def forward(self, first: torch.Tensor, *others: Any) -> Any:
         """twice entry(layer(first), ...)"""

@@ -52,6 +52,8 @@ OPERATORS = """
     def plain(x):
         return Copied.apply(x)
 
+    applied = Copied.apply
+
     def by_name(x):
         return torch.ops.tests.visible(x)
 
@@ -97,8 +99,9 @@ def test_an_operator_that_does_not_describe_its_result_cannot_be_compiled(inspec
     assert "faceless" in inspected("faceless").error
 
 
-def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator(inspected: Inspect) -> None:
-    seen = inspected("plain")
+@pytest.mark.parametrize("entry", ["plain", "applied"])
+def test_a_kernel_in_an_autograd_function_is_seen_and_no_operator(entry: str, inspected: Inspect) -> None:
+    seen = inspected(entry)
     assert (seen.error, seen.schema, seen.kernels) == ("", "", 1)
 
 
