@@ -13,7 +13,7 @@ from gradekit.repair.search import OtherChecks
 from gradekit.repair.walked_submission import WalkedExamples
 from gradekit.subject.subject import Subject
 
-MOST_RUN = 15
+MOST_RUN = 8
 """So many examples of other checks are traced and run, where a walk does not find that they are right."""
 
 

@@ -99,6 +99,8 @@ class Tutor:
                 both = other.applied(second.text)
                 alone = one_alone(mending.text, second.text, both)
                 if alone is None:
+                    if half in mending.in_part:  # which says more of the line than that it is wrong
+                        return None
                     return self._remembered(half, both, diagnosis_as_one(half, tries.clues))
                 if not tries.is_right(alone):
                     return self._remembered(half, both, diagnosis_of_both(half, other, tries.clues))

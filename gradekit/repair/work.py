@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MOST = 2_430_000_000
+MOST = 2_500_000_000
 """For all checks of a submission, where it has one mistake: about so many nanoseconds."""
 
 TRIED, IN_KERNELS = 0.82, 0.13
 """The shares of texts that are traced and run, and of changes of kernels that are walked; the rest is for changes of
 host code."""
 
-OF_A_SECOND = 0.25
-"""So much as for the submission itself there is for a text in which one of two mistakes is mended."""
+OF_A_SECOND, AT_LEAST = 0.25, 0.1
+"""So much of the whole there is for a text in which one of two mistakes is mended, where so much is left of it; and so
+much in any case."""
 
 
 @dataclass
@@ -48,7 +49,8 @@ class Work:
 
     def of_a_second(self) -> Work:
         """A budget for one more text, whose use counts as this one's."""
-        self._seconds.append(second := Work(int(OF_A_SECOND * self.most)))
+        left = max(self.most - self.used, int(AT_LEAST * self.most))
+        self._seconds.append(second := Work(min(int(OF_A_SECOND * self.most), left)))
         return second
 
     @property
