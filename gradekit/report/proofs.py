@@ -22,6 +22,20 @@ _CLAIMS = {
 }
 
 
+_TO_DO = {
+    "in-bounds": "let a mask bound the offsets there, in each dimension",
+    "no-wrap": "compute these offsets in 64 bits, with .to(tl.int64)",
+    "one-writer": "let each element be written by one program, or add with tl.atomic_add",
+    "no-race": "split the work into two launches, or use an atomic",
+    "covered": "see that the grid and the mask leave no element out",
+    "grid-limit": "let each program do more, or use another axis of the grid",
+    "tile-limit": "take a smaller block, and go along it in a loop",
+}
+"""What a student can do where a claim does not hold."""
+
+OPEN = "?: nobody has shown that this holds, nor that it does not. Checks try such sizes; you need not change anything."
+
+
 def render(record: Mapping[str, Any]) -> str:
     """The claims of each pass with their verdicts, and what was taken for granted."""
     return "\n".join(clean(line) for line in _lines(record)) + "\n"
@@ -57,6 +71,7 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
         for claim in found["claims"]:
             yield from _claim(claim)
         yield from _granted(found)
+        yield from [f"    {OPEN}"] if found["open"] else []
         yield ""
 
 
@@ -67,6 +82,7 @@ def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
     if claim["verdict"] == "refuted":
         sizes = ", ".join(f"{name} = {value:,}" for name, value in claim.get("sizes", {}).items())
         yield f"              for {sizes}: {claim.get('finding', '')}"
+        yield from [f"              to do: {_TO_DO[claim['claim']]}"] if claim["claim"] in _TO_DO else []
     elif claim.get("why"):
         yield f"              {claim['why']}"
 
@@ -74,7 +90,9 @@ def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
 def row(claim: Mapping[str, Any]) -> dict[str, str]:
     """A claim as a row of a table: its verdict with a sign, the line, what it says, and why it is open or refuted."""
     sizes = ", ".join(f"{name} = {value:,}" for name, value in claim.get("sizes", {}).items())
-    why = f"for {sizes}: {claim.get('finding', '')}" if claim["verdict"] == "refuted" else claim.get("why", "")
+    to_do = f" To do: {_TO_DO[claim['claim']]}." if claim["claim"] in _TO_DO else ""
+    is_refuted = claim["verdict"] == "refuted"
+    why = f"for {sizes}: {claim.get('finding', '')}{to_do}" if is_refuted else claim.get("why", "")
     return {
         "verdict": clean(claim["verdict"]), "sign": _MARKS[claim["verdict"]], "line": str(claim.get("line", "")),
         "what": clean(f"{claim['subject']} {_CLAIMS.get(claim['claim'], claim['claim'])}"), "why": clean(why),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gradekit.report.proofs import summary
+from gradekit.report import proofs
+from gradekit.report.proofs import OPEN, summary
 from gradekit.report.terminal import Look, render
 
 from .samples import FAILED, PASSED, record
@@ -55,3 +56,14 @@ def test_a_failed_check_says_neither():
     text = render(record(replace(FAILED, details=_details(advice=[ADVICE]))), Look(width=120))
     assert "proved" not in text
     assert "wraps around" not in text
+
+
+def test_a_claim_that_does_not_hold_says_what_to_do_and_an_open_one_that_there_is_nothing_to_do() -> None:
+    refuted = {"claim": "no-wrap", "subject": "the offsets", "verdict": "refuted", "line": 9, "sizes": {"N": 3}, "finding": "it wraps."}
+    open_ = {"claim": "covered", "subject": "the result", "verdict": "open", "why": "it depends on data"}
+    found = {"proved": 0, "refuted": 1, "open": 1, "claims": [refuted, open_], "assumptions": []}
+    lines = [line.strip() for line in proofs.render({"passes": {"forward": found}}).splitlines()]
+    assert lines[1:4] == [
+        "✗ line 9    the offsets no integer wraps around", "for N = 3: it wraps.", "to do: compute these offsets in 64 bits, with .to(tl.int64)",
+    ]  # fmt: skip
+    assert lines[-1] == OPEN or lines[-2] == OPEN

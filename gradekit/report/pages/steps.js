@@ -55,7 +55,8 @@ const formOf = (value) => (value.dtype ? value.dtype + (value.shape.length ? ` [
 
 function strip(value) {
   const cell = Math.max(3, Math.min(14, Math.floor(380 / value.columns)));
-  const box = { width: cell * value.columns, height: cell * value.rows };
+  const tall = Math.max(cell, Math.floor(28 / value.rows));  // one row is no hairline
+  const box = { width: cell * value.columns, height: tall * value.rows };
   const picture = draw("svg", { role: "img", class: "strip", viewBox: `0 0 ${box.width} ${box.height}`, ...box });
   picture.setAttribute("aria-label", `${formOf(value)}, ${rangeOf(value)}`);
   for (let row = 0; row < value.rows; row++) {
@@ -63,7 +64,7 @@ function strip(value) {
       const kind = cellClass(value, row * value.columns + first);
       let end = first + 1;
       while (end < value.columns && cellClass(value, row * value.columns + end) === kind) end++;
-      picture.append(draw("rect", { class: kind, x: cell * first, y: cell * row, width: cell * (end - first), height: cell }));
+      picture.append(draw("rect", { class: kind, x: cell * first, y: tall * row, width: cell * (end - first), height: tall }));
       first = end;
     }
   }
@@ -170,16 +171,23 @@ function touchedSaid(value, tensor) {
   const outside = value.outside;
   if (outside) {
     const count = outside.before + outside.after;
-    const has = outside.size === 1 ? "1 element, 0" : `${outside.size} elements, 0 to ${outside.size - 1}`;
-    said += `. ${count} of these ${count === 1 ? "does" : "do"} not exist: its memory has ${has}, and a lane asks for ${outside.first}`;
+    const has = outside.size === 1 ? "element 0 alone" : `elements 0 to ${outside.size - 1}`;
+    said += `. ${count} of these ${count === 1 ? "does" : "do"} not exist: the tensor has ${has}, and a lane asks for element ${outside.first}`;
   }
   return said + ".";
 }
 
 // --- a step ---------------------------------------------------------------------------------------------------------
 
+// what a value without a name of its own is called, by the operation of Triton's that made it
+const MADE_BY = {
+  addi: "a sum", addf: "a sum", subi: "a difference", subf: "a difference", muli: "a product", mulf: "a product",
+  divsi: "a quotient", divf: "a quotient", remsi: "a remainder", cmpi: "a comparison", cmpf: "a comparison", andi: "a mask",
+  select: "a choice", reduce: "a reduction", dot: "a matrix product", extf: "a conversion", truncf: "a conversion", extsi: "a conversion",
+};
+
 function shown(value) {
-  const name = value.name || { load: "a load", store: "the stored value", atomic: "an atomic's operand" }[value.access] || `a value (${value.op})`;
+  const name = value.name || { load: "a load", store: "the stored value", atomic: "an atomic's operand" }[value.access] || MADE_BY[value.op] || `a value (${value.op})`;
   const parts = [make("h3", {}, make("code", {}, name), ` ${formOf(value)}`), make("p", { class: "range" }, rangeOf(value))];
   if (value.wrong) {
     const wrong = data.wrong;
@@ -187,7 +195,7 @@ function shown(value) {
     parts.push(make("p", { class: "failed" }, `${value.wrong} ${value.wrong === 1 ? "lane of this ends" : "lanes of this end"} up wrong.${said}`));
   }
   if (value.levels) parts.push(value.numbers && value.columns <= 16 ? numbers(value) : strip(value));
-  if (value.at_rows) parts.push(make("p", { class: "dim" }, `${value.rows} rows and ${value.columns} columns of the tile are drawn.`));
+  if (value.at_rows) parts.push(make("p", { class: "dim" }, `${value.rows * value.columns} of ${value.shape.reduce((a, b) => a * b, 1)} elements are drawn, at even distances.`));
   if (value.access && value.tensor !== null) parts.push(touchedIn(value));
   if (value.access && value.tensor === null && value.active) parts.push(make("p", { class: "failed" }, "These addresses are in no tensor."));
   return make("article", { class: "value" + (isWrong(value) ? " wrong-value" : "") }, ...parts);
