@@ -16,6 +16,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program
 from gradekit.repair.host_numbers import KnownNumbers
 from gradekit.repair.idioms.candidates import in_order, mends
+from gradekit.repair.idioms.idiom import Idiom
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
@@ -137,8 +138,10 @@ class Tries:
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
-    def __init__(self, text: str, numbers: Sequence[str] = (), work: Work | None = None) -> None:
-        self.text, self.numbers = text, numbers
+    def __init__(
+        self, text: str, numbers: Sequence[str] = (), work: Work | None = None, idioms: Sequence[Idiom] = ()
+    ) -> None:
+        self.text, self.numbers, self.idioms = text, numbers, idioms
         self.work = work if work is not None else Work()
         self._work = self.work.tried
         self._has_no_experiments = without_experiments(text) == text
@@ -171,7 +174,7 @@ class Mending:
         if self._mends is None:
             self._mends = []
             with survived("The search for mends"):
-                self._mends = mends(self.text, self.numbers)
+                self._mends = mends(self.text, self.numbers, self.idioms)
         each = price(self.text, clues)
         least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
@@ -245,7 +248,8 @@ class Mending:
     def on_top(self, half: Mend) -> Mending | None:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
         if half not in self._second and len(self._second) < MOST_HALVES:
-            self._second[half] = Mending(half.applied(self.text), self.numbers, self.work.of_a_second())
+            work = self.work.of_a_second()
+            self._second[half] = Mending(half.applied(self.text), self.numbers, work, self.idioms)
         return self._second.get(half)
 
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:

@@ -17,6 +17,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import screened
+from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, Tries, diagnosis_of
@@ -40,7 +41,10 @@ class Tutor:
 
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
-        self._mending = Mending(texts.submission.text, texts.numbers)
+        own: Sequence[Idiom] = ()
+        with survived("The reading of an assignment's idioms"):
+            own = idioms_of(texts.assignment.folder / "idioms.toml")
+        self._mending = Mending(texts.submission.text, texts.numbers, idioms=own)
         self.work = self._mending.work
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:

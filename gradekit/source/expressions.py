@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from gradekit.submission.parsed_source import called
 
+EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
+
 
 def terms(node: ast.expr) -> list[ast.expr]:
     """The summands of a sum, in their order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from gradekit.causes import Cause
 from gradekit.judge.failure import Failure
 from gradekit.repair.idioms.candidates import MOST_OF_ENDLESS, MOST_OF_REFUSED, SPECIFIC, in_order, mends
+from gradekit.repair.idioms.idiom import idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.mend_tries import MOST_RUN, MendTries
 from gradekit.repair.other_checks import is_emptied
@@ -68,9 +70,9 @@ def test_guesses_by_names_and_mends_of_grids_are_tried_after_the_first_look() ->
 
 def test_a_text_is_known_to_have_made_a_check_right() -> None:
     wrong = SHARED.replace("< p, 0.0, x / (1 - p)", "< p, 0.0, x")
-    mending = Mending(wrong)
-    found = mending.found(CLUES, Tries(lambda text: text == SHARED))
-    assert found is not None and mending.has_made_right(SHARED) and not mending.has_made_right(wrong)
+    mending = Mending(wrong, idioms=idioms_of(ROOT / "assignments/dropout/idioms.toml"))
+    found = mending.found(CLUES, Tries(lambda text: ast.dump(ast.parse(text)) == ast.dump(ast.parse(SHARED))))
+    assert found is not None and mending.has_made_right(found.applied(wrong)) and not mending.has_made_right(wrong)
 
 
 # --- what empties results, or cuts runs off ---------------------------------------------------------------------------

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
 from gradekit.causes import Cause
 from gradekit.inputs.spec import normal
 from gradekit.repair.host_numbers import KnownNumbers
@@ -52,54 +50,6 @@ def of(wrong: str) -> list[Mend]:
     return mends(wrong)
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ("z, M, N, x", "z, M, x.shape[0], x"),
-        ("x.stride(0), x.stride(1), 1", "x.stride(1), x.stride(1), 1"),
-        ("x.stride(0), x.stride(1), 1", "y.stride(0), x.stride(1), 1"),
-        ("scaled_kernel[(M,)]", "scaled_kernel[(N,)]"),
-        ("scaled_kernel[(M,)]", "scaled_kernel[(M - 1,)]"),
-    ],
-)
-def test_any_value_of_the_same_kind_is_tried_in_its_place(right: str, wrong: str) -> None:
-    source = KERNEL.replace(right, wrong)
-    line = next(n for n, (a, b) in enumerate(zip(source.splitlines(), KERNEL.splitlines(), strict=True), 1) if a != b)
-    plain = lambda text: text.replace(" ", "").replace("x.shape[1],", "N,").replace("triton.next_power_of_2(N)", "64")
-    mending = [mend for mend in of(source) if plain(mend.applied(source)) == plain(KERNEL)]
-    assert mending and mending[0].line == line and mending[0].rank < 40
-
-
-def test_all_axes_of_a_grid_that_are_rounded_down_are_rounded_up_together() -> None:
-    right = KERNEL.replace("scaled_kernel[(M,)]", "scaled_kernel[(triton.cdiv(M, 64), triton.cdiv(N, 64))]")
-    wrong = right.replace("triton.cdiv(M, 64), triton.cdiv(N, 64)", "M // 64, N // 64")
-    assert mends(wrong)[0].applied(wrong) == right and "`M // 64` and `N // 64` down" in mends(wrong)[0].sentence
-
-
-def test_a_tile_of_a_fixed_width_is_made_wide_enough_where_the_width_is_given_a_name() -> None:
-    named = KERNEL.replace("    z = torch", "    BLOCK = triton.next_power_of_2(N)\n    z = torch").replace("sqrt(N), BLOCK=64", "sqrt(N), BLOCK=BLOCK")
-    wrong = named.replace("BLOCK = triton.next_power_of_2(N)", "BLOCK = 128")
-    mend = next(mend for mend in of(wrong) if mend.applied(wrong) == named)
-    assert "tile of 128 lanes" in mend.sentence and wrong.splitlines()[mend.line - 1].strip() == "BLOCK = 128"
-
-
-def test_strides_that_are_taken_before_a_copy_are_taken_after_it() -> None:
-    right = KERNEL.replace("    M, N = x.shape\n", "    x = x.contiguous()\n    strides = x.stride()\n    M, N = x.shape\n")
-    right = right.replace("x.stride(0), x.stride(1), 1", "*strides, 1")
-    wrong = right.replace("    x = x.contiguous()\n    strides = x.stride()\n", "    strides = x.stride()\n    x = x.contiguous()\n")
-    assert any(mend.applied(wrong) == right and "takes `stride` of x before" in mend.sentence for mend in of(wrong))
-    assert not any("tensors those names" in mend.sentence for mend in mends(right))
-
-
-
-
-def test_a_list_that_is_filled_up_on_the_wrong_side_is_filled_up_on_the_other() -> None:
-    right = KERNEL.replace("    z = torch", "    shape = [1] * 2 + list(x.shape)\n    steps = [0] * 2 + list(x.stride())\n    z = torch")
-    wrong = right.replace("[0] * 2 + list(x.stride())", "list(x.stride()) + [0] * 2")
-    mend = next(mend for mend in of(wrong) if "on the wrong side" in mend.sentence)
-    assert mend.applied(wrong) == right and f"Line {mend.line - 1} puts it on the other side." in mend.sentence
-
-
 # --- what the failing call tells --------------------------------------------------------------------------------------
 
 
@@ -120,10 +70,8 @@ def test_a_mend_that_puts_a_number_for_the_same_number_is_left_out() -> None:
         assert (KERNEL in tried) is (shape == (4, 5))
 
 
-
-
 def test_a_mend_of_anything_but_numbers_is_kept() -> None:
-    wrong = KERNEL.replace("x * scale", "x / scale")
+    wrong = KERNEL.replace("mask=n < N)\n    tl.store", "mask=n <= N)\n    tl.store")
     mend = next(mend for mend in mends(wrong) if mend.applied(wrong) == KERNEL)
     assert not known((1, 1), (1, 1), text=wrong).are_left_by(mend)
 

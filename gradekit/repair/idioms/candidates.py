@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.repair.idioms import (
-    of_addresses,
-    of_attention,
-    of_bounds,
-    of_curves,
-    of_dimensions,
-    of_exchanges,
-    of_formulas,
-    of_guards,
-    of_host_values,
-    of_indices,
-    of_launches,
-    of_loops,
-    of_masks,
-    of_numbers,
-    of_other_kernels,
-    of_random,
-    of_scores,
-    of_sums,
-    of_swaps,
-    of_twins,
-    of_unused,
-    of_walks,
-)
+from gradekit.repair.idioms import autograd, counterparts, launches, other_kernels
+from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend, with_feeds
 from gradekit.repair.unexpected import survived
 from gradekit.source.dependences import fed_lines
@@ -38,31 +15,9 @@ from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
-_IN_KERNELS = (
-    *of_twins.RULES,
-    *of_other_kernels.RULES,
-    *of_guards.RULES,
-    *of_attention.RULES,
-    *of_masks.RULES,
-    *of_bounds.RULES,
-    *of_scores.RULES,
-    *of_loops.RULES,
-    *of_walks.RULES,
-    *of_indices.RULES,
-    *of_addresses.RULES,
-    *of_sums.RULES,
-    *of_unused.RULES,
-    *of_formulas.RULES,
-    *of_numbers.RULES,
-    *of_curves.RULES,
-    *of_exchanges.RULES,
-    *of_random.RULES,
-)
-
-_ON_HOST = (
-    *of_launches.RULES, *of_swaps.RULES, *of_guards.HOST_RULES, *of_attention.HOST_RULES, *of_random.HOST_RULES,
-    *of_exchanges.HOST_RULES, *of_host_values.RULES, *of_dimensions.HOST_RULES,
-)  # fmt: skip
+_IN_KERNELS = (*counterparts.RULES, *other_kernels.RULES)
+_ON_HOST = (*launches.RULES, *autograd.RULES)
+"""What no pattern says, for it compares names or whole kernels."""
 
 _SPEAKS_FOR = {
     Cause.OUT_OF_BOUNDS_LOAD: (Family.MASK, Family.INDEX, Family.LOOP, Family.STRIDES, Family.GRID),
@@ -102,35 +57,37 @@ LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
 
 
-def mends(text: str, numbers: Sequence[str] = ()) -> list[Mend]:
+def mends(text: str, numbers: Sequence[str] = (), idioms: Sequence[Idiom] = ()) -> list[Mend]:
     """Every mend of a source, each once, the most specific first; nothing where it is not Python. `numbers` are those
-    of the handout's formulas."""
+    of the handout's formulas, `idioms` those that belong to the assignment alone."""
     try:
         draft = Draft(text, numbers)
     except (SyntaxError, ValueError, RecursionError):
         return []
     seen: dict[Hashable, Mend] = {}
-    found = list(_all(draft))
     fed = fed_lines(draft)
-    for mend in sorted([*found, *_together(found)], key=lambda mend: mend.rank):
+    for mend in sorted(_all(draft, [*idioms_of(GENERAL), *idioms]), key=lambda mend: mend.rank):
         mend = with_feeds(mend, fed, text)
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
 
-def _all(draft: Draft) -> Iterator[Mend]:
+def _all(draft: Draft, idioms: Sequence[Idiom]) -> Iterator[Mend]:
     for kernel in draft.kernels:
-        for rule in _IN_KERNELS:
-            found = _of_one_rule(rule, draft, kernel)
-            yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
-    for host_rule in _ON_HOST:
-        yield from _of_one_rule(host_rule, draft)
+        by_name = [(rule.__name__, rule(draft, kernel)) for rule in _IN_KERNELS]
+        by_name += [(idiom.name, idiom.mends(draft, kernel)) for idiom in idioms if not idiom.is_of_host]
+        found = (mend for name, made in by_name for mend in _of_one_rule(name, made))
+        yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
+    by_name = [(rule.__name__, rule(draft)) for rule in _ON_HOST]
+    by_name += [(idiom.name, idiom.mends(draft)) for idiom in idioms if idiom.is_of_host]
+    for name, made in by_name:
+        yield from _of_one_rule(name, made)
 
 
-def _of_one_rule(rule: Callable[..., Iterator[Mend]], *about: Any) -> Iterator[Mend]:
+def _of_one_rule(name: str, found: Iterator[Mend]) -> Iterator[Mend]:
     """What a rule finds until it meets a text that it does not expect: that silences no other rule."""
-    with survived(f"The rule {rule.__name__}"):
-        yield from rule(*about)
+    with survived(f"The rule {name}"):
+        yield from found
 
 
 def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
@@ -138,18 +95,6 @@ def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
     return not draft.launches_of(kernel) and any(
         called(node) == kernel.name for other in draft.kernels if other is not kernel for node in other.nodes
     )
-
-
-def _together(found: Sequence[Mend]) -> Iterator[Mend]:
-    """Steps that are rounded down beside masks that do not bound what the steps count: either alone mends nothing."""
-    steps = [mend for mend in found if mend.family is Family.LOOP and mend.edits[0].new.startswith("tl.cdiv(")]
-    masks = [mend for mend in found if mend.family is Family.MASK and len(mend.edits) > 1]
-    for step in steps:
-        for mask in (mask for mask in masks if mask.kernel in (step.kernel, "") or not step.kernel):
-            sentence, hint = f"{step.sentence} {mask.sentence}", f"{step.hint}, and {mask.hint}"
-            kernel = step.kernel and mask.kernel  # a helper's mends are of no kernel: any may call it
-            both = replace(step, edits=(*step.edits, *mask.edits), rank=step.rank + 1, kernel=kernel)
-            yield replace(both, sentence=sentence, hint=hint)
 
 
 def in_order(found: list[Mend], clues: Clues) -> list[Mend]:

@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradekit.repair.idioms.of_sums import EXP
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
-from gradekit.source.expressions import target_of
+from gradekit.source.expressions import EXP, target_of
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]

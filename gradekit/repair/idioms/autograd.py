@@ -108,5 +108,4 @@ def same_table_twice(draft: Draft) -> Iterator[Mend]:
                 )  # fmt: skip
 
 
-RULES = ()
-HOST_RULES = (saved_in_order, attributes_exchanged, gradients_in_order, same_table_twice)
+RULES = (saved_in_order, attributes_exchanged, gradients_in_order, same_table_twice)

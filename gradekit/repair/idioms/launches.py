@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.expressions import target_of
-from gradekit.submission.parsed_source import called
+from gradekit.source.expressions import simple, target_of
+from gradekit.submission.parsed_source import Edit, called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -162,4 +163,52 @@ def _swapped(
     )  # fmt: skip
 
 
-RULES = (arguments_swapped, strides_exchanged)
+def copied_first(draft: Draft) -> Iterator[Mend]:
+    """Strides that no kernel uses: right once the tensor is copied, so that it is contiguous."""
+    for function in draft.source.host:
+        tensors = [a.arg for a in function.args.args if _is_tensor(draft, function, a.arg)]
+        for name in tensors:
+            yield from _copied(draft, function, [name], 12)
+        if len(tensors) > 1:
+            yield from _copied(draft, function, tensors, 13)
+
+
+def _copied(draft: Draft, function: ast.FunctionDef, names: list[str], rank: int) -> Iterator[Mend]:
+    statements = (s for s in function.body if simple(s) and not isinstance(getattr(s, "value", None), ast.Constant))
+    first = next(statements, None)
+    if first is None:
+        return
+    start, every = draft.source.span(first)[0], ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
+    loads = [(name, *_loaded_in(draft, name)) for name in names]
+    name, line, where = next((found for found in loads if found[1]), ("it", None, ""))
+    yield Mend(
+        Family.LAYOUT, rank, line or function.lineno,
+        (Edit(start, start, "".join(f"{name} = {name}.contiguous(); " for name in names), f"{every} copied"),),
+        f"The kernel ignores the strides of {every}: right once copied by .contiguous()."
+        f"{f' Line {line} reads {name} as if it were contiguous.' if line else ''}",
+        f"pass the strides of {every} to the kernel{where}; where the assignment allows copies, .contiguous() will do",
+        Cause.IGNORES_STRIDES,
+    )  # fmt: skip
+
+
+def _is_tensor(draft: Draft, function: ast.FunctionDef, name: str) -> bool:
+    text = draft.source.of(function)
+    given = [(launch, p) for launch in draft.launches for p, v in launch.given.items() if draft.source.of(v) == name]
+    passed = any(param in launch.kernel.pointers for launch, param in given)
+    return passed or any(
+        f"{name}.{attribute}" in text for attribute in ("shape", "stride", "numel", "reshape", "dtype")
+    )
+
+
+def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
+    """The first line in which a kernel loads what a launch passes by this name."""
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if draft.source.of(value) == name and param in launch.kernel.pointers:
+                lines = [a.line for a in launch.kernel.accesses if a.pointer == param and a.is_load]
+                if lines:
+                    return lines[0], f" {launch.kernel.name}"
+    return None, ""
+
+
+RULES = (arguments_swapped, strides_exchanged, copied_first)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
-from gradekit.repair.idioms.of_unused import is_index_line
+from gradekit.repair.idioms.roles import is_index_line
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
 from gradekit.source.expressions import is_call, target_of, terms, value_of
