@@ -45,6 +45,7 @@ class Assignment:
     kind: str = "kernel"
     order: float = 1000.0
     bench: dict[str, Any] = field(default_factory=dict)
+    cards: dict[str, dict[str, float]] = field(default_factory=dict)
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property

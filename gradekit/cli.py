@@ -18,6 +18,7 @@ from gradekit.authoring.lint_command import lint
 from gradekit.authoring.new_command import new
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.batch.marking_commands import COMMANDS as MARKING
+from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
 from gradekit.proving.prove_command import prove
@@ -551,7 +552,7 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-_OWN = {"lint": lint, "new": new, "prove": prove, "replay": replay, "view": view}
+_OWN = {"calibrate": calibrate, "lint": lint, "new": new, "prove": prove, "replay": replay, "view": view}
 for _name, _command in (BATCH | MARKING | LMS | _OWN).items():
     main.add_command(_command, _name)
 

@@ -78,6 +78,7 @@ ROOMS = {
     "bench": ("speed over a range of sizes", "programs and a card"),
     "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
     "mutation": ("whether an assignment's checks find small edits of its solution", "assignments and records"),
+    "calibrate": ("what speed checks may ask for on a card", "assignments, their right submissions and a card"),
     "lms": ("containers of learning management systems", "hand-ins and records"),
     "server": ("a process with torch imported, from which graders and tracers are forked", "nothing of those it forks for"),
     "cli": ("the command line; holds no policy", "arguments"),

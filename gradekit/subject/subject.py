@@ -207,6 +207,7 @@ class Subject:
             raise idle.offence
         self._to_time[this.signature] = program
         timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
+        timed.cards = self.assignment.cards
         self.timings.append(timed)
         return timed
 

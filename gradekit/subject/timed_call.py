@@ -52,7 +52,8 @@ class Timed:
     """A call that was timed on `card`, with right results; its `rounds` grow with `measure_longer`.
 
     `configuration` is the fastest of an autotuned kernel (`choices` has the seconds of all), `compile_seconds` what
-    compiling took for each side, outside of all timing. `notes` are what a reader must know of how it was timed.
+    compiling took for each side, outside of all timing. `cards` has, by a part of a card's name and by side, the
+    share of a test's factor that is asked for there. `notes` are what a reader must know of how it was timed.
     `release` gives back what the card holds for it.
     """
 
@@ -71,6 +72,7 @@ class Timed:
     longer: Callable[[Rounds, Thresholds], Rounds] = lambda rounds, thresholds: rounds
     release: Callable[[], None] = lambda: None
     verdicts: list[dict[str, Any]] = field(default_factory=list)
+    cards: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def size(self) -> str:
@@ -104,6 +106,11 @@ class Requirement:
     factor: float
     side: str
     some_from: float | None = None
+
+    def times(self, share: float) -> Requirement:
+        """The same on a card that asks for this share of it."""
+        some = None if self.some_from is None else self.some_from * share
+        return Requirement(self.factor * share, self.side, some)
 
     def share(self, value: float) -> float:
         """The part of the points that `value` times as fast earns, from 0 to 1: linear in between."""
@@ -139,6 +146,7 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
     """
     if not requirements:
         raise ValueError("say how fast it must be: assert_speed(timed, at_least(1.5, 'eager'))")
+    requirements = _on_this_card(timed, requirements)
     thresholds = {side: [r.factor for r in requirements if r.side == side] for side in {r.side for r in requirements}}
     if any(_verdict(timed, requirement) is Verdict.TOO_CLOSE for requirement in requirements):
         timed.measure_longer(thresholds)
@@ -147,6 +155,25 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
         raise Failure(Cause.TOO_SLOW, _too_slow(timed, worst))
     if share < 1:
         award(share, _too_slow(timed, worst), Cause.TOO_SLOW)
+
+
+def _on_this_card(timed: Timed, requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
+    """What is asked for on this card. Where the assignment names cards, each asks for its share of a test's factor; on
+    one that it does not name, nobody knows what is fair beside a compiler: eager torch decides alone, and that is
+    said."""
+    row = row_of(timed.cards, timed.card)
+    eager = tuple(requirement for requirement in requirements if requirement.side == "eager")
+    if row is not None:
+        return tuple(requirement.times(row.get(requirement.side, 1.0)) for requirement in requirements)
+    if not timed.cards or not eager or len(eager) == len(requirements):
+        return tuple(requirements)
+    timed.notes += (f"No thresholds are known for {timed.card}: the ratio to eager torch decides alone.",)
+    return eager
+
+
+def row_of(cards: Mapping[str, Mapping[str, float]], card: str) -> Mapping[str, float] | None:
+    """The row of [cards] whose name is a part of the card's; None without one."""
+    return next((row for name, row in cards.items() if name.casefold() in card.casefold()), None)
 
 
 def _judged(timed: Timed, requirement: Requirement) -> float:

@@ -180,3 +180,36 @@ def test_a_dtype_without_a_ceiling_leaves_the_rate_open() -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(1.32e-5, "13.2 µs"), (2.1e-3, "2.1 ms"), (1.5, "1.5 s")])
 def test_durations_are_short(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+# --- cards -----------------------------------------------------------------------------------------------------------
+
+ROWS = {"cards": {"test card": {"compiled": 0.5}}}
+
+
+def test_a_card_with_a_row_asks_for_its_share_of_what_the_test_asks_for() -> None:
+    slow = {"compiled": 0.6e-4}  # 0.6 times as fast as torch.compile
+    asked = (at_least(1.5, "eager"), at_least(1.0, "compiled", some_from=0.7))
+    with pytest.raises(Failure, match="must be 1 times as fast"):
+        assert_speed(timed(**slow), *asked)
+    call = timed(**slow, **ROWS)
+    assert earned(call, *asked) == (1.0, "")
+    assert [(verdict["side"], verdict["at_least"], verdict["some_from"]) for verdict in call.verdicts] == [
+        ("eager", 1.5, None), ("compiled", 0.5, 0.35),
+    ]  # fmt: skip
+    assert call.notes == ()
+
+
+def test_on_a_card_without_a_row_eager_torch_decides_alone_and_it_is_said() -> None:
+    call = timed(compiled=0.1e-4, **ROWS, card="Another")
+    assert earned(call, at_least(1.5, "eager"), at_least(1.0, "compiled")) == (1.0, "")
+    assert facts(call)["notes"] == ["No thresholds are known for Another: the ratio to eager torch decides alone."]
+    with pytest.raises(Failure, match="eager torch"):
+        assert_speed(timed(eager=1e-4, **ROWS, card="Another"), at_least(1.5, "eager"), at_least(1.0, "compiled"))
+
+
+def test_without_rows_or_without_eager_the_tests_own_numbers_hold_on_every_card() -> None:
+    with pytest.raises(Failure):
+        assert_speed(timed(compiled=0.1e-4, card="Another"), at_least(1.5, "eager"), at_least(1.0, "compiled"))
+    with pytest.raises(Failure):
+        assert_speed(timed(compiled=0.1e-4, **ROWS, card="Another"), at_least(1.0, "compiled"))

@@ -1,0 +1,129 @@
+"""`gradekit calibrate`: how fast right submissions are on the card at hand, and what an assignment may ask for there.
+
+Runs in the grader's process, on a machine with a card. Right submissions (solution.py and right_*.py), and the mistakes
+that must be too slow, are graded by the speed checks alone, so that a figure here is the figure of a check. What is
+proposed is a row of [cards] in assignment.toml: see gradekit.subject.timed_call.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from gradekit.assignment import Assignment, get
+from gradekit.findings import Cause, Check, Kind, Report
+from gradekit.request import GradingOptions, GradingRequest
+
+Grade = Callable[[GradingRequest], Report]
+Cards = Mapping[str, Mapping[str, float]]
+
+MARGIN, STEP = 0.9, 0.05
+"""A right submission needs this share of what it has reached here; what is asked for goes in these steps."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What one submission has reached in a check: the interval of its ratio to a side, and what the test asks for."""
+
+    submission: str
+    check: str
+    card: str
+    side: str
+    low: float
+    high: float
+    factor: float
+
+    @property
+    def share(self) -> float:
+        """At least this much of what the check asks for."""
+        return self.low / self.factor
+
+
+def measured(assignment: Assignment, grade: Grade) -> Iterator[Reached | str]:
+    """What each submission reaches in each speed check; a sentence where a check measured nothing."""
+    solution = assignment.solution
+    if solution is None or not solution.is_file():
+        yield f"there is no solutions/{assignment.id}/solution.py"
+        return
+    for path in (solution, *sorted(solution.parent.glob("right_*.py"))):
+        yield from _of(path.name, grade(_asked(assignment, path)), assignment.cards)
+    yield from _of_slow_mistakes(assignment, grade)
+
+
+def _asked(assignment: Assignment, path: Path) -> GradingRequest:
+    return GradingRequest(assignment, path, GradingOptions(keyword="speed", profile="quick"))
+
+
+def _of_slow_mistakes(assignment: Assignment, grade: Grade) -> Iterator[Reached | str]:
+    from gradekit.course.mistakes import all_of
+
+    for mistake in all_of(assignment):
+        if mistake.cause is Cause.TOO_SLOW:
+            with tempfile.TemporaryDirectory(prefix="gradekit-calibrate-") as folder:
+                path = Path(folder, f"{mistake.name}.py")
+                path.write_text(mistake.text, encoding="utf-8")
+                yield from _of(mistake.name, grade(_asked(assignment, path)), assignment.cards)
+
+
+def _of(name: str, report: Report, cards: Cards) -> Iterator[Reached | str]:
+    checks = [check for check in report.checks if check.kind is Kind.SPEED]
+    if not checks:
+        yield f"{name}: {report.message or 'no speed check was run'}"
+    for check in checks:
+        measured = "speed" in check.details
+        yield from _of_check(name, check, cards) if measured else [f"{name}, {check.id}: {check.message}"]
+
+
+def _of_check(name: str, check: Check, cards: Cards) -> Iterator[Reached]:
+    from gradekit.subject.timed_call import row_of
+
+    said = check.details["speed"]
+    asked = row_of(cards, said["card"]) or {}
+    for verdict in said["verdicts"]:
+        ratio, side = said["ratios"][verdict["side"]], verdict["side"]
+        factor = verdict["at_least"] / asked.get(side, 1.0)
+        yield Reached(name, check.id, said["card"], side, ratio["low"], ratio["high"], factor)
+
+
+def proposed(found: list[Reached], right: Callable[[str], bool]) -> dict[str, float]:
+    """By side, the share of what the checks ask for that every right submission reaches with a margin: 1 at most."""
+    sides = dict.fromkeys(one.side for one in found)
+    least = {side: min(one.share for one in found if one.side == side and right(one.submission)) for side in sides}
+    return {side: min(1.0, int(MARGIN * share / STEP + 1e-9) * STEP) for side, share in least.items()}
+
+
+def is_right(name: str) -> bool:
+    """Whether a submission of that name is no mistake."""
+    return name == "solution.py" or name.startswith("right_")
+
+
+@click.command()
+@click.argument("id")
+def calibrate(id: str) -> None:
+    """Measure the right submissions of the assignment ID on this machine's GPU, and propose what to ask for there.
+
+    Exits with 4 without a GPU. Nothing is written: the row goes into assignment.toml by hand.
+    """
+    from gradekit.batch import gpus
+    from gradekit.plugin import grade
+
+    assignment = get(id)
+    if not gpus.visible():
+        click.echo("Nothing was measured: this machine has no GPU.", err=True)
+        raise click.exceptions.Exit(4)
+    found = []
+    for one in measured(assignment, grade):
+        if isinstance(one, str):
+            click.echo(one)
+            continue
+        found.append(one)
+        reached = f"{one.low:5.2f} to {one.high:5.2f} times {one.side}, asked {one.factor:g}"
+        click.echo(f"{one.submission:<28} {one.check:<32} {reached}")
+    if not any(is_right(one.submission) for one in found):
+        raise click.exceptions.Exit(1)
+    row = ", ".join(f"{side} = {share:.3g}" for side, share in proposed(found, is_right).items())
+    click.echo(f'\n[cards]\n"{found[0].card}" = {{ {row} }}')

@@ -1,0 +1,46 @@
+"""What a card may be asked for is proposed from what right submissions reach on it, never from a mistake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit.assignment import get
+from gradekit.calibrate import Reached, is_right, measured, proposed
+from gradekit.cli import main
+from gradekit.findings import Check, Kind, Outcome, Report, Status
+
+
+def graded(request: Any) -> Report:
+    """Half as fast as torch.compile with the solution, faster with all others."""
+    low = 0.5 if request.path.name == "solution.py" else 1.2
+    speed = {
+        "card": "Test Card",
+        "ratios": {side: {"value": low, "low": low, "high": low + 0.1} for side in ("eager", "compiled")},
+        "verdicts": [{"side": "eager", "at_least": 0.4}, {"side": "compiled", "at_least": 0.8}],
+    }
+    check = Check("test_speed", "T", Kind.SPEED, Outcome.PASSED, 20, 20, details={"speed": speed})
+    return Report("softmax", Status.GRADED, {}, (check,), {}, 1.0)
+
+
+def test_the_slowest_right_submission_decides_with_a_margin_and_nothing_above_the_test_is_asked() -> None:
+    found = [one for one in measured(get("softmax"), graded) if isinstance(one, Reached)]
+    assert {one.submission for one in found} == {"solution.py", "right_one_row.py", "right_online.py"}
+    assert proposed(found, is_right) == pytest.approx({"eager": 1.0, "compiled": 0.55})  # 0.9 * 0.5 / 0.8, in steps
+    slow = replace(found[0], submission="a_mistake", low=0.01)
+    assert proposed([*found, slow], is_right) == proposed(found, is_right)
+
+
+def test_a_share_that_a_row_asks_for_already_is_taken_into_account() -> None:
+    halved = replace(get("softmax"), cards={"test card": {"compiled": 0.5}})
+    factors = {one.side: one.factor for one in measured(halved, graded) if isinstance(one, Reached)}
+    assert factors == {"eager": 0.4, "compiled": 1.6}
+
+
+def test_without_a_gpu_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradekit.batch.gpus.visible", list)
+    done = CliRunner().invoke(main, ["calibrate", "softmax"])
+    assert done.exit_code == 4 and "Nothing was measured: this machine has no GPU." in done.output
