@@ -153,9 +153,9 @@ class KernelInputs:
 
     def decided(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls for what sizes decide, no coverage shows, and none of the check's `forms` has met."""
-        scopes = [CallScope(sizes_alone(draws), rank_of(draws, path.form), True, FAR) for path in paths]
-        so_far = [Calls.of(path, forms, scope) for path, scope in zip(paths, scopes, strict=True)]
         wants: list[SizeWant] = [*self.constants, *wrapped_indices(self._texts.values())]
+        scopes = [CallScope(sizes_alone(draws), rank_of(draws, path.form), True, FAR) for path in paths if wants]
+        so_far = [Calls.of(path, forms, scope) for path, scope in zip(paths, scopes, strict=False)]
         for want in wants:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
