@@ -5,105 +5,14 @@ from __future__ import annotations
 
 import ast
 import re
+import string
 import textwrap
 from collections.abc import Iterator, Mapping
+from importlib import resources
 from typing import Any
 
 from gradekit.report.text import clean, one_line, points
 
-_FILE = '''\
-"""{title}: a call that fails, to look into.
-
-    python {name}                     the submission as it was checked; its text stands below
-    python {name} submission.py       the one in that file, such as your next attempt
-    python {name} --check             has gradekit check this call again: it says what it said
-
-With a GPU, it runs there. Without one, Triton's interpreter runs the kernels (TRITON_INTERPRET=1), one program after
-the other on the CPU: then you can print and set breakpoints in them. Its bfloat16 is wrong, whatever the kernel does.
-"""
-
-import importlib.util
-import os
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
-import torch
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
-torch.use_deterministic_algorithms(True, warn_only=True)  # what nobody has written is NaN, as in a check
-
-SAID = {said}
-
-SUBMISSION = {submission}
-
-
-def module(path):
-    """The module in the file at `path`."""
-    sys.path.insert(0, str(Path(path).parent))
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-def written(text):
-    """The path of a file that holds `text`."""
-    path = Path(tempfile.mkdtemp()) / "submission.py"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def guarded(tensors, around=8192):
-    """The tensors with NaN (or the largest integer) before and after their memory, as in a check."""
-    storages = {{}}
-    for tensor in tensors:
-        if not isinstance(tensor, torch.Tensor) or not tensor.numel():
-            yield tensor
-            continue
-        memory = tensor.untyped_storage()
-        if memory.data_ptr() not in storages:
-            size, dtype = memory.nbytes() // tensor.element_size(), tensor.dtype
-            limit = torch.nan if dtype.is_floating_point else dtype == torch.bool or torch.iinfo(dtype).max
-            whole = torch.full((size + 2 * around,), limit, dtype=dtype, device=DEVICE)
-            whole[around : around + size] = tensor.detach().as_strided((size,), (1,), 0)
-            storages[memory.data_ptr()] = whole
-        whole = storages[memory.data_ptr()]
-        view = whole.as_strided(tensor.shape, tensor.stride(), around + tensor.storage_offset())
-        yield view.requires_grad_(tensor.requires_grad)
-
-
-def compared(got, expected):
-    """Where results first differ by more than rounding."""
-    several = [x if isinstance(x, (tuple, list)) else [x] for x in (got, expected)]
-    for one, other in zip(*several):
-        if not isinstance(other, torch.Tensor) or one.shape != other.shape:
-            print("shapes  ", getattr(one, "shape", None), getattr(other, "shape", None))
-            continue
-        a, b = one.detach().double().cpu(), other.detach().double().cpu()
-        near = 4 * torch.finfo(one.dtype).eps ** 0.5 if one.is_floating_point() else 0.0
-        differ = (~torch.isclose(a, b, rtol=near, atol=near, equal_nan=True)).nonzero().tolist()
-        if differ:
-            first = tuple(differ[0])
-            values = f"{{a[first].item():.6g}}, {{b[first].item():.6g}}"
-            print(f"differ   {{len(differ)}} of {{a.numel()}}, first {{list(first)}}: {{values}}")
-        else:
-            print("differ   not by more than rounding")
-
-
-if sys.argv[1:] == ["--check"]:
-    words = ["-m", "gradekit", "check", str(written(SUBMISSION)), {check}]
-    sys.exit(subprocess.run([sys.executable, *words]).returncode)
-submission = module(sys.argv[1] if sys.argv[1:] else written(SUBMISSION))
-{snippet}
-{names} = guarded([{names}])
-print(SAID)
-got = {call}
-print("got     ", got)
-'''
 _EXPECTED = """\
 from gradekit.assignment import get  # the right result comes from the assignment's tests
 
@@ -137,7 +46,8 @@ def script(record: Mapping[str, Any], check: Mapping[str, Any], submission: str,
     have. `submission` is the text that was checked, `name` what the program's own file is called."""
     counterexample = check["counterexample"]
     snippet = counterexample["snippet"].replace('"cuda"', "DEVICE")
-    text = _FILE.format(
+    page = resources.files("gradekit.report").joinpath("pages/replay.txt").read_text(encoding="utf-8")
+    text = string.Template(page).substitute(
         title=one_line(check["id"]), name=name, said=_text("\n".join(_said(record, check))),
         submission=_text(submission), snippet=snippet, call=_with_submission(counterexample["call"]),
         names=", ".join(_names(snippet)) + ",", check=", ".join(map(repr, _again(record, check))),
