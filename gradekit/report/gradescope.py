@@ -14,6 +14,7 @@ from typing import Any
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, grade
 from gradekit.report.grouping import blame, ending
+from gradekit.report.pictures import wrong_image
 from gradekit.report.story import as_html, summary
 from gradekit.report.text import one_line
 
@@ -51,10 +52,16 @@ def _tests(record: Mapping[str, Any], hidden: str) -> list[dict[str, Any]]:
     for number, check in enumerate(record["checks"], start=1):
         reason = (blame(check), check["details"].get("hidden")) if ending(check) == "failed" else number
         same = told.get(reason)
-        output = f"<p>For the same reason as test {same}.</p>" if same else as_html(check, record["submission"])
+        output = f"<p>For the same reason as test {same}.</p>" if same else _story(check, record["submission"])
         told.setdefault(reason, str(number))
         tests.append(_test(check, str(number), output, hidden))
     return tests
+
+
+def _story(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
+    """What went wrong, and a picture of where in the result."""
+    picture = wrong_image(check["details"]) if ending(check) == "failed" else ""
+    return as_html(check, submission) + picture
 
 
 def _test(check: Mapping[str, Any], number: str, output: str, hidden: str) -> dict[str, Any]:

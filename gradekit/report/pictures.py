@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gradekit.report.charts import round_ticks
 from gradekit.report.result_pictures import wrong_elements
+from gradekit.report.text import for_html
 
 WIDE, HIGH = 420.0, 160.0
 """The largest tensor that is drawn, in pixels."""
@@ -36,6 +38,22 @@ def wrong(details: Mapping[str, Any]) -> dict[str, Any] | None:
         "first_x": _middle(at[1], columns["of"], width), "first_y": _middle(at[0], rows["of"], height),
         "caption": _caption(details, along),
     }  # fmt: skip
+
+
+def wrong_image(details: Mapping[str, Any]) -> str:
+    """The same as an image within HTML, its caption as text, for a page without styles; "" where there is none."""
+    picture = wrong(details)
+    if picture is None:
+        return ""
+    width, height = picture["width"] + 20, picture["height"] + 20
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="-10 -10 {width} {height}">'
+        f'<rect width="{picture["width"]}" height="{picture["height"]}" fill="#e3f2fd" stroke="#263238"/>'
+        f'<rect x="{picture["x"]}" y="{picture["y"]}" width="{picture["w"]}" height="{picture["h"]}" fill="#c62828"/>'
+        f'<circle cx="{picture["first_x"]}" cy="{picture["first_y"]}" r="4" fill="#ffffff" stroke="#263238"/></svg>'
+    )
+    data, caption = base64.b64encode(svg.encode()).decode("ascii"), for_html(picture["caption"])
+    return f'<p><img alt="{caption}" src="data:image/svg+xml;base64,{data}"/></p><p>{caption}</p>'
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:

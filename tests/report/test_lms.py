@@ -8,6 +8,7 @@ import json
 import re
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -67,6 +68,17 @@ def test_gradescope_gets_these_results() -> None:
             },
         ],
     }  # fmt: skip
+
+
+def test_gradescope_shows_where_a_result_is_wrong_in_a_picture_and_in_words() -> None:
+    along = [{"of": 4, "first": 1, "last": 2, "indices": 2}, {"of": 8, "first": 0, "last": 7, "indices": 8}]
+    details = {"along": along, "wrong": 16, "total": 32, "nan": 0, "inf": 0, "first": {"index": [1, 0]}}
+    seen, same = replace(FAILED, details=details), replace(FAILED, id="test_again", details=details)
+    first, second = (test["output"] for test in gradescope.render(record(seen, same))["tests"])
+    assert first.startswith(as_html()) and second == "<p>For the same reason as test 1.</p>"
+    (alt, data, caption) = re.findall(r'<img alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"/></p><p>(.+)</p>', first)[0]
+    assert alt == caption and "at indices 1 to 2 of 4 × 0 to 7 of 8" in caption
+    assert ElementTree.fromstring(base64.b64decode(data)).tag.endswith("svg")
 
 
 def test_gradescope_never_reads_null_or_an_unknown_status() -> None:
