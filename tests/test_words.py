@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SYLLABLES = pyphen.Pyphen(lang="en_US")
 CODE = re.compile(r'`[^`]*`|"[^"]*"|\[[^\]]*\]|\w*[_(][^\s;,]*|\w+(\.\w+)+(\([^)]*\))?')
 TEXTS = [text for cause in Cause for text in (cause.meaning, cause.hint) if text] + [advice for _, advice in HINTS]
-TEXTS += [re.sub(r"\{\d*\}", "code", text) for room in ROOMS for row in sentences(room) for text in row if len(text) > 24]
+TEXTS += [re.sub(r"\{\d*\}|\$+\w+", "code", text) for room in ROOMS for row in sentences(room) for text in row if len(text) > 24]
 
 
 def reading_level(text: str) -> float:
@@ -51,7 +51,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
     for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
         "- Every element is {1} times what it must be.\n",
         "- {1} has shape {2}, and must have {3}.\n",
-        "- Line {1} {2} without a mask, so that lanes past the end are {3} too. / give it a mask that bounds its offsets",
+        "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
         "- keeps `{1}` in {2}: each addition rounds to so many bits.\n",
     ):
         assert said in text, said

@@ -26,7 +26,7 @@ def page() -> str:
         "Where the message of an error matches, the report adds a sentence of its own.",
         _table(("the error's message (a regular expression)", "what to do"), errors),
         "## Sentences and parts of sentences",
-        "What these take in, such as a line or a name, is written {1}, {2} and so on.",
+        "What these take in, such as a line or a name, is written {1}, {2} and so on, or $name.",
         *(part for heading, rows in in_code for part in (f"### {heading}", _list(rows))),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,9 +1,11 @@
-"""The sentences of the tutor and of the judge, read from gradekit's own source: what varies in them is {1}, {2} ..."""
+"""The sentences of the tutor and of the judge, read from gradekit's own source and its tables of idioms: what varies in
+them is {1}, {2} ... in code, and $name in a table."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,11 +31,14 @@ _FOR_STAFF = {"ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyE
 
 @functools.cache
 def sentences(room: str) -> tuple[tuple[str, ...], ...]:
-    """Each sentence or part of one that code of a room has, with what it has beside it, such as the advice."""
+    """Each sentence or part of one that a room has in code or in its tables of idioms, with what it has beside it,
+    such as the advice."""
     folder = Path(gradekit.__file__).parent / room
     files = sorted(folder.rglob("*.py"))
-    found = (row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8"))))
-    return tuple(dict.fromkeys(found))
+    found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")))]
+    tables = (tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.rglob("*.toml")))
+    told = ((one["says"], one["hint"]) for table in tables for one in table.values() if "says" in one)
+    return tuple(dict.fromkeys([*told, *found]))
 
 
 def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
