@@ -73,39 +73,4 @@ def _fit(gradient: str, name: str) -> float:
     return difflib.SequenceMatcher(None, gradient.lower(), name.lower()).ratio()
 
 
-def attributes_exchanged(draft: Draft) -> Iterator[Mend]:
-    """`ctx.p, ctx.seed = seed, p`."""
-    for node in draft.host_nodes:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if not (isinstance(node, ast.Assign) and isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)):
-            continue
-        to = [one.attr for one in target.elts if isinstance(one, ast.Attribute)]
-        values = [draft.source.of(one) for one in node.value.elts]
-        if to != values and sorted(to) == sorted(values):
-            yield Mend(
-                Family.INDEX, 1, node.lineno, (draft.source.replaced(node.value, ", ".join(to)),),
-                f"Line {node.lineno} keeps {', '.join(values)} as {', '.join(to)}: the order is another.",
-                "give each its own name",
-            )  # fmt: skip
-
-
-def same_table_twice(draft: Draft) -> Iterator[Mend]:
-    """Two launches of one kernel that read the same tensor, where another was made and nothing reads it."""
-    for first, second in itertools.combinations(draft.launches, 2):
-        if first.kernel is not second.kernel:
-            continue
-        for param in (p for p in first.kernel.pointers if p not in first.kernel.stored):
-            one, other = first.given.get(param), second.given.get(param)
-            if one is None or other is None or draft.source.of(one) != draft.source.of(other):
-                continue
-            now, rest = draft.source.of(other), [n for n in draft.launches if n.kernel is not first.kernel]
-            made = {draft.source.of(v) for n in rest for p, v in n.given.items() if p in n.kernel.stored}
-            for name in sorted(made - {now}, key=lambda name: -difflib.SequenceMatcher(None, name, now).ratio())[:2]:
-                yield Mend(
-                    Family.INDEX, 6, other.lineno, (draft.source.replaced(other, name),),
-                    f"Line {other.lineno} passes {now} a second time, and no launch reads {name}.",
-                    f"pass {name} there",
-                )  # fmt: skip
-
-
-RULES = (saved_in_order, attributes_exchanged, gradients_in_order, same_table_twice)
+RULES = (saved_in_order, gradients_in_order)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from gradekit.repair.idioms.roles import is_index_line
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import is_call, target_of, terms, value_of
+from gradekit.source.expressions import is_call, target_of, value_of
 from gradekit.source.kernel import ACCESSES, KernelDraft
 from gradekit.submission.parsed_source import Edit, called
 
@@ -116,19 +116,7 @@ def other_than_its_twin(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     yield from _both(found)
 
 
-def has_twin(kernel: KernelDraft, statement: ast.stmt) -> bool:
-    """Whether another line of its block does the same for other values: both being wrong alike is unlikely."""
-    if kernel not in _TWINS:
-        _TWINS[kernel] = {mine.statement for mine, model in _pairs(kernel) if _is_like(mine, model)}
-    return statement in _TWINS[kernel]
-
-
 _TWINS: WeakKeyDictionary[KernelDraft, set[ast.stmt]] = WeakKeyDictionary()
-
-
-def _is_like(mine: _Line, model: _Line) -> bool:
-    found = _aligned(mine.value, model.value)
-    return not found.places and found.is_consistent and len(found.names) >= LEAST
 
 
 def _pairs(kernel: KernelDraft) -> Iterator[tuple[_Line, _Line]]:
@@ -320,42 +308,4 @@ def _beside(mend: Mend) -> str:
     return mend.sentence.partition("counterpart, line ")[2].partition(":")[0]
 
 
-def sum_unlike_another(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """`h + g` where another line, or another kernel, has `h * G + g`."""
-    products = [found for other in draft.kernels for found in _products_in_sums(other)]
-    for node in (n for n in kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)):
-        one, other, text = node.left, _spread_name(node.right), kernel.source.of(node.left)
-        for product, name in products:
-            step = kernel.source.of(product.right)
-            is_same = isinstance(product.left, ast.Name) and product.left.id == text
-            is_number = isinstance(product.right, ast.Constant) and isinstance(one, ast.BinOp)
-            is_whole = is_number and f"* {step}" not in text
-            if other == name and (is_same or is_whole) and not is_call(one, "tl.arange"):
-                yield Mend(
-                    Family.INDEX, 3 if is_same else 5, node.lineno,
-                    (kernel.replaced(one, f"{kernel.source.operand(one)} * {step}"),),
-                    f"Line {node.lineno} has `{kernel.source.of(node)}` where line {product.lineno} has "
-                    f"`{kernel.source.of(product)}` and adds `{other}` to that.",
-                    f"is it to be multiplied by {step} here, too?", None, kernel.name,
-                )  # fmt: skip
-
-
-def _products_in_sums(kernel: KernelDraft) -> Iterator[tuple[ast.BinOp, str]]:
-    """`h * G` of `h * G + g`, with that `g`."""
-    for node in (n for n in kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add)):
-        parts = terms(node)
-        for part in parts:
-            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) and isinstance(part.left, ast.Name):
-                yield from ((part, name) for other in parts if (name := _spread_name(other)))
-
-
-def _spread_name(node: ast.expr) -> str:
-    """`g` of g and of g[:, None]."""
-    inner = node.value if isinstance(node, ast.Subscript) else node
-    return inner.id if isinstance(inner, ast.Name) else ""
-
-
-RULES = (
-    sum_unlike_another,
-    other_than_its_twin,
-)
+RULES = (other_than_its_twin,)

@@ -182,12 +182,12 @@ def _around(scope: Scope, node: ast.AST) -> Found:
 
 
 def _made_at(scope: Scope, node: Any) -> int:
-    """The line in which a name is given what it is, if that is one; else the node's own."""
+    """The line where a name gets its value, if that is one (in host code the last before); else the node's own."""
     if scope.kernel is not None:
         values = scope.kernel.values.get(scope.name(node), ())
     else:
         made = [one for one in scope.draft.host_nodes if isinstance(one, ast.Assign) and _assigns(one, node)]
-        values = [one.value for one in made]
+        values = [one.value for one in made if one.lineno <= node.lineno][-1:]
     return int(values[0].lineno if len(values) == 1 else node.lineno)
 
 
