@@ -18,7 +18,6 @@ from gradekit.report import proofs, rests_on
 from gradekit.report.grouping import MARKS, Story, blame, ending, is_untouched, points_lost, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
-from gradekit.report.value_verdict import value_sentence
 from gradekit.submission import place
 
 _ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-", "accepted": "~"}
@@ -215,7 +214,7 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
 
 def _values(check: Mapping[str, Any], look: Look) -> list[str]:
     """That a call is right for all values, where that is known."""
-    sentence = value_sentence(check["details"])
+    sentence = _value_sentence(check["details"])
     return [look.paint(line, dim=True) for line in _wrapped(sentence, look, _INDENT)] if sentence else []
 
 
@@ -327,6 +326,15 @@ def _labelled(label: str, text: str, look: Look, indent: int) -> str:
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
+
+
+def _value_sentence(details: Mapping[str, Any]) -> str | None:
+    """That a call is its reference for all values; None where that is not known."""
+    found = details.get("values")
+    if found is None or found["verdict"] != "proved":
+        return None
+    sizes = ", ".join(f"{name} {shape}" for name, shape in found["sizes"].items())
+    return f"proved for all values, over the reals, at {sizes}: the kernels' formula is the reference's"
 
 
 def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
