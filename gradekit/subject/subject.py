@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from gradekit.assignment import Assignment
     from gradekit.submission import Submission
 
+GLUON = "This kernel is written in Gluon"
+"""What the tracer says of a kernel in another language than Triton's own: the check is pending, by that name."""
+
 PATIENCE = 2
 """A submission whose process hung or died so many times is not called again: each
 time costs the student ten seconds."""
@@ -136,6 +139,8 @@ class Subject:
         """
         program = self._trace(call_spec(entry, tuple(args), wanted).form)
         if isinstance(program, TraceError):
+            if GLUON in program.message:
+                raise Unsupported("Gluon", program.line)
             raise program.with_traceback(None)
         return program
 
@@ -427,6 +432,8 @@ class Subject:
             self._programs[this.signature] = self._trace(this.form)
         program = self._programs[this.signature]
         if isinstance(program, TraceError):
+            if GLUON in program.message:
+                raise Unsupported("Gluon", program.line)
             raise program.with_traceback(None)
         return program
 
