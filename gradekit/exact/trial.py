@@ -27,7 +27,6 @@ from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.spec import Input
-from gradekit.judge import tolerance
 from gradekit.judge.compare import show
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
@@ -199,14 +198,14 @@ class _Trial:
     # --- roundings ---------------------------------------------------------------------------------------------------
 
     def _hold_roundings(self, part: int, place: int) -> None:
-        """Raises Failure where one place that may not round moves the results by more than the promise explains."""
+        """Raises Failure where one place that may not round moves the results by more than float32 arithmetic may."""
         if self.call.allowed is None:
             return
         for rounding in self._not_allowed:
             if rounding not in self._rounded:
                 self._rounded[rounding] = self._run(self.exact.rounding_at([rounding.place]))
             moved = (self._rounded[rounding][part] - self._exact[part]).abs()
-            wrong = self._known(place) & (moved > self._explained(place))
+            wrong = self._known(place) & (moved > self._in_float32[place].allowance)
             if bool(wrong.any()):
                 raise self._of_rounding(rounding, self._own[place], wrong, moved)
 
@@ -222,13 +221,6 @@ class _Trial:
             for place in rounding_places(self.call.program, self.specs[-1] if self.call.backward else None)
             if place.use not in (RESULTS, *allowed) or torch.finfo(getattr(torch, place.dtype)).eps > own
         ]
-
-    def _explained(self, place: int) -> Tensor:
-        """What the promised arithmetic explains: float32 on the way, and the result in its dtype."""
-        own = self._own[place]
-        if self.call.dtype == torch.float32:
-            return own.allowance
-        return self._in_float32[place].allowance + tolerance.floor(own.exact, own.native.dtype)
 
     # --- words -------------------------------------------------------------------------------------------------------
 

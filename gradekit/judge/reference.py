@@ -138,8 +138,8 @@ def reference(
             shape of the result. It is called in float64 with the absolute values of the inputs, so that for sums of
             products it is `function` itself. Say it wherever terms can cancel or errors are amplified. A scale that
             needs the signs has the attribute `signed = True`.
-        steps: the dtype of those values: "float32" where a right kernel accumulates in float32, "native" where it may
-            round every step to the inputs' dtype, as eager torch does.
+        steps: the dtype of those values: "float32" where a right kernel computes in float32 and rounds its result once,
+            "native" where it may round every step to the inputs' dtype, as eager torch does.
         terms: how many values are added up for one element; by default the largest dimension of any input.
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.
@@ -251,7 +251,10 @@ def _worked_out(
 ) -> tuple[Worked, ...]:
     tensors = [_made(a) for a in args]
     exact, native = _call(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
-    allowances = [_allowance(e, n) for e, n in zip(exact, native, strict=True)]
+    single = native
+    if steps == "float32" and any(_is_narrow(n) for n in native):
+        single = _call(function, [_single(a) for a in tensors])
+    allowances = [_allowance(*each) for each in zip(exact, native, single, strict=True)]
     if scale is not None:
         extra = _scaled(scale, tensors, native, steps, terms, input_precision)
         allowances = [a + x if n.is_floating_point() else a for a, x, n in zip(allowances, extra, native, strict=True)]
@@ -288,14 +291,26 @@ def _magnitude(value: Any) -> Any:
     return value.abs() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
+def _single(value: Any) -> Any:
+    """A float of 16 bits as float32; anything else as it is."""
+    return value.float() if isinstance(value, torch.Tensor) and _is_narrow(value) else _copy(value)
+
+
+def _is_narrow(value: torch.Tensor) -> bool:
+    return value.is_floating_point() and value.element_size() < 4
+
+
 def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _allowance(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
+def _allowance(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor) -> torch.Tensor:
+    """What a result may be off whose steps have the dtype of `single`, and which is then rounded to that of `native`."""
     if not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
-    return tolerance.floor(exact, native.dtype).add_(tolerance.own_error(exact, native))
+    once = single.dtype != native.dtype
+    least = tolerance.rounded_once(exact, native.dtype) if once else tolerance.floor(exact, native.dtype)
+    return least.add_(tolerance.own_error(exact, single))
 
 
 def _scaled(

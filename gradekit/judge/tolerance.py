@@ -10,6 +10,9 @@ float16 and bfloat16, and 0.53 where TF32 truncates sums of 8192 positive produc
               + OWN * |torch's own result - exact|  what torch itself cannot do better
               + RUNNING * eps * scale               rounding on the way, where intermediate values are larger
               + what the inputs lose in TF32        where the tensor cores may round them
+
+A result of 16 bits whose steps are promised to be float32 has what float32 is allowed for the same values, and one
+rounding, which is half an ulp: a second rounding on the way does not fit beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ ULPS = {torch.float32: 16.0, torch.float64: 64.0}
 A GPU's exp is off by 2 ulp, its division by 2, a product by 1/2 and a tree of sums by a few: 5 in all, times three.
 """
 ULPS_NARROW = 1.5
-"""The floor for float16, bfloat16 and narrower: one rounding of a float32 value, which is half an ulp, times three."""
+"""The floor for float16, bfloat16 and narrower, where each step may round: half an ulp, times three."""
+ROUNDED_ONCE = 0.5
+"""What rounding to nearest moves a value by at most, in ulp."""
 OWN = 2.0
 """The multiple of torch's own error at the element; a lucky torch is why the floor stands beside it."""
 RUNNING = 4.0
@@ -51,6 +56,11 @@ def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The allowance that every right kernel needs, however well-conditioned the function is."""
     flushed = torch.finfo(torch.float32).tiny  # a GPU may take float32 subnormals for zero
     return ulp(exact, dtype).mul_(ULPS.get(dtype, ULPS_NARROW)).add_(flushed)
+
+
+def rounded_once(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What a float32 result may lose when it is rounded to the narrower `dtype`, and what it may be off before."""
+    return ulp(exact, dtype).mul_(ROUNDED_ONCE).add_(floor(exact, torch.float32))
 
 
 def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:
