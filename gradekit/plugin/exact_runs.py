@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gradekit.judge.reference import Reference
     from gradekit.plugin.relating import RightResults
     from gradekit.plugin.run_state import GradingRun
+    from gradekit.program import Program
     from gradekit.subject.runs import Observation
     from gradekit.subject.subject import Call, Subject
 
@@ -158,8 +159,25 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
     rows: list[Mapping[str, str]] = [{}, *_kinds(subject, seen.entry)]
-    found = [_on_values(seen, call, row, number) for number, row in enumerate(rows)]
+    found = [
+        _on_values(seen, replace(call, option=option), row, number)
+        for option in _options(seen.program)
+        for number, row in enumerate(rows)
+    ]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
+
+
+def _options(program: Program) -> list[int]:
+    """Of the configurations that a tuner may keep, the first of each form."""
+    from gradekit.exact.forms import form_of
+    from gradekit.program import Launch, run_steps
+    from gradekit.subject.rules import options
+
+    first: dict[Hashable, int] = {}
+    for option, _ in options(program):
+        launched = [step.kernel for step in run_steps(program.steps, option) if isinstance(step, Launch)]
+        first.setdefault(tuple(form_of(program.kernels[name].unaligned) for name in launched), option)
+    return list(first.values())
 
 
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
