@@ -27,8 +27,7 @@ def added(errors, factors):
 def of_product(rounding, a, b, of_a):
     """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
     own = added(of_a, b) + (added(a, rounding.lost(b)) if rounding.is_tf32 else 0.0)
-    smaller = rounding.operand * (a @ b).abs() if rounding.is_tf32 else torch.zeros_like(own)
-    return torch.maximum(own, smaller) + rounding.sum(a.abs() @ b.abs(), a.shape[-1])
+    return torch.maximum(own, rounding.cut * (a @ b).abs()) + rounding.sum(a.abs() @ b.abs(), a.shape[-1])
 
 
 def reached(weights, of_scores):

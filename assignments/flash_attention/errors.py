@@ -125,8 +125,7 @@ class AttentionErrors:
         """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
         unit = self.rounding
         own = added(of_a, b) + (added(a, unit.lost(b)) if unit.is_tf32 else 0.0)
-        smaller = unit.operand * (a @ b).abs() if unit.is_tf32 else torch.zeros_like(own)
-        return torch.maximum(own, smaller) + unit.sum(a.abs() @ b.abs(), a.shape[-1])
+        return torch.maximum(own, unit.cut * (a @ b).abs()) + unit.sum(a.abs() @ b.abs(), a.shape[-1])
 
     def _factor(self, value: Tensor) -> Tensor:
         """As `Rounding.factor`, but what is exactly 0 stays so."""

@@ -35,6 +35,12 @@ class Rounding:
         """The relative error of a value that becomes a factor of a product: twice what rounding to nearest makes."""
         return 2.0**-10 if self.is_tf32 else torch.finfo(self.dtype).eps
 
+    @property
+    def cut(self) -> float:
+        """By what share a product may come out smaller because tensor cores drop the last bits of a factor: also where
+        16 bits are multiplied as float32."""
+        return 2.0**-10 if self.precision == "tf32" else 0.0
+
     def factor(self, value: Tensor) -> Tensor:
         """The error of `value` (float64) when it becomes a factor of a product, underflow included."""
         return self.operand * value.abs() + torch.finfo(self.dtype).smallest_normal * torch.finfo(self.dtype).eps
