@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gradekit.engine.kernel_facts import operations, parsed
-from gradekit.engine.ttir import Op
+from gradekit.engine.ttir import Function, Op, Region
 from gradekit.inputs.spec import Input
 from gradekit.program import Descriptor, Launch, Program, View, every_step
 
@@ -104,9 +104,8 @@ def _of_kernel(ttir: str, path: str) -> Sequence[tuple[int, int | None, str, str
     """Number, line, dtype and use of each place, and the arguments that it is stored through."""
     found = []
     for function in parsed(ttir).functions.values():
-        ops = list(operations(function.body))
-        flow = _Flow(ops)
-        for op in ops:
+        flow = _Flow(function)
+        for op in operations(function.body):
             if len(op.results) == 1 and op.result_types[0].element in NARROW and op.name not in _NO_ROUNDING:
                 line = next((line for file, line, _ in op.location if file == path), None)
                 use, through = flow.use(op)
@@ -115,18 +114,37 @@ def _of_kernel(ttir: str, path: str) -> Sequence[tuple[int, int | None, str, str
 
 
 class _Flow:
-    """Who uses what, and where it comes from, in one function."""
+    """Who uses what, and where it comes from, in one function.
 
-    def __init__(self, ops: Sequence[Op]) -> None:
-        self.makers = {name: op for op in ops for name in op.results}
+    Regions beside each other have values of one name in the text: here a value is its name and its operation's number.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.makers: dict[str, Op] = {}
         self.users: dict[str, list[tuple[Op, int]]] = {}
-        for op in ops:
-            for place, name in enumerate(op.operands):
-                self.users.setdefault(name, []).append((op, place))
+        self.operands: dict[int, list[str]] = {}
+        self.given: dict[int, Op] = {}
+        self._enter(function.body, {}, None)
+
+    def _enter(self, region: Region, outer: Mapping[str, str], owner: Op | None) -> None:
+        """Reads a region of the operation `owner` in which the values of `outer` can be seen, by their names."""
+        names = dict(outer)
+        for block in region.blocks:
+            names |= {name: name for name in block.arguments}
+            for op in block.ops:
+                self.operands[op.number] = [names.get(name, name) for name in op.operands]
+                for place, value in enumerate(self.operands[op.number]):
+                    self.users.setdefault(value, []).append((op, place))
+                if op.name == "scf.yield" and owner is not None and owner.name == "scf.if":
+                    self.given[op.number] = owner
+                for inner in op.regions:
+                    self._enter(inner, names, op)
+                names |= {name: _value(op, name) for name in op.results}
+                self.makers |= {_value(op, name): op for name in op.results}
 
     def use(self, op: Op) -> tuple[str, set[str]]:
         """The use of a place's result, and the arguments that it is stored through."""
-        ends = list(self._ends(op.results[0]))
+        ends = list(self._ends(_value(op, op.results[0])))
         uses = {use for use, _ in ends}
         if uses == {RESULTS}:
             return RESULTS, {self._argument(through) for _, through in ends}
@@ -134,34 +152,46 @@ class _Flow:
             return OPERANDS, set()
         return (SUMS if self._is_sum(op) else ARITHMETIC), set()
 
-    def _ends(self, name: str) -> Iterator[tuple[str, str]]:
-        for user, place in self.users.get(name, ()):
+    def _ends(self, value: str) -> Iterator[tuple[str, str]]:
+        for user, place in self.users.get(value, ()):
             if user.name in _STORES and place == 1:
-                yield RESULTS, user.operands[_STORES[user.name]]
+                yield RESULTS, self.operands[user.number][_STORES[user.name]]
             elif user.name == "tt.dot" and place < 2:
                 yield OPERANDS, ""
+            elif user.number in self.given:
+                owner = self.given[user.number]
+                yield from self._ends(_value(owner, owner.results[place]))
             elif user.name in _SAME and user.results:
                 for result in user.results:
-                    yield from self._ends(result)
+                    yield from self._ends(_value(user, result))
             else:
                 yield ARITHMETIC, ""
 
     def _is_sum(self, op: Op) -> bool:
         """Whether it is a sum of loaded numbers, or a conversion of one."""
-        made = op if op.name == "arith.addf" else self._made(op.operands[0]) if op.operands else None
+        made = op if op.name == "arith.addf" else self._made(op)
         if made is None or made.name != "arith.addf":
             return False
-        return all((source := self._made(name)) is not None and source.name in _LOADS for name in made.operands)
+        terms = (self._behind(value) for value in self.operands[made.number])
+        return all(source is not None and source.name in _LOADS for source in terms)
 
-    def _made(self, name: str) -> Op | None:
+    def _made(self, op: Op) -> Op | None:
+        operands = self.operands[op.number]
+        return self._behind(operands[0]) if operands else None
+
+    def _behind(self, value: str) -> Op | None:
         """What made a value, behind what hands it on."""
-        op = self.makers.get(name)
+        op = self.makers.get(value)
         while op is not None and op.name in _SAME and op.name != "arith.select":
-            op = self.makers.get(op.operands[0])
+            op = self.makers.get(self.operands[op.number][0])
         return op
 
-    def _argument(self, name: str) -> str:
+    def _argument(self, value: str) -> str:
         """The argument of the kernel that an address begins with."""
-        while (op := self.makers.get(name)) is not None and op.operands:
-            name = op.operands[0]
-        return name
+        while (op := self.makers.get(value)) is not None and op.operands:
+            value = self.operands[op.number][0]
+        return value
+
+
+def _value(op: Op, name: str) -> str:
+    return f"{name} of {op.number}"

@@ -88,3 +88,37 @@ def test_memory_that_is_seen_as_two_types_is_not_widened() -> None:
     bits = text.replace("second[(1,)](scratch,", "second[(1,)](scratch.view(torch.int16),").replace("s + s", "s")
     with pytest.raises(NotExact, match="several types"):
         widened(traced(bits, X))
+
+
+BRANCHES = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def first(x_ptr, out_ptr, owner_ptr, N):
+    for i in range(0, N):
+        x = tl.load(x_ptr + i).to(tl.float32)
+        if i % 3 == 0:
+            tl.store(out_ptr + i, x * 3)
+        else:
+            y = (x * 5).to(tl.bfloat16) if i % 2 == 0 else tl.exp(x).to(tl.bfloat16)
+            tl.store(out_ptr + i, y)
+        if i % 5 == 0:
+            tl.store(owner_ptr + i, i * 2)
+
+@triton.jit
+def second(owner_ptr, out_ptr, N):
+    for i in range(0, N):
+        tl.store(owner_ptr + i, tl.load(owner_ptr + i) + 1)
+
+def entry(x):
+    out, owner = torch.empty_like(x), torch.empty(x.shape, dtype=torch.int32, device=x.device)
+    first[(1,)](x, out, owner, x.numel())
+    second[(1,)](owner, out, x.numel())
+    return out
+"""
+
+
+def test_branches_beside_each_other_are_not_taken_for_one_another() -> None:
+    places = rounding_places(traced(BRANCHES, X))
+    assert {(place.line, place.use) for place in places} == {(10, "results"), (12, "results")}
