@@ -28,6 +28,13 @@ def decided_in(ttir: str, ways: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(ways.get(op.number, 0) for op in ops if _decides(op, for_all))
 
 
+@functools.lru_cache(maxsize=512)
+def constants_in(ttir: str) -> frozenset[str]:
+    """The floats that a kernel's text has: another one may be another formula of the same form."""
+    ops = (op for op in every_operation(parsed(ttir)) if op.name == "arith.constant" and _has_floats(op))
+    return frozenset(str(op.attributes["value"]) for op in ops)
+
+
 def _decides(op: Op, for_all: set[str]) -> bool:
     if op.name == "arith.select":
         return _has_floats(op) and (op.operands[0] in for_all or not op.operand_types[0].shape)

@@ -305,7 +305,7 @@ def _copy(value: Any) -> Any:
 
 
 def _allowance(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor) -> torch.Tensor:
-    """What a result may be off whose steps have the dtype of `single`, and which is then rounded to that of `native`."""
+    """What a result may be off whose steps have the dtype of `single`, and which is then rounded to `native`'s."""
     if not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
     once = single.dtype != native.dtype

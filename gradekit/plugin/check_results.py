@@ -124,6 +124,7 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
     from gradekit.judge.by_operator import operator_mistake
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
+    from gradekit.plugin.exact_runs import measured_rounding
     from gradekit.sandbox import TraceError
 
     call = evidence.call
@@ -138,6 +139,8 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return refused or operator_mistake(text, call.entry, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
+    if run.subject is not None and (rounding := measured_rounding(run.subject, call.observation, error)):
+        return rounding
     return diagnose(error, call.observation, _named(call, run), evidence.history, text)
 
 

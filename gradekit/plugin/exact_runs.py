@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.findings import Kind
+from gradekit.findings import Cause, Kind
 from gradekit.plugin.check_points import worth
 
 if TYPE_CHECKING:
     from gradekit.domain import EntryDomain
     from gradekit.exact.trial import ExactCall, Outcome, Seen
     from gradekit.inputs.spec import Input
+    from gradekit.judge.evidence import Diagnosis
     from gradekit.judge.failure import Failure
-    from gradekit.judge.reference import Reference
+    from gradekit.judge.reference import Asked, Reference
     from gradekit.plugin.relating import RightResults
     from gradekit.plugin.run_state import GradingRun
     from gradekit.program import Program
@@ -100,7 +101,7 @@ def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
 # --- forms -----------------------------------------------------------------------------------------------------------
 
 Form = tuple[Hashable, Hashable]
-"""The form of a call, and which ways its kernels went."""
+"""The form of a call, and what its kernels' constants are and which ways they went."""
 
 
 def _by_form(
@@ -126,12 +127,15 @@ def _untried(
 
 
 def _form(seen: Observation) -> Form:
-    from gradekit.exact.forms import decided_in, form_of
+    from gradekit.exact.forms import constants_in, decided_in, form_of
 
     args = tuple(arg.dtype for arg in seen.inputs if _is_spec(arg))
     texts = {name: kernel.unaligned for name, kernel in seen.program.kernels.items()}
-    ways = frozenset((form_of(ttir), decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items())
-    return (seen.entry, seen.wanted, args, frozenset(form for form, _ in ways)), ways
+    forms = {name: form_of(ttir) for name, ttir in texts.items()}
+    ways = frozenset(
+        (forms[name], constants_in(ttir), decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items()
+    )
+    return (seen.entry, seen.wanted, args, frozenset(forms.values())), ways
 
 
 def _is_spec(arg: Any) -> bool:
@@ -168,15 +172,16 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
 
 
 def _options(program: Program) -> list[int]:
-    """Of the configurations that a tuner may keep, the first of each form."""
-    from gradekit.exact.forms import form_of
+    """Of the configurations that a tuner may keep, the first of each form and its constants."""
+    from gradekit.exact.forms import constants_in, form_of
     from gradekit.program import Launch, run_steps
     from gradekit.subject.rules import options
 
     first: dict[Hashable, int] = {}
     for option, _ in options(program):
         launched = [step.kernel for step in run_steps(program.steps, option) if isinstance(step, Launch)]
-        first.setdefault(tuple(form_of(program.kernels[name].unaligned) for name in launched), option)
+        texts = [program.kernels[name].unaligned for name in launched]
+        first.setdefault(tuple((form_of(text), constants_in(text)) for text in texts), option)
     return list(first.values())
 
 
@@ -208,11 +213,18 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
 
 def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]) -> ExactCall | str:
     """The call of an observation with all its results, or why there is none."""
+    asked, count = wanted[0].asked, len(seen.program.results)
+    assert asked is not None
+    if seen.part is None and len(wanted) != count:
+        return "it has other results than the reference"
+    return _call_of(subject, seen, asked, wanted[0].place - (seen.part or 0))
+
+
+def _call_of(subject: Subject, seen: Observation, asked: Asked, first: int) -> ExactCall | str:
+    """The same, where the reference's results from `first` on are expected of it."""
     from gradekit.exact.trial import ExactCall
     from gradekit.subject.value_trial import slots_of
 
-    asked, count = wanted[0].asked, len(seen.program.results)
-    assert asked is not None
     specs = [arg for arg in seen.inputs if _is_spec(arg)]
     slots = slots_of(asked.args, specs)
     if len(specs) != len(seen.program.inputs):
@@ -221,15 +233,34 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
         return "the reference takes other inputs"
     if len({view.storage for view in seen.program.inputs}) < len(specs):
         return "its inputs share memory"
-    if seen.part is None and len(wanted) != count:
-        return "it has other results than the reference"
-    first = wanted[0].place - (seen.part or 0)
     entry = _domain(subject, seen.entry)
     return ExactCall(
-        seen.program, seen.inputs, asked, slots, [(part, first + part) for part in range(count)],
+        seen.program, seen.inputs, asked, slots, [(part, first + part) for part in range(len(seen.program.results))],
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
         backward=bool(seen.wanted),
     )  # fmt: skip
+
+
+def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
+    """The place whose rounding is why a result is a little off; None where its formula is wrong, or no place is why."""
+    from gradekit.exact.trial import tried
+    from gradekit.judge.evidence import Diagnosis, errors_are_small
+    from gradekit.judge.failure import Failure
+
+    comparison = failure.comparison
+    if comparison is None or comparison.reference.asked is None or not errors_are_small(comparison):
+        return None
+    part = seen.part if seen.part is not None else failure.facts.get("result", 0)
+    call = _call_of(subject, seen, comparison.reference.asked, comparison.reference.place - part)
+    if isinstance(call, str):
+        return None
+    outcome = tried(call, call.specs)[part]
+    if not isinstance(outcome, Failure) or outcome.cause is not Cause.LOW_PRECISION:
+        return None
+    place = outcome.facts["rounding"]
+    where = f"Line {outcome.line}" if outcome.line else "The kernel"
+    sentence = f"{where} rounds to {place['dtype']} on the way, which alone moves a result by {place['moved']}."
+    return Diagnosis(outcome.cause, sentence, outcome.line)
 
 
 def _repeat(

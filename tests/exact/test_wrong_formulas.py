@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
 
 
-def checked(folder: Path, assignment: str, edits: list[tuple[str, str]], keyword: str, base: str = "solution") -> Check:
+def checked(
+    folder: Path, assignment: str, edits: list[tuple[str, str]], keyword: str, base: str = "solution", **more: bool
+) -> Check:
     """The check whose name the keyword matches, of a solution with edits."""
     text = (ROOT / "solutions" / assignment / f"{base}.py").read_text()
     for old, new in edits:
@@ -22,7 +24,7 @@ def checked(folder: Path, assignment: str, edits: list[tuple[str, str]], keyword
         text = text.replace(old, new)
     path = folder / "submission.py"
     path.write_text(text)
-    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
+    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False, **more}
     report = grade(ASSIGNMENTS[assignment], path, keyword=keyword, **options)
     return report.checks[-1]
 
@@ -83,6 +85,46 @@ def test_a_rounding_that_nothing_allows_fails_with_its_line(name: str, tmp_path:
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
     assert check.source is not None and text in check.source.text
     assert "rounds to" in check.message
+
+
+TWICE = {
+    "the scale of what is kept": (
+        "dropout", [("x * scale, 0.0)", "x * scale.to(x_ptr.dtype.element_ty).to(tl.float32), 0.0)")], "scale.to(",
+    ),
+    "one over the sum": (
+        "softmax",
+        [("numerator / denominator, mask", "numerator * (1 / denominator).to(x_ptr.dtype.element_ty).to(tl.float32), mask")],
+        "(1 / denominator).to(",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_a_second_rounding_of_half_an_ulp_fails_and_its_line_is_told(name: str, tmp_path: Path) -> None:
+    assignment, edits, text = TWICE[name]
+    check = checked(tmp_path, assignment, edits, "every_dtype and bfloat16", diagnose=True)
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
+    assert check.source is not None and text in check.source.text
+    assert "rounds to bfloat16 on the way, which alone moves" in check.message
+
+
+TUNED = [
+    (
+        "@triton.jit\ndef fused_chain_kernel",
+        "@triton.autotune([triton.Config(dict(BLOCK_M=m, BLOCK_N=256)) for m in (4, 8)], ['rows'])\n@triton.jit\ndef fused_chain_kernel",
+    ),
+    ("def gelu(h)", "def gelu(h, FACTOR: tl.constexpr)"),
+    ("0.044715", "FACTOR"),
+    ("gelu(x + bias)", "gelu(x + bias, 0.044715 if BLOCK_M == 4 else 0.0447)"),
+    ("grid = (triton.cdiv(rows, BLOCK_M) * triton.cdiv(columns, BLOCK_N),)", "grid = lambda m: (triton.cdiv(rows, m['BLOCK_M']) * triton.cdiv(columns, m['BLOCK_N']),)"),
+    ("        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N,\n", ""),
+]  # fmt: skip
+
+
+def test_configurations_of_another_form_are_tried(tmp_path: Path) -> None:
+    """A tuner may keep the second, whose constant is nearly right."""
+    check = checked(tmp_path, "fused_chain", TUNED, "every_dtype and bfloat16")
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.WRONG_FORMULA), check.message
 
 
 def test_a_constant_in_float32_is_no_other_formula(tmp_path: Path) -> None:
