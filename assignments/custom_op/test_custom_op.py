@@ -34,19 +34,25 @@ def bias_gelu(x, bias):
     return torch.nn.functional.gelu(x + bias)
 
 
-def size_on_the_way(x, bias):
-    """x + bias is rounded, and 1 + erf cancels where it is negative."""
-    return x + bias
+def ways_of_sum(rounding, x, bias):
+    """x + bias, and as far to either side as rounding it to a narrow dtype may carry it."""
+    h = x + bias
+    of_sum = 0.0 if rounding.dtype == torch.float32 else torch.finfo(rounding.dtype).eps / 2 * h.abs()
+    return h, h - of_sum, h + of_sum
 
 
-def narrow_size_on_the_way(x, bias):
-    """A quarter: `reference` allows four roundings to the narrow dtype, and a right kernel makes one, of x + bias."""
-    return size_on_the_way(x, bias) / 4
+def errors(rounding, x, bias):
+    """What rounding x + bias changes, and float32 arithmetic: 1 + erf cancels where it is negative."""
+    right, *others = map(torch.nn.functional.gelu, ways_of_sum(rounding, x, bias))
+    return farthest(right, others) + rounding.sum(x.abs() + bias.abs(), 1)
+
+
+def farthest(right, others):
+    return torch.stack([(other - right).abs() for other in others]).amax(0)
 
 
 def expected(x, bias):
-    scale = size_on_the_way if x.dtype == "float32" else narrow_size_on_the_way
-    return reference(bias_gelu, x, bias, scale=scale, steps="native", terms=1)
+    return reference(bias_gelu, x, bias, bound=errors)
 
 
 def gradients(x, bias, upstream):
@@ -54,24 +60,24 @@ def gradients(x, bias, upstream):
     return torch.autograd.grad(bias_gelu(*leaves), leaves, upstream)
 
 
-def sizes_in_the_gradients(x, bias, upstream):
-    """The slope is about 1, and moves with x + bias by as much as that is rounded; bias's is a sum over all rows."""
-    of_x = upstream * (1 + x + bias)
-    return of_x, of_x.reshape(-1, x.shape[-1]).sum(0)
+def slope(h):
+    return 0.5 * (1 + torch.erf(h * 0.5**0.5)) + h * torch.exp(-0.5 * h * h) / (2 * torch.pi) ** 0.5
 
 
-def narrow_sizes_in_the_gradients(x, bias, upstream):
-    """A quarter, as above: x + bias is rounded, and what it is x's gradient; their sum is not, from one row to the next."""
-    of_x, of_bias = sizes_in_the_gradients(x, bias, upstream)
-    return of_x / 4, of_bias / 4
+def errors_of_gradients(rounding, x, bias, upstream):
+    """The same for x's gradient, which may be rounded to its dtype before it is added up for bias's."""
+    right, *others = map(slope, ways_of_sum(rounding, x, bias))
+    of_x = upstream.abs() * farthest(right, others)
+    size = upstream.abs() * (1 + x.abs() + bias.abs())
+    narrow = 0.0 if rounding.dtype == torch.float32 else torch.finfo(rounding.dtype).eps / 2
+    by_columns = lambda values: values.reshape(-1, x.shape[-1]).sum(0)
+    of_bias = by_columns(of_x + narrow * (upstream * right).abs())
+    rows = x.numel() // max(bias.numel(), 1)
+    return of_x + rounding.sum(size, 1), of_bias + rounding.sum(by_columns(size), max(rows, 1))
 
 
 def expected_gradients(*inputs):
-    """A kernel may round x's gradient to its dtype before it is added up for bias's."""
-    x, bias, _ = inputs
-    scale = sizes_in_the_gradients if x.dtype == "float32" else narrow_sizes_in_the_gradients
-    rows = x.numel // max(bias.numel, 1)
-    return reference(gradients, *inputs, scale=scale, steps="native", terms=max(rows, 1))
+    return reference(gradients, *inputs, bound=errors_of_gradients)
 
 
 KINDS = ("ones", "grid", "normal", "mixed")

@@ -36,24 +36,24 @@ EXTREME = [
 ANY_VIEW = calls(FUSED, sizes={"M": [1, 2, 20], "N": [1, 32, 200]}, values=["normal"], how={"aliases": FUSED.aliases})
 
 
+def gelu(h):
+    return 0.5 * h * (1 + torch.tanh(0.7978845608 * (h + 0.044715 * h**3)))
+
+
 def chain(x, bias, residual):
+    return gelu(x + bias) + residual
+
+
+def errors(rounding, x, bias, residual):
+    """What rounding x + bias to a narrow dtype changes, and float32 arithmetic with values of these sizes."""
     h = x + bias
-    return 0.5 * h * (1 + torch.tanh(0.7978845608 * (h + 0.044715 * h**3))) + residual
-
-
-def size_on_the_way(x, bias, residual):
-    """How large the values are that a kernel rounds on its way to the result, given absolute values."""
-    return x + bias + residual
-
-
-def narrow_size_on_the_way(x, bias, residual):
-    """A quarter: `reference` allows four roundings to the narrow dtype, and a right kernel makes one, of x + bias."""
-    return size_on_the_way(x, bias, residual) / 4
+    of_sum = 0.0 if rounding.dtype == torch.float32 else torch.finfo(rounding.dtype).eps / 2 * h.abs()
+    moved = torch.maximum((gelu(h + of_sum) - gelu(h)).abs(), (gelu(h - of_sum) - gelu(h)).abs())
+    return moved + rounding.sum(x.abs() + bias.abs() + residual.abs(), 1)
 
 
 def expected(x, bias, residual):
-    scale = size_on_the_way if x.dtype == "float32" else narrow_size_on_the_way
-    return reference(chain, x, bias, residual, scale=scale, steps="native", terms=1)
+    return reference(chain, x, bias, residual, bound=errors)
 
 
 @points(16)
