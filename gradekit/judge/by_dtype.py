@@ -7,35 +7,7 @@ import torch
 from gradekit.findings import Cause
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, errors_are_small, explained, varied
-
-
-def narrow_arithmetic(evidence: Evidence) -> Diagnosis | None:
-    """Errors as small as rounding makes them, and a kernel that rounds to half precision on the way."""
-    comparison = evidence.comparison
-    if comparison is None or evidence.program is None or not errors_are_small(comparison):
-        return None
-    is_half = comparison.actual.dtype in (torch.float16, torch.bfloat16)
-    for operation, scalars, what in _NARROW_SUMS if is_half else _NARROWINGS:
-        for narrow, lines in ttir_text.typed_lines(evidence.program, operation, ("f16", "bf16"), scalars):
-            line = min(lines, default=None)
-            where = f"line {line}" if line else "the kernel"
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"The errors are small, as rounding makes them, and {where} {what} {narrow}: keep float32 until the "
-                "end.",
-                line,
-            )
-    return None
-
-
-_NARROWINGS = (("arith.truncf", False, "rounds to"),)
-_NARROW_SUMS = (
-    ("arith.addf", True, "adds up in"),  # the region of a reduction
-    ("tt.dot", False, "accumulates a product in"),
-    ("scf.for", False, "adds up in"),
-)
-"""Operations, whether only those of single numbers count, and what the kernel does."""
+from gradekit.judge.evidence import Diagnosis, Evidence, explained, varied
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:

@@ -138,34 +138,6 @@ def _changes(node: ast.AST, names: set[str]) -> bool:
     return isinstance(of, ast.Name) and of.id in names and (adds or _sets(node))
 
 
-def rounds_on_the_way(evidence: Evidence) -> Diagnosis | None:
-    """Small errors in half precision only, and only in the larger examples: sums are kept in half precision."""
-    if not evidence.specs or not _errors_are_small(evidence):
-        return None
-    dtype, short = evidence.specs[0].dtype, [e for e in evidence.passed if e.specs and e.specs[0].dtype in _HALF]
-    wide = [e for e in evidence.passed if e.specs and e.specs[0].dtype == "float32"]
-    failed = _distinct(evidence.failed)
-    if dtype not in _HALF or len(failed) < ENOUGH or any(e.specs[0].dtype not in _HALF for e in failed):
-        return None
-    least = min(map(_length, failed))
-    if len(short) < ENOUGH or max(map(_length, short)) >= least or not any(_length(e) >= least for e in wide):
-        return None
-    return Diagnosis(
-        Cause.LOW_PRECISION,
-        f"The errors are small, and appear only in half precision and from {least} terms on, while float32 is right: "
-        f"sums are kept in {dtype}. Accumulate in float32, and convert at the end.",
-    )
-
-
-def _length(example: EarlierRun) -> int:
-    """The largest dimension of the first input: no sum over it is longer."""
-    return max((1, *example.specs[0].shape))
-
-
-def _errors_are_small(evidence: Evidence) -> bool:
-    return evidence.comparison is not None and errors_are_small(evidence.comparison)
-
-
 def one_dtype(evidence: Evidence) -> Diagnosis | None:
     """Wrong for one dtype of the first input, right for the others."""
     if not evidence.specs:
@@ -174,7 +146,8 @@ def one_dtype(evidence: Evidence) -> Diagnosis | None:
     if not separates(evidence, lambda e: e.specs[0].dtype == dtype):
         return None
     others = sorted({e.specs[0].dtype for e in evidence.passed if e.specs})
-    cause = Cause.LOW_PRECISION if _errors_are_small(evidence) and dtype in _HALF else evidence.failure.cause
+    small = evidence.comparison is not None and errors_are_small(evidence.comparison)
+    cause = Cause.LOW_PRECISION if small and dtype in _HALF else evidence.failure.cause
     return Diagnosis(cause, f"Right for {_listed(others)}, and wrong for {dtype} whatever the shape.")
 
 

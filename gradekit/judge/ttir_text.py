@@ -41,16 +41,14 @@ def _access(op: Op, path: str) -> Access:
     return Access(op.name.removeprefix("tt."), masked, not is_tile, _lines(op, path))
 
 
-def typed_lines(
-    program: Program, operation: str, elements: Collection[str], scalars: bool = False
-) -> list[tuple[str, frozenset[int]]]:
-    """For each `operation` with a result of one of these types of `elements` (of no tile, if only `scalars` count):
-    torch's name for the type, and the lines that it stands in."""
+def typed_lines(program: Program, operation: str, elements: Collection[str]) -> list[tuple[str, frozenset[int]]]:
+    """For each `operation` with a result of one of these types of `elements`: torch's name for the type, and the lines
+    that it stands in."""
     return [
         (str(dtype_of(narrow[-1])).removeprefix("torch."), _lines(op, program.path))
         for op in _operations(program)
         if op.name == operation
-        if (narrow := [t for t in op.result_types if t.element in elements and not (scalars and t.shape)])
+        if (narrow := [t for t in op.result_types if t.element in elements])
     ]
 
 

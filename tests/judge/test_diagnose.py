@@ -602,52 +602,8 @@ def half(rows: int, columns: int, dtype: str = "float16") -> list[Input]:
     return [plain(rows, columns, dtype=dtype)]
 
 
-def row_sum(x: torch.Tensor) -> torch.Tensor:
-    return (x + 3).sum(-1)
-
-
-def summed_in_half(x: torch.Tensor) -> torch.Tensor:
-    total = torch.zeros(x.shape[0], dtype=x.dtype)
-    for column in (x + 3).unbind(-1):
-        total = total + column
-    return total
-
-
-def test_small_errors_in_long_half_precision_rows_are_an_accumulator_of_low_precision() -> None:
-    history = [(half(4, n), True) for n in (2, 3, 4)] + [(half(4, n), False) for n in (700, 800)]
-    history += [(half(4, 900, "float32"), True)]
-    cause, sentence = said(judged(row_sum, half(4, 600), summed_in_half, history=history))
-    assert cause is Cause.LOW_PRECISION and "from 600 terms on" in sentence
-    assert judged(row_sum, half(4, 600), summed_in_half, history=history[:-1]) is None
-    assert judged(row_sum, half(4, 600), summed_in_half, history=[*history, (half(4, 900), True)]) is None
-
-
 def halved(operation: str) -> str:
     return kernel_of(f"{operation} loc(#loc2)")
-
-
-NARROWED = halved("%1 = arith.truncf %o : tensor<64xf32> to tensor<64xf16>")
-SUMMED = halved("%1 = arith.addf %h, %h : f16")
-LOOP = """%1 = scf.for %k = %i to %i step %i iter_args(%acc = %t) -> (tensor<16x16xf16>)  : i32 {
-      scf.yield %acc : tensor<16x16xf16>
-    }"""
-
-
-def noisy(x: torch.Tensor) -> torch.Tensor:
-    exact = softmax(x.float())
-    return (exact * (1 + 1e-2 * torch.sin(torch.arange(exact.numel()).view(exact.shape) * 7.0))).to(x.dtype)
-
-
-def test_small_errors_of_a_kernel_that_rounds_to_half_precision_are_of_low_precision() -> None:
-    diagnosis = judged(softmax, [plain(3, 33)], noisy, ttir=NARROWED)
-    assert said(diagnosis)[0] is Cause.LOW_PRECISION and "line 15 rounds to float16" in said(diagnosis)[1]
-    diagnosis = judged(softmax, half(3, 33), noisy, ttir=SUMMED)
-    assert said(diagnosis)[0] is Cause.LOW_PRECISION and "line 15 adds up in float16" in said(diagnosis)[1]
-
-
-@pytest.mark.parametrize("operation", ["%1 = tt.dot %t, %t, %t : tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf16>", LOOP])  # fmt: skip
-def test_an_accumulator_of_a_product_in_half_precision_is_seen(operation: str) -> None:
-    assert said(judged(softmax, half(3, 33), noisy, ttir=halved(operation)))[0] is Cause.LOW_PRECISION
 
 
 def half_of(x: torch.Tensor) -> torch.Tensor:
@@ -683,12 +639,6 @@ def test_whole_numbers_that_are_far_off_are_not_called_rounded() -> None:
     x = plain(9, dtype="int32", profile="integers")
     ttir = halved("%1 = arith.sitofp %n : tensor<64xi32> to tensor<64xf32>")
     assert judged(double, [x], torch.arange(9, dtype=torch.int32), ttir=ttir) is None
-
-
-def test_rounding_in_the_kernel_explains_no_large_error_and_no_result_that_must_be_rounded() -> None:
-    assert judged(softmax, [plain(3, 33)], lambda x: noisy(x).flip(0) * 2, ttir=NARROWED) is None
-    assert judged(softmax, half(3, 33), noisy, ttir=NARROWED) is None
-    assert judged(softmax, [plain(3, 33)], noisy, ttir=SUMMED) is None
 
 
 # --- history ---------------------------------------------------------------------------------------------------------
