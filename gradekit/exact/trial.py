@@ -46,7 +46,8 @@ ROUNDED = "it decides by rounded values"
 @dataclasses.dataclass(frozen=True)
 class ExactCall:
     """A call whose formula is looked at: its program, its arguments as specs and numbers, what its reference was asked
-    for, which results of the program are looked at, and which of the reference's they are.
+    for, which results of the program are looked at, and which of the reference's they are (None: the same, where there
+    are as many).
 
     `slots` says of each argument of the reference which tensor of the call it is; `allowed` which uses of rounded
     values (gradekit.exact.places) the assignment allows, None where it does not say; `names` what the tensors are
@@ -57,7 +58,7 @@ class ExactCall:
     args: Sequence[Any]
     asked: Asked
     slots: Sequence[int | None]
-    parts: Sequence[tuple[int, int]]
+    parts: Sequence[tuple[int, int | None]]
     allow: Collection[str]
     allowed: Collection[str] | None = None
     names: Sequence[str] = ()
@@ -106,18 +107,21 @@ class _Trial:
         self.wide = wide_tensors(self.tensors)
         self._rounded: dict[RoundingPlace, list[Any]] = {}
 
-    def outcome(self, part: int, place: int) -> Outcome:
+    def outcome(self, part: int, place: int | None) -> Outcome:
         try:
-            return Seen(off=self._held(part, place))
+            return Seen(off=self._held(part, self._same(part) if place is None else place))
         except Failure as failure:
             return failure
         except (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget) as error:
             return Seen(str(error))
 
+    def _same(self, part: int) -> int:
+        if len(self._in_float32) != len(self.call.parts):
+            raise NotExact("the reference has other results")
+        return part
+
     def _held(self, part: int, place: int) -> float:
         """How far the result is off, as a share of the largest."""
-        if not 0 <= place < len(self._in_float32):
-            raise NotExact("the reference has other results")
         expected, exact = self._in_float32[place], self._exact[part]
         if not expected.native.is_floating_point():
             return 0.0

@@ -217,11 +217,13 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
     assert asked is not None
     if seen.part is None and len(wanted) != count:
         return "it has other results than the reference"
-    return _call_of(subject, seen, asked, wanted[0].place - (seen.part or 0))
+    parts = range(count) if seen.part is None else [seen.part]
+    return _call_of(subject, seen, asked, {part: one.place for part, one in zip(parts, wanted, strict=False)})
 
 
-def _call_of(subject: Subject, seen: Observation, asked: Asked, first: int) -> ExactCall | str:
-    """The same, where the reference's results from `first` on are expected of it."""
+def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[int, int]) -> ExactCall | str:
+    """The same, where it is known which of the reference's results some of its own are: some gradients may not be
+    asked for."""
     from gradekit.exact.trial import ExactCall
     from gradekit.subject.value_trial import slots_of
 
@@ -233,9 +235,9 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, first: int) -> E
         return "the reference takes other inputs"
     if len({view.storage for view in seen.program.inputs}) < len(specs):
         return "its inputs share memory"
-    entry = _domain(subject, seen.entry)
+    entry, parts = _domain(subject, seen.entry), range(len(seen.program.results))
     return ExactCall(
-        seen.program, seen.inputs, asked, slots, [(part, first + part) for part in range(len(seen.program.results))],
+        seen.program, seen.inputs, asked, slots, [(part, places.get(part)) for part in parts],
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
         backward=bool(seen.wanted),
     )  # fmt: skip
@@ -251,7 +253,7 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
     if comparison is None or comparison.reference.asked is None or not errors_are_small(comparison):
         return None
     part = seen.part if seen.part is not None else failure.facts.get("result", 0)
-    call = _call_of(subject, seen, comparison.reference.asked, comparison.reference.place - part)
+    call = _call_of(subject, seen, comparison.reference.asked, {part: comparison.reference.place})
     if isinstance(call, str):
         return None
     outcome = tried(call, call.specs)[part]

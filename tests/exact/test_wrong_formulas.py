@@ -24,7 +24,7 @@ def checked(
         text = text.replace(old, new)
     path = folder / "submission.py"
     path.write_text(text)
-    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False, **more}
+    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False} | more
     report = grade(ASSIGNMENTS[assignment], path, keyword=keyword, **options)
     return report.checks[-1]
 
@@ -81,7 +81,7 @@ ROUNDED = {
 @pytest.mark.parametrize("name", ROUNDED)
 def test_a_rounding_that_nothing_allows_fails_with_its_line(name: str, tmp_path: Path) -> None:
     assignment, keyword, edits, text = ROUNDED[name]
-    check = checked(tmp_path, assignment, edits, keyword)
+    check = checked(tmp_path, assignment, edits, keyword, diagnose=True)
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
     assert check.source is not None and text in check.source.text
     assert "rounds to" in check.message
@@ -144,3 +144,11 @@ def test_what_looks_at_bits_is_judged_by_its_examples_and_says_so(tmp_path: Path
     check = checked(tmp_path, "softmax", edits, "contiguous")
     assert check.outcome is Outcome.PASSED
     assert check.details["exact"]["exact"] == 0 and "bits" in check.details["exact"]["not"][0]
+
+
+def test_gradients_of_some_inputs_are_held_against_their_own_references() -> None:
+    """Of x and bias alone, where the reference has weight's between them."""
+    path = ROOT / "tests/course/right/layer_norm/walks.py"
+    options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
+    report = grade(ASSIGNMENTS["layer_norm"], path, keyword="gradient", seed=12, **options)
+    assert [check.message for check in report.checks if check.outcome is not Outcome.PASSED] == []
