@@ -31,14 +31,6 @@ def checked(
 
 NARROW = "x_ptr.dtype.element_ty == tl.bfloat16"
 FORMULAS = {
-    "erf for tanh": (
-        "fused_chain", "every_dtype and bfloat16",
-        [("gelu(x + bias) + residual", "(gelu(x + bias) if x_ptr.dtype.element_ty != tl.bfloat16 else 0.5 * (x + bias) * (1 + tl.erf((x + bias) * 0.70710678))) + residual")],
-    ),
-    "tanh for erf": (
-        "custom_op", "every_dtype and bfloat16",
-        [("    out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))", f"    if {NARROW}:\n        out = h * tl.sigmoid(1.5957691216 * (h + 0.044715 * h * h * h))\n    else:\n        out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))")],
-    ),
     "a constant nearly right": (
         "fused_chain", "every_dtype and bfloat16", [("0.044715", "0.0447")],
     ),
@@ -57,6 +49,18 @@ def test_a_formula_that_is_nearly_right_fails_at_any_dtype(name: str, tmp_path: 
     check = checked(tmp_path, assignment, edits, keyword)
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.WRONG_FORMULA), check.message
     assert check.source is not None and "without any rounding" in check.message
+
+
+OTHER_FORM = {
+    "custom_op": [("    out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))", f"    if {NARROW}:\n        out = h * tl.sigmoid(1.5957691216 * (h + 0.044715 * h * h * h))\n    else:\n        out = 0.5 * h * (1 + tl.erf(h * HALF_ROOT))")],
+    "fused_chain": [("gelu(x + bias) + residual", "(gelu(x + bias) if x_ptr.dtype.element_ty != tl.bfloat16 else 0.5 * (x + bias) * (1 + tl.erf((x + bias) * 0.70710678))) + residual")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("assignment", OTHER_FORM)
+def test_the_other_published_gelu_is_beyond_the_tolerance_of_bfloat16(assignment: str, tmp_path: Path) -> None:
+    check = checked(tmp_path, assignment, OTHER_FORM[assignment], "every_dtype and bfloat16")
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.WRONG_VALUES), check.message
 
 
 ROUNDED = {
