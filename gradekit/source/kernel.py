@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from gradekit.source.expressions import (
-    calls,
     is_call,
     is_condition,
     is_stride,
@@ -217,11 +216,6 @@ class KernelDraft:
         names = {name for first in _names(value) - counters for name in self._walked(first, counters)} - counters
         made_by = {called(part) for part in nodes_of(value)}.union(*map(self._called_for, names))
         return bool(made_by & _VALUES or names & set(self.pointers))
-
-    def block_of(self, index: str) -> str:
-        """How many places the range has that an index is made of, as it is written; "" where none is seen."""
-        made = [part for value in self.values.get(index, ()) for part in nodes_of(value)]
-        return next((self.source.of(call.args[-1]) for call in calls(made, "tl.arange") if call.args), "")
 
     @cached_property
     def _spread(self) -> set[str]:

@@ -8,7 +8,6 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 from gradekit.repair.idioms.roles import is_index_line
 from gradekit.repair.mend import Family, Mend
@@ -114,9 +113,6 @@ def other_than_its_twin(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     found = [mend for mine, model in _pairs(kernel) for mend in _like_its_twin(mine, model)]
     yield from found
     yield from _both(found)
-
-
-_TWINS: WeakKeyDictionary[KernelDraft, set[ast.stmt]] = WeakKeyDictionary()
 
 
 def _pairs(kernel: KernelDraft) -> Iterator[tuple[_Line, _Line]]:
