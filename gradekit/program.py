@@ -188,6 +188,11 @@ class Kernel:
     options: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def atomics_wait(self) -> bool:
+        """Whether Triton makes an atomic wait for what other lanes of its program have stored."""
+        return bool(self.options.get("atomics_wait", True))
+
     @functools.cached_property
     def unaligned(self) -> str:
         """The text without what it says of its arguments' alignment: specializations

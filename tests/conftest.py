@@ -19,8 +19,9 @@ from gradekit.compat.hypothesis import no_constants_of_modules
 from gradekit.processes import Command
 
 os.environ.setdefault("MPLCONFIGDIR", os.path.expanduser("~/.cache/matplotlib"))  # fonts, which take seconds to list
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="gradekit-tests-")  # not the user's last checks
-atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+if "gradekit-tests-" not in os.environ.get("XDG_CACHE_HOME", ""):  # a test may load this file once more
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="gradekit-tests-")  # not the user's last checks
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
 settings.load_profile("tests")

@@ -1,7 +1,7 @@
 """Digests of programs: equal for programs that compute the same, whatever their names and line numbers.
 
 What a program computes does not depend on line numbers, on the names of kernels, arguments and variables, or on
-Triton's compile options; the engine uses them only in messages. So two programs that differ in nothing else have the
+Triton's compile options, but for what atomics wait for; the engine uses the others only in messages. So two programs that differ in nothing else have the
 same run, as long as that run has no message.
 
 Runs in the grader's process, on data alone.
@@ -80,7 +80,8 @@ def _effect(value: Any, kernels: dict[str, Kernel]) -> Any:
     if kind is Scalar:
         return ("Scalar", value.value, value.dtype)
     if kind is Launch:
-        return ("Launch", of_kernel(kernels[value.kernel].unaligned), value.grid, _effect(value.args, kernels))
+        kernel = kernels[value.kernel]
+        return ("Launch", of_kernel(kernel.unaligned), kernel.atomics_wait, value.grid, _effect(value.args, kernels))
     if kind is tuple:
         return tuple([_effect(item, kernels) for item in value])
     if kind is dict:

@@ -68,7 +68,7 @@ def test_every_common_kind_of_values_is_made_on_the_card() -> None:
 def test_other_kinds_of_values_come_from_the_spec_itself(profile: str) -> None:
     spec = dataclasses.replace(X, profile=profile)
     expected = dataclasses.replace(spec, seed=7).tensor()
-    assert torch.equal(drawn(spec, 7), expected)
+    assert torch.equal(drawn(spec, 7).nan_to_num(1e9), expected.nan_to_num(1e9))
     assert drawn(spec, 7).data_ptr() != expected.data_ptr()  # a kernel that writes to it must not spoil the test's own
 
 

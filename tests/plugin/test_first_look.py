@@ -37,7 +37,7 @@ def test_a_check_that_fails_again_is_told_of_early_and_the_record_stays_the_same
     made, path = assignment(), submitted(TRIPLES)
     record, heard, before = _graded(made, path, ("test_doubles", "test_gone"))
     assert heard[0][0] == "Doubles every element"
-    assert "is wrong, first at" in heard[0][1]
+    assert "is wrong, got" in heard[0][1]
     assert before == []
     assert record["checks"][0]["outcome"] == "failed"
     assert record == _graded(made, path, ())[0]

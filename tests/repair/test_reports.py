@@ -72,7 +72,7 @@ def test_lanes_that_lack_a_barrier_are_told_so_and_nothing_else(tmp_path: Path) 
     record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
     (check,) = (check for check in record["checks"] if check["outcome"] == "failed")
     assert check["cause"] == "missing-barrier"
-    assert check["message"].endswith("and may be another one on a card.")
+    assert check["message"].endswith("on a card it may be another.")
     assert "tl.debug_barrier()" in check["hint"]
 
 

@@ -71,7 +71,7 @@ MISTAKES = (
            body="a = tl.zeros([16, 4], tl.float16)\nb = tl.zeros([4, 16], tl.float16)\nc = tl.dot(a, b)"),
     Broken("an axis for a program's number", "needs no [None, :]", "row[None, :]",
            body="row = tl.program_id(1)\ntile = row[None, :] * 4 + offsets[:, None]\ntl.store(out_ptr + tile, 1.0)",
-           taken_by=("3.8.",)),
+           taken_by=("3.6.", "3.7.", "3.8.")),
     Broken("dot of two dtypes", "dtype", "tl.dot(a, b)",
            body="a = tl.zeros([16, 16], tl.float16)\nb = tl.zeros([16, 16], tl.float32)\nc = tl.dot(a, b)"),
     Broken("dtype changes in a loop", "same dtype", "for i in range",
