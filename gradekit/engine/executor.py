@@ -298,7 +298,8 @@ class _Execution:
         launch = self.counters.launches
         self.counters.launches += 1
         self.grids.append(step.grid)
-        memory = self._checked(total, known.volatile, kernel.atomics_wait, line) if self.careful else FastMemory(self.traffic)
+        waits = kernel.atomics_wait
+        memory = self._checked(total, known.volatile, waits, line) if self.careful else FastMemory(self.traffic)
         context = LaunchContext(
             module, known, step.grid, memory, self.meter, launch, kernel.name, self.program.path,
             self.prints, self.incidents, self.setup.conditions, ways=self.ways,
