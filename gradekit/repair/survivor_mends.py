@@ -118,7 +118,7 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
         return None
     every = tuple(edit for edit in edits if edit is not None)
     sentence = change.sentence + consequence(change.within, change.node, source)
-    return Mend(Family.FORMULA, RANK, _line(change), every, sentence, change.hint, kernel=change.within)
+    return Mend(Family.FORMULA, RANK, _line(change), every, sentence, change.hint, change.cause, kernel=change.within)
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:

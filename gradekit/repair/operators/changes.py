@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 
+from gradekit.causes import Cause
 from gradekit.interpreter.context import Watched
 from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
 from gradekit.source.kernel import KernelDraft
@@ -58,7 +59,7 @@ class Change:
     """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
     is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
     made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there. `at`
-    is the line to blame, where that is another than the node's."""
+    is the line to blame, where that is another than the node's, `cause` what it shows to be the cause."""
 
     kind: ChangeKind
     within: str
@@ -71,6 +72,7 @@ class Change:
     also: tuple[Change, ...] = ()
     lacks: str = ""
     at: int = 0
+    cause: Cause | None = None
 
     @property
     def parts(self) -> tuple[Change, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.causes import Cause
 from gradekit.interpreter.host_values import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.operators.changes import Change, ChangeKind, around
@@ -229,7 +230,8 @@ def _strides_of_arguments(site: HostSite, node: ast.Call) -> Iterator[Change]:
                 new = f"{tensor}.stride({dimension})"
                 passed = f"passes {site.source.of(argument)} in {site.context(argument)}"
                 says = f"{passed}, where a stride of {tensor} belongs."
-                yield site.change(ChangeKind.NAME, argument, new, (says, f"pass {new}"))
+                change = site.change(ChangeKind.NAME, argument, new, (says, f"pass {new}"))
+                yield replace(change, cause=Cause.IGNORES_STRIDES)
 
 
 def _method(site: HostSite, node: Any) -> Iterator[Change]:
