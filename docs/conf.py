@@ -115,8 +115,10 @@ def write_live_pages(app: Sphinx) -> None:
     request = GradingRequest(discover(ROOT / "assignments")["matmul"], sample.EXAMPLE, options)
     data = record.to_dict(grade(request))
     data["submission"]["path"] = sample.EXAMPLE.name
+    student = sample_reports.report_page().replace('href="README.md"', 'href="../handouts/softmax/README.html"')
+    student = student.replace('href="steps.html"', 'href="matmul-steps.html"')  # files that stand beside a student's page
     pages = {
-        "matmul-steps": steps.render(sample.made()), "student": sample_reports.report_page(),
+        "matmul-steps": steps.render(sample.made()), "student": student,
         "class": re.sub('href="feedback/[^"]*"', 'href="student.html"', sample_reports.dashboard_page()),
         "matmul-report": page.render(data, sample.EXAMPLE.read_text(encoding="utf-8")),
     }  # fmt: skip
