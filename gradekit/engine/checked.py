@@ -60,7 +60,7 @@ class CheckedMemory:
 
     def __post_init__(self) -> None:
         self.ordering = Ordering(self.total)
-        self.patient = None if self.atomics_wait else Ordering(self.total)  # as if all atomics waited
+        self.if_waiting = None if self.atomics_wait else Ordering(self.total)  # as if all atomics waited
         self.fenced = torch.full([self.total], NEVER)  # when each program has last passed a barrier
         self.atomics: dict[Storage, AccessHistory] = {}
         self.barriers: Tensor | None = None
@@ -216,7 +216,7 @@ class CheckedMemory:
         if self.barriers is None:
             self.barriers = torch.zeros(self.total, dtype=torch.int64)
         self.barriers[programs] += 1
-        if self.patient is not None:
+        if self.if_waiting is not None:
             self.fenced[programs] = self.ordering.time
             nobody = programs[:0]
             self._order_both(nobody, nobody, False, None, None)
@@ -293,8 +293,8 @@ class CheckedMemory:
         self, programs: Tensor, addresses: Tensor, acquires: bool, releases: Tensor | None, done: Tensor | None
     ) -> None:
         self.ordering.record(programs, addresses, acquires, releases, done)
-        if self.patient is not None:
-            self.patient.record(programs, addresses, acquires, releases)
+        if self.if_waiting is not None:
+            self.if_waiting.record(programs, addresses, acquires, releases)
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
@@ -361,8 +361,8 @@ class CheckedMemory:
             if everywhere(before):
                 return
             which[at] = ~before
-            if self.patient is not None:
-                waited = self.patient.ordered(programs, times, mine) & ~before
+            if self.if_waiting is not None:
+                waited = self.if_waiting.ordered(programs, times, mine) & ~before
                 early = torch.zeros_like(which).index_fill_(0, at[waited], True)
                 self._report(Cause.MISSING_BARRIER, lanes, lanes.of_units(early), EARLY)
                 which &= ~early
