@@ -52,8 +52,8 @@ def in_words(record: Mapping[str, Any]) -> str:
         f"{found['exact']:,} {formula} in exact arithmetic" if found["exact"] else "",
     ]
     ways = len(found["unseen"])
-    unseen = f"; {counted(ways, 'way')} of its branches {'was' if ways == 1 else 'were'} not seen" if ways else ""
-    return f"This rests on {', '.join(filter(None, parts))}{unseen}."
+    unseen = f"; {counted(ways, 'outcome')} of its branches never occurred" if ways else ""
+    return f"This score rests on {', '.join(filter(None, parts))}{unseen}."
 
 
 def unsure(record: Mapping[str, Any]) -> list[str]:

@@ -34,8 +34,8 @@ def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
     branches = {"of": 1, "seen": 1, "unseen": [], "unfollowed": [unfollowed]}
     record = {"rests_on": rests_on([*CHECKS, check(coverage={"branches": branches})])}
     assert in_words(record) == (
-        "This rests on 17 examples, 10 claims proved, 2 formulas right in exact arithmetic; "
-        "1 way of its branches was not seen."
+        "This score rests on 17 examples, 10 claims proved, 2 formulas right in exact arithmetic; "
+        "1 outcome of its branches never occurred."
     )
     assert unsure(record) == ["line 4: text made of a size", "line 7: N % 251 == 250 is never true"]
 
