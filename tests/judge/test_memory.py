@@ -110,6 +110,12 @@ def test_a_number_of_bytes_may_be_allowed_instead() -> None:
         assert_allocates(observed(), only_the_result=False)
 
 
+def test_a_bound_below_the_result_itself_asks_for_no_less_than_the_result() -> None:
+    assert_allocates(observed(bytes_allocated=512), at_most_bytes=8)
+    wrong = failure(assert_allocates, observed(bytes_allocated=576), at_most_bytes=8)
+    assert wrong.message == "The call allocates 576 bytes, and may allocate 512 bytes at most."
+
+
 def test_the_least_traffic_reads_each_input_and_writes_each_result_once() -> None:
     assert least_bytes(observed()) == 2 * 8 * 16 * 4
 
