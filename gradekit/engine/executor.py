@@ -25,7 +25,7 @@ from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
 from gradekit.engine.fast import FastMemory
 from gradekit.engine.frame import LaunchContext
-from gradekit.engine.host import ForbiddenOp, compute, read, write, write_values
+from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
 from gradekit.engine.launch import run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
@@ -247,7 +247,10 @@ class _Execution:
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
-            return read(self.memory, result).clone()
+            storage, found = self.memory.storages[result.storage], read(self.memory, result)
+            shared = sum(isinstance(one, View) and one.storage == storage.id for one in self.program.results) > 1
+            kept = is_whole(storage, result) and not storage.is_input and not shared
+            return found if kept else found.clone()
         return result.value if isinstance(result, Scalar) else None
 
     # --- host steps --------------------------------------------------------------------------------------------------

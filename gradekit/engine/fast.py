@@ -10,6 +10,7 @@ read and written the same values.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from gradekit.engine.addressing import (
     write_lanes,
 )
 from gradekit.engine.atomics import Update, update
+from gradekit.engine.lanes import first_of
 from gradekit.engine.masks import Box, MaskPartition, cut_to, dense_masks, padded
 from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import Affine, Integer, Later, Pointer, Value, dense, settled, varying_axes
@@ -40,14 +42,34 @@ _TRUE = torch.ones(1, dtype=torch.bool)
 
 @dataclass
 class Footprint:
-    """What this launch has done to one storage: `touched` marks stored elements of
-    `itemsize` bytes, `lanes` counts them."""
+    """What this launch has done to one storage, in elements of `itemsize` bytes: the `runs` of consecutive ones that it
+    stored, first and end, and a map of the other `touched` ones; `lanes` counts both."""
 
     loaded: bool = False
     atomic: bool = False
-    touched: Tensor | None = None
+    stored: bool = False
     itemsize: int = 0
     lanes: int = 0
+    runs: list[tuple[int, int]] = field(default_factory=list)
+    touched: Tensor | None = None
+
+    def map(self, count: int) -> Tensor:
+        """The map of `count` elements, for somebody to add to."""
+        if self.touched is None:
+            self.touched = torch.zeros(count, dtype=torch.bool)
+        return self.touched
+
+    def written(self, count: int) -> Tensor | None:
+        """Which of `count` elements have been stored; None where all have. Raises Suspicion if two lanes met."""
+        self.runs.sort()
+        if self.touched is None and any(one[1] > other[0] for one, other in itertools.pairwise(self.runs)):
+            raise Suspicion("two lanes wrote to one element")
+        if self.touched is None and self.lanes == count:
+            return None
+        touched = self.map(count)
+        for first, end in self.runs:
+            touched[first:end] = True
+        return None if self.lanes == count and everywhere(touched) else touched
 
 
 @dataclass
@@ -73,7 +95,7 @@ class FastMemory:
         lanes outside `mask` give `other`."""
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if (footprint.touched is not None or footprint.atomic) and not storage.symbolic:
+        if (footprint.stored or footprint.atomic) and not storage.symbolic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
         partition = self._partition(mask, shape)
@@ -148,26 +170,28 @@ class FastMemory:
         footprint = self._footprint(storage)
         if (storage.is_input or footprint.loaded or footprint.atomic) and not storage.symbolic:
             raise Suspicion("a launch writes to an input, or to what it reads")
-        if footprint.touched is None:
-            footprint.touched = torch.zeros(storage.count(itemsize), dtype=torch.bool)
-            footprint.itemsize = itemsize
+        if not footprint.stored:
+            footprint.stored, footprint.itemsize = True, itemsize
         elif footprint.itemsize != itemsize:
             raise Suspicion("one storage written with two element sizes")
         return footprint
 
     def _store_box(self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor, sizes: Shape) -> None:
-        assert footprint.touched is not None
-        check_bounds(storage.count(footprint.itemsize), offset, sizes)
+        count, lanes, first = storage.count(footprint.itemsize), math.prod(sizes), first_of(offset, sizes)
+        check_bounds(count, offset, sizes)
         check_apart(offset, sizes)
-        write_lanes(storage.typed(value.dtype), offset, sizes, value)
-        write_lanes(footprint.touched, offset, sizes, _TRUE.expand(sizes))
-        self._count(footprint, math.prod(sizes))
+        write_lanes(storage.to_fill(value.dtype), offset, sizes, value)
+        if first is None:
+            write_lanes(footprint.map(count), offset, sizes, _TRUE.expand(sizes))
+        else:
+            footprint.runs.append((first, first + lanes))
+        self._count(footprint, lanes)
 
     def _scatter(self, storage: Storage, footprint: Footprint, index: Tensor, value: Tensor) -> None:
-        assert footprint.touched is not None
-        _check(index, storage.count(footprint.itemsize))
-        storage.typed(value.dtype)[index] = value
-        footprint.touched[index] = True
+        count = storage.count(footprint.itemsize)
+        _check(index, count)
+        storage.to_fill(value.dtype)[index] = value
+        footprint.map(count)[index] = True
         self._count(footprint, index.numel())
 
     def _count(self, footprint: Footprint, lanes: int) -> None:
@@ -188,7 +212,7 @@ class FastMemory:
         """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if (storage.is_input or footprint.loaded or footprint.touched is not None) and not storage.symbolic:
+        if (storage.is_input or footprint.loaded or footprint.stored) and not storage.symbolic:
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
@@ -219,18 +243,11 @@ class FastMemory:
     def finish(self) -> None:
         """Ends the launch: as many elements must have been written as lanes wrote; what was written is now readable."""
         for storage, footprint in self.footprints.items():
-            if footprint.touched is None:
-                continue
-            if footprint.lanes == footprint.touched.numel() and everywhere(footprint.touched):
-                storage.written = None  # every element once
-                continue
-            if int(torch.count_nonzero(footprint.touched)) != footprint.lanes and not storage.symbolic:
-                raise Suspicion("two lanes wrote to one element")
-            written = storage.written_map(footprint.itemsize)
-            if written is not None:
-                units = footprint.touched.repeat_interleave(footprint.itemsize // storage.unit)
-                written[: units.numel()] |= units
-                storage.settle()
+            if footprint.stored:
+                touched = footprint.written(storage.count(footprint.itemsize))
+                if touched is not None and not storage.symbolic and int(touched.count_nonzero()) != footprint.lanes:
+                    raise Suspicion("two lanes wrote to one element")
+                storage.record(touched, footprint.itemsize)
 
 
 def _known(pointer: Pointer) -> Storage:

@@ -65,7 +65,7 @@ def write(memory: Memory, target: View, value: Tensor, line: int | None, known: 
     incidents = [_on_host(Cause.INPUT_MODIFIED, storage, target, None, line)] if modified else []
     own(storage)
     read(memory, target).copy_(value)
-    if known is None and _is_whole(storage, target):
+    if known is None and is_whole(storage, target):
         storage.written = None
     elif target.numel and (cells := _cells(storage, target)) is not None:
         cells.copy_(torch.tensor(True) if known is None else known.expand(target.shape).unsqueeze(-1))
@@ -73,7 +73,7 @@ def write(memory: Memory, target: View, value: Tensor, line: int | None, known: 
     return incidents
 
 
-def _is_whole(storage: Storage, view: View) -> bool:
+def is_whole(storage: Storage, view: View) -> bool:
     """Whether a view has all bytes of its storage, in their order."""
     whole = view.numel * ITEMSIZE[view.dtype] == storage.data.numel()
     return whole and view.offset == 0 and view.stride == _contiguous(view.shape)

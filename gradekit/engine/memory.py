@@ -27,6 +27,7 @@ class Storage:
 
     `name` is what the student calls it ("x", "the result"). An input is never to be written. `address` is where it
     begins in the virtual address space. Of a `symbolic` one the values alone are asked for, not how they were accessed.
+    A `fresh` one has been allocated and not looked at: its poison and its map are made when somebody first asks.
     """
 
     id: int
@@ -39,6 +40,7 @@ class Storage:
     written: Tensor | None = None
     owned: bool = False
     symbolic: bool = False
+    fresh: bool = False
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     def count(self, itemsize: int) -> int:
@@ -47,10 +49,30 @@ class Storage:
 
     def typed(self, dtype: torch.dtype) -> Tensor:
         """All of it as a 1-D tensor of `dtype` that shares its memory."""
+        self._begin()
+        return self._view(dtype)
+
+    def to_fill(self, dtype: torch.dtype) -> Tensor:
+        """The same for somebody who only writes, and then says what (`record`)."""
+        return self._view(dtype)
+
+    def _view(self, dtype: torch.dtype) -> Tensor:
         if dtype not in self._views:
             usable = self.data[: self.data.numel() // dtype.itemsize * dtype.itemsize]
             self._views[dtype] = usable.view(dtype)
         return self._views[dtype]
+
+    def _begin(self, kept: Tensor | None = None) -> None:
+        """Makes the poison, but for the bytes that are `kept`, and the map."""
+        if self.fresh:
+            size = self.data.numel()
+            self.fresh, self.unit = False, next(unit for unit in (8, 4, 2, 1) if size % unit == 0)
+            self.written = torch.zeros(size // self.unit, dtype=torch.bool)
+            if kept is None:
+                self.data.fill_(POISON)
+            else:
+                self.data[: kept.numel()].masked_fill_(~kept, POISON)
+                self.data[kept.numel() :] = POISON
 
     def held(self, value: Tensor) -> Tensor:
         """Numbers beside which elements of this storage are to stand, in the form that those have."""
@@ -58,6 +80,7 @@ class Storage:
 
     def written_map(self, itemsize: int) -> Tensor | None:
         """`written` in units of at most `itemsize` bytes: refined where it was coarser."""
+        self._begin()
         if itemsize < self.unit:
             if self.written is not None:
                 self.written = self.written.repeat_interleave(self.unit // itemsize)
@@ -82,6 +105,18 @@ class Storage:
         units = self.units(elements, itemsize)
         if self.written is not None:
             self.written[units] = True
+
+    def record(self, touched: Tensor | None, itemsize: int) -> None:
+        """Records what has been written `to_fill` it: the elements where `touched` holds, or all of them (None)."""
+        if touched is None:
+            self.fresh, self.written = False, None
+            return
+        self._begin(touched.repeat_interleave(itemsize) if self.fresh else None)
+        written = self.written_map(itemsize)
+        if written is not None:
+            units = touched.repeat_interleave(itemsize // self.unit)
+            written[: units.numel()] |= units
+            self.settle()
 
     def settle(self) -> None:
         """Forgets the map once everything is written."""
@@ -114,10 +149,8 @@ class Memory:
 
     def allocate(self, id: int, nbytes: int, name: str, line: int | None) -> Storage:
         """`nbytes` of poison."""
-        data = torch.full([nbytes], POISON, dtype=torch.uint8)
-        unit = next(size for size in (8, 4, 2, 1) if nbytes % size == 0)
-        written = torch.zeros(nbytes // unit, dtype=torch.bool)
-        self.storages[id] = Storage(id, data, name, self._address(id), line=line, unit=unit, written=written)
+        data = torch.empty([nbytes], dtype=torch.uint8)
+        self.storages[id] = Storage(id, data, name, self._address(id), line=line, fresh=True)
         self.allocated += nbytes
         return self.storages[id]
 

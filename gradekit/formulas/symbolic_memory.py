@@ -43,6 +43,8 @@ class FormulaStorage(Storage):
             return FormulaTensor(self.formulas.nodes, self.formulas.graph, dtype)
         return self.formulas
 
+    to_fill = typed
+
     def held(self, value: Tensor) -> Tensor:
         """Numbers beside which elements of this storage are to stand."""
         assert self.symbols is not None
@@ -120,8 +122,7 @@ class SymbolicMemory(Memory):
         """A storage whose elements nobody has written."""
         made = super().allocate(id, nbytes, name, line)
         storage = FormulaStorage(
-            id, made.data, name, made.address, line=line, unit=made.unit, written=made.written, symbolic=True,
-            symbols=self._symbols,
-        )  # fmt: skip
+            id, made.data, name, made.address, line=line, fresh=True, symbolic=True, symbols=self._symbols
+        )
         self.storages[id] = storage
         return storage

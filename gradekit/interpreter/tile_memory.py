@@ -62,8 +62,8 @@ class TileMemory:
         if self._only is None or storage.is_input:
             return storage
         number, copies = self._only
-        size = storage.data.numel() // copies
-        return Storage(id, storage.data[number * size : (number + 1) * size], storage.name, storage.address)
+        size, data = storage.data.numel() // copies, storage.typed(torch.uint8)
+        return Storage(id, data[number * size : (number + 1) * size], storage.name, storage.address)
 
     @contextlib.contextmanager
     def meant_for(self, copies: Tensor) -> Iterator[None]:

@@ -310,8 +310,9 @@ def _copied(memory: Memory, copies: int = 1) -> Memory:
         if storage.is_input:
             other.storages[id] = storage
         else:
+            data = storage.typed(torch.uint8)
             other.storages[id] = one = copy.copy(storage)
-            one.data, one._views = storage.data.repeat(copies), {}
+            one.data, one._views = data.repeat(copies), {}
     return other
 
 
