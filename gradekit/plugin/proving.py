@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.findings import Kind
-from gradekit.plugin.check_points import worth
+from gradekit.plugin.check_points import claims, worth
 
 if TYPE_CHECKING:
     from gradekit.plugin.run_state import GradingRun
@@ -17,7 +16,8 @@ MOST_CLAIMS = 60
 
 
 def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
-    """The details of a check of memory whose examples have passed; nothing for other checks.
+    """The details of a check that claims clean memory and whose examples have passed; nothing for other checks: that
+    every access lies inside its tensor says nothing of what is allocated.
 
     Raises:
         Failure: something is refuted, and the engine sees it fail.
@@ -45,5 +45,4 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
 
 
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
-    mine = worth(item)
-    return mine.kind is Kind.MEMORY and mine.prove and run.profile.name != "quick"
+    return claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
