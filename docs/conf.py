@@ -115,7 +115,7 @@ def write_live_pages(app: Sphinx) -> None:
     request = GradingRequest(discover(ROOT / "assignments")["matmul"], sample.EXAMPLE, options)
     data = record.to_dict(grade(request))
     data["submission"]["path"] = sample.EXAMPLE.name
-    student = sample_reports.report_page().replace('href="README.md"', 'href="../handouts/softmax/README.html"')
+    student = sample_reports.report_page().replace('href="README.md', 'href="../handouts/softmax/README.html')
     student = student.replace('href="steps.html"', 'href="matmul-steps.html"')  # files that stand beside a student's page
     pages = {
         "matmul-steps": steps.render(sample.made()), "student": student,

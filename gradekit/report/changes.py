@@ -10,6 +10,9 @@ from gradekit.report.text import one_line, points
 
 Record = Mapping[str, Any]
 
+MOST_NAMED = 3
+"""Checks that a sentence names: the report itself has all of them."""
+
 
 def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]]:
     """Words ("Passes now") with the ids of the checks that they are true of; nothing where there was no check of the
@@ -24,6 +27,9 @@ def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]
         if old is not None and old["outcome"] in ("passed", "failed"):
             word = _word(old, check)
             found.get(word, []).append(check["id"])
+    right = all(check["outcome"] in ("passed", "pending") for check in record["checks"])
+    if right and len(found["Passes now"]) > MOST_NAMED:
+        return [(f"All that was measured passes now, {len(found['Passes now'])} checks more than before", [])]
     return [(word, ids) for word, ids in found.items() if ids]
 
 
@@ -56,8 +62,14 @@ def last_time(before: Record | None, record: Record) -> str:
 def sentence(before: Record | None, record: Record) -> str:
     """All of it in a line or two of text."""
     titles = {check["id"]: one_line(check["title"]) for check in record["checks"]}
-    parts = [f"{word}: {'; '.join(dict.fromkeys(titles[id] for id in ids))}." for word, ids in changes(before, record)]
+    parts = [_named(word, list(dict.fromkeys(titles[id] for id in ids))) for word, ids in changes(before, record)]
     return " ".join(filter(None, [last_time(before, record), *parts]))
+
+
+def _named(word: str, titles: list[str]) -> str:
+    more = len(titles) - MOST_NAMED
+    named = "; ".join(titles if more < 2 else [*titles[:MOST_NAMED], f"{more} others"])
+    return f"{word}: {named}." if titles else f"{word}."
 
 
 def _comparable(before: Record | None, record: Record) -> bool:

@@ -145,7 +145,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "ending": "accepted in part" if ended == "accepted" else ended,
         "title": one_line(check["title"]), "points": f"{points(check['earned'])} / {points(check['possible'])}",
         "message": clean(check["message"]), "hint": one_line(check.get("hint", "")),
-        "cause": _cause(check["cause"]),
+        "cause": _cause(check["cause"]), "sections": _SECTIONS.get(check["kind"], ()),
         "line": _line(check["source"], submission), "origin": one_line(counterexample.get("origin", "")),
         "inputs": [described(given) for given in counterexample.get("inputs", ())],
         "replay": one_line(counterexample.get("replay", "")),
@@ -159,6 +159,13 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "tried": _tried(details.get("coverage")),
         "relations": [one_line(str(each)) for each in _list(details.get("relations"))],
     }  # fmt: skip
+
+
+_SECTIONS = {
+    "correctness": ("Your task", "Common mistakes"), "memory": ("Your task", "Common mistakes"),
+    "structure": ("May I call torch?",), "speed": ("How it is graded",),
+}  # fmt: skip
+"""The headings of a handout under which it speaks of a kind of check: those that every handout has."""
 
 
 def _cause(word: str | None) -> dict[str, str] | None:

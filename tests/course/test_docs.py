@@ -9,9 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 import gradekit
+from gradekit.assignment import discover
 from gradekit.cli import main
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
+from gradekit.report import page
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -20,6 +22,13 @@ INSTRUCTORS = (ROOT / "docs" / "instructors.md").read_text()
 
 def test_every_name_that_gradekit_offers_is_explained() -> None:
     assert [name for name in gradekit.__all__ if not re.search(rf"`{name}\b", INSTRUCTORS)] == []
+
+
+def test_every_handout_of_a_kernel_has_the_headings_to_which_reports_lead() -> None:
+    headings = {heading for kinds in page._SECTIONS.values() for heading in kinds}
+    kernels = [known for known in discover(ROOT / "assignments").values() if not known.is_quiz]
+    lacking = {each.id: headings - set(re.findall(r"(?m)^## (.+)$", (each.folder / "README.md").read_text())) for each in kernels}
+    assert len(kernels) > 10 and [id for id, missing in lacking.items() if missing] == []
 
 
 def test_every_layout_and_kind_of_values_is_explained() -> None:
@@ -51,6 +60,6 @@ def test_every_option_that_the_readme_shows_exists() -> None:
 
 
 def test_every_file_that_the_papers_link_to_exists() -> None:
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
+        for target in re.findall(r"\]\((?!http)([^)#]+)", file.read_text()):
+            assert (file.parent / target).exists(), f"{file.name}: {target}"

@@ -160,7 +160,8 @@ def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what
     tags = Tags(page.render(record(failed), SOURCE, links=links))
     for command in ("view", "replay"):
         assert f"gradekit {command} submission.py -a softmax -k test_matches_torch" in tags.text
-    assert {"README.md", "submission-steps.html"} <= {a.get("href") for t, a in tags.tags if t == "a"}
+    hrefs = {a.get("href") for t, a in tags.tags if t == "a"}
+    assert {"README.md", "README.md#your-task", "README.md#common-mistakes", "submission-steps.html"} <= hrefs
     secret = replace(failed, details={"hidden": True})
     assert "gradekit view" not in Tags(page.render(record(secret), SOURCE)).text
 
