@@ -123,8 +123,8 @@ HINTS = (
     (r"'math\.\w+' op operand #\d+ must be floating-point-like, but got 'i\d+'",
      "This function takes floats: write 2.0 for 2, or convert a block with .to(tl.float32)."),
     (r"'int' object has no attribute 'to'",
-     ("A plain number stands where a block belongs: numbers of Python's have no dtype. tl.rand takes the seed first, and then a "
-      "block of counters: tl.rand(seed, offsets).")),
+     ("A plain number has no dtype to be converted. An argument that is 1 in a call becomes such a number there: convert what it is "
+      "multiplied by, as in row.to(tl.int64) * stride. In tl.rand(seed, offsets) the block of offsets comes second.")),
     (r"'tensor' object has no attribute",
      "A block in a kernel is no torch tensor and has few of its methods: look for a function in tl, such as tl.sum."),
     (r"must be Tensor, not tensor|type <class 'torch\.Tensor'> to tensor",

@@ -169,6 +169,8 @@ MISTAKES = (
     Broken("store the wrong way round", "tl.store(pointer", "tl.store(x, out_ptr", body="tl.store(x, out_ptr + offsets)"),
     Broken("mask that is no comparison", "mask=offsets < n", "mask=n)", body="y = tl.load(x_ptr + offsets, mask=n)"),
     Broken("floor division by a float", "integers", "// 2.0", body="y = tl.load(x_ptr + offsets // 2.0)"),
+    Broken("argument of 1 converted", "becomes such a number", "n.to(tl.int64)", body="y = x_ptr + offsets * n.to(tl.int64)",
+           launch="kernel[(1,)](x, out, x.stride(0), BLOCK=128)"),
     Broken("random numbers without a seed", "a seed", "tl.rand(offsets)", body="y = tl.rand(offsets)"),
     Broken("program_id without an axis", "tl.program_id(0)", "tl.program_id()", body="p = tl.program_id()"),
     Broken("mean of tl", "tl.sum(x, axis=0) / n", "tl.mean(x)", body="y = tl.mean(x)"),

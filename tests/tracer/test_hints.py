@@ -107,7 +107,7 @@ def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
         ("create_reduce(): incompatible function arguments", "tl.maximum"),
         ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
         ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
-        ("AttributeError: 'int' object has no attribute 'to'", "tl.rand(seed, offsets)"),
+        ("AttributeError: 'int' object has no attribute 'to'", "In tl.rand(seed, offsets)"),
         ("Expected dtype ['fp32', 'fp64'] but got fp16", ".to(tl.float32)"),
         ("'math.sqrt' op operand #0 must be floating-point-like, but got 'i32'", "2.0 for 2"),
         ("Expected dtype ['fp32', 'fp64'] but got int32", "takes floats alone"),
