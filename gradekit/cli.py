@@ -327,7 +327,9 @@ def _can_encode(text: str, encoding: str | None) -> bool:
 @click.option("--mutants", is_flag=True, help="Try small edits of the solution in place of the claims: each must fail.")
 @click.option("--most", metavar="N", type=click.IntRange(1), help="With --mutants: N of them, of every kind.")
 @click.option(
-    "--jobs", metavar="N", type=click.IntRange(1),
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
     help="Grade N at once, without a GPU; by default one for each core, and claims one by one where there is a GPU.",
 )
 @click.option(
@@ -409,10 +411,8 @@ def release(id: str | None, folder: Path | None, only_check: bool, notebook: boo
 @main.command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
-@click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, sm_80, sm_90, sm_100, ...")
-@click.option(
-    "--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass"]), help="Show this stage of the code."
-)
+@click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, ..., sm_120; gfx942.")
+@click.option("--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]), help="Show this stage.")
 @click.option("--kernel", metavar="NAME", help="Look at this kernel only.")
 @click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
 @click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")

@@ -39,6 +39,8 @@ def generated(assignment: Assignment, inputs: Sequence[Any], target: Target) -> 
     Raises:
         NotGenerated: the tests time nothing, or torch cannot do it on this machine.
     """
+    if not target.capability:
+        raise NotGenerated(f"this is done for NVIDIA's cards, and {target.name} is AMD's")
     request = {
         "folder": str(assignment.folder.resolve()),
         "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in inputs],

@@ -13,7 +13,7 @@ import torch
 
 from gradekit.compat import torch_compile
 from gradekit.compat.triton import GPUTarget, target, use_driver
-from gradekit.inspector.targets import REGISTERS_PER_SM, WARP, Target
+from gradekit.inspector.targets import Target
 
 
 class FakeDriver:
@@ -71,8 +71,8 @@ def _properties(target: Target) -> types.SimpleNamespace:
     major, minor = divmod(target.capability, 10)
     return types.SimpleNamespace(
         name=target.card, major=major, minor=minor, multi_processor_count=target.sms, total_memory=16 << 30,
-        max_threads_per_multi_processor=target.warps * WARP, max_threads_per_block=1024, warp_size=WARP,
-        regs_per_multiprocessor=REGISTERS_PER_SM, shared_memory_per_block=48 << 10,
+        max_threads_per_multi_processor=target.warps * target.warp, max_threads_per_block=1024, warp_size=target.warp,
+        regs_per_multiprocessor=target.registers, shared_memory_per_block=48 << 10,
         shared_memory_per_block_optin=target.shared_per_block, shared_memory_per_multiprocessor=target.shared_per_sm,
         L2_cache_size=32 << 20, gcnArchName="", is_integrated=0, clock_rate=1_400_000, memory_clock_rate=1_200_000,
         memory_bus_width=5120,

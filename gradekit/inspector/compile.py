@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.confine.folders import PrivateFolder
-from gradekit.inspector.compiler import STAGES
+from gradekit.inspector.compiler import stages_for
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Kernel
 from gradekit.sandbox import Unavailable
@@ -42,10 +42,10 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class CompileJob:
-    """A kernel to compile for `capability` (90 for sm_90), as far as the stage `until`."""
+    """A kernel to compile for `arch` (90 for sm_90, or "gfx942"), as far as the stage `until`."""
 
     kernel: Kernel
-    capability: int
+    arch: int | str
     until: str = "sass"
 
 
@@ -69,13 +69,13 @@ def compile_all(jobs: Sequence[CompileJob], *, seconds: int = SECONDS) -> list[C
     """The result of each job, in order; several are compiled at once. A crash of the compiler affects its own job only.
 
     Raises:
-        Unavailable: the compiler's process could not be started.
+        Unavailable: the compiler's process could not be started, or this Triton lacks what the card needs.
     """
     if not jobs:
         return []
     with PrivateFolder("gradekit-compiler-") as folder:
         statuses = _run(folder.path, jobs, seconds)
-        return [_collected(folder.path / str(number), statuses, number) for number in range(len(jobs))]
+        return [_collected(folder.path / str(number), job, statuses, number) for number, job in enumerate(jobs)]
 
 
 def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | None:
@@ -92,33 +92,35 @@ def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | 
 def _request(job: CompileJob) -> dict[str, Any]:
     options = {name: job.kernel.options.get(name) for name in _OPTIONS}
     kept = {name: value for name, value in options.items() if type(value) in _OPTIONS[name]}
-    return {"ttir": job.kernel.ttir, "options": kept, "capability": job.capability, "until": job.until}
+    return {"ttir": job.kernel.ttir, "options": kept, "arch": job.arch, "until": job.until}
 
 
 def _statuses(folder: Path, count: int) -> list[int]:
     data = _data(folder / "status.json")
     if not isinstance(data, list) or len(data) != count or not all(type(status) is int for status in data):
-        raise Unavailable("The compiler's process could not be started: see `gradekit doctor`.")
+        missing = _text(folder / "missing")
+        raise Unavailable(missing or "The compiler's process could not be started: see `gradekit doctor`.")
     return data
 
 
-def _collected(folder: Path, statuses: list[int] | None, number: int) -> Compiled:
-    stages = {stage: text for stage in STAGES if (text := _text(folder / stage))}
-    failed, error = _failure(folder, stages, None if statuses is None else statuses[number])
+def _collected(folder: Path, job: CompileJob, statuses: list[int] | None, number: int) -> Compiled:
+    expected = stages_for(job.arch)
+    stages = {stage: text for stage in expected if (text := _text(folder / stage))}
+    failed, error = _failure(folder, expected, stages, None if statuses is None else statuses[number])
     return Compiled(
         stages, _text(folder / "usage"), _numbers(folder / "metadata", int), _numbers(folder / "seconds", float),
         error, failed,
     )  # fmt: skip
 
 
-def _failure(folder: Path, stages: dict[str, str], status: int | None) -> tuple[str, str]:
+def _failure(folder: Path, expected: Sequence[str], stages: dict[str, str], status: int | None) -> tuple[str, str]:
     """The stage that gave nothing, and why; ("", "") where nothing failed."""
     told = _data(folder / "error")
     if isinstance(told, dict):
         return str(told.get("stage", "")), _with_what_was_said(str(told.get("message", "")), folder)
     if status == 0:
         return "", ""
-    following = next((stage for stage in STAGES if stage not in stages), STAGES[-1])
+    following = next((stage for stage in expected if stage not in stages), expected[-1])
     return following, _with_what_was_said(_death(status), folder)
 
 

@@ -6,11 +6,15 @@ kernel's TTIR may be made to crash MLIR, to command it, or to keep it busy for e
 it, with limits of memory, time and file size, and what it had finished stays. Writes, and never reads a
 result; ends with the process PARENT.
 
-    jobs.json      [{"ttir": text, "options": {name: value}, "capability": 90, "until": "sass"}, ...], "seconds",
-    "memory" <n>/ttir, ttgir, llir, ptx, sass, usage      texts; `usage` is what cuobjdump -res-usage prints
-    <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells <n>/error
-    {"stage": ..., "message": ...}, where a stage refused the kernel <n>/said       what the compiler printed to its
-    standard error <n>/seconds    {stage: seconds} status.json    [the wait status of each kernel's process]
+    jobs.json      {"jobs": [{"ttir": text, "options": {name: value}, "arch": 90 or "gfx942", "until": "sass"}, ...],
+                   "seconds": ..., "memory": ...}
+    <n>/ttir, ttgir, llir, ptx, sass, amdgcn, usage   texts; `usage` is what cuobjdump -res-usage prints
+    <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells
+    <n>/error      {"stage": ..., "message": ...}, where a stage refused the kernel
+    <n>/said       what the compiler printed to its standard error
+    <n>/seconds    {stage: seconds}
+    missing        one sentence, in place of all this, where this Triton cannot compile for the card
+    status.json    [the wait status of each kernel's process]
 """
 
 from __future__ import annotations
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
+AMD_STAGES = (*STAGES[:3], "amdgcn")
+"""AMD's assembly says all that its machine code would, so no linker is needed."""
+
 FILE_BYTES = 256 << 20
 OWN = ("__init__.py", "compat")
 """The parts of gradekit that are imported for a kernel."""
@@ -48,13 +55,22 @@ TASKS = 512
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
 
 
+def stages_for(arch: int | str) -> tuple[str, ...]:
+    """The stages of NVIDIA's cards, whose architecture is a number, or of AMD's."""
+    return STAGES if isinstance(arch, int) else AMD_STAGES
+
+
 def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
     """Does all the jobs of `folder`, as many at once as there are processors to run on and memory for; `without` these
     means of isolation."""
-    import gradekit.compat.triton  # noqa: F401  # before forking: each child starts with it
+    from gradekit.compat.triton import missing  # before forking: each child starts with it
 
     namespaces.die_with_parent(parent)
     request = json.loads((folder / "jobs.json").read_text())
+    reasons = filter(None, (missing(job["arch"], job["until"]) for job in request["jobs"]))
+    if reason := next(reasons, ""):
+        (folder / "missing").write_text(reason)
+        return
     confinement = for_compilers(Rules(tuple(readable(OWN)), tuple(runnable()), DEVICES), (), without)
     if confinement.user is not None:
         folder.chmod(0o711)  # each must reach its own folder in there
@@ -132,13 +148,14 @@ def compile_to(folder: Path, job: dict[str, Any]) -> None:
             (folder / stage).write_text(content)
             seconds[stage] = time.monotonic() - began
     except Exception as error:  # noqa: BLE001  # whatever the compiler has to say
-        _write(folder / "error", {"stage": _after(stage, seconds), "message": f"{type(error).__name__}: {error}"})
+        _write(folder / "error", {"stage": _after(stage, seconds, job), "message": f"{type(error).__name__}: {error}"})
     _write(folder / "seconds", seconds)
 
 
-def _after(stage: str, done: dict[str, float]) -> str:
+def _after(stage: str, done: dict[str, float], job: dict[str, Any]) -> str:
     """The stage that failed: the one after the last that was written."""
-    return STAGES[min(STAGES.index(stage) + 1, len(STAGES) - 1)] if stage in done and stage in STAGES else stage
+    stages = stages_for(job["arch"])
+    return stages[min(stages.index(stage) + 1, len(stages) - 1)] if stage in done and stage in stages else stage
 
 
 def _write(file: Path, data: Any) -> None:
@@ -148,19 +165,20 @@ def _write(file: Path, data: Any) -> None:
 def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from gradekit.compat.triton import Lowering, target
 
-    lowering = Lowering(str(source), target(job["capability"]), job["options"])
+    lowering = Lowering(str(source), target(job["arch"]), job["options"])
     if _is_for_another(job):  # the passes of TTIR are Triton's own way to do without the TMA units of newer cards
         lowering.run("ttir")
     yield "ttir", str(lowering.module)
-    yield from _lowered(source.parent, lowering, job["until"])
+    yield from _lowered(source.parent, lowering, job)
 
 
 def _is_for_another(job: dict[str, Any]) -> bool:
-    return job["capability"] < 90 and "tensordesc" in job["ttir"]
+    return not (isinstance(job["arch"], int) and job["arch"] >= 90) and "tensordesc" in job["ttir"]
 
 
-def _lowered(folder: Path, lowering: Lowering, until: str) -> Iterator[tuple[str, str]]:
-    for stage in STAGES[1 : STAGES.index(until) + 1]:
+def _lowered(folder: Path, lowering: Lowering, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    stages = stages_for(job["arch"])
+    for stage in stages[1 : stages.index(job["until"]) + 1]:
         module = lowering.run(stage if stage != "sass" else "cubin")
         if stage == "ptx":
             module = lowering.module = with_true_places(module)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.engine.ttir import Module, TTIRError, parse
-from gradekit.inspector import ptx, sass
 from gradekit.inspector.compile import Compiled
+from gradekit.inspector.instructions import GLOBAL, Instruction, Usage, instructions, usage
 from gradekit.inspector.operations import Dot, MemoryAccess, accesses, dots, has_float64
-from gradekit.inspector.sass import Usage
-from gradekit.inspector.targets import WARP, Occupancy, Target, occupancy
+from gradekit.inspector.targets import Occupancy, Target, occupancy
 
 WIDEST = 16
 """Bytes that one thread can move at once, on every architecture."""
@@ -118,14 +117,15 @@ class KernelContext:
 
 def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
-    code = sass.instructions(compiled.stages.get("sass", ""), subject.path)
-    used = sass.usage(compiled.usage)
+    stages, text = compiled.stages, compiled.stages.get(target.assembly, "")
+    asked_of = instructions(target.assembly, text, subject.path)
+    code = instructions("sass", stages.get("sass", ""), subject.path) if target.assembly == "ptx" else asked_of
+    used = usage(compiled.usage or text)
     asked = subject.option("num_warps", 4)
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
-    verified = "ttir" in compiled.stages  # MLIR has read it: operations have the operands that they should have
-    text = compiled.stages.get("ptx", "")
-    joined = _joined(subject, ptx.instructions(text, subject.path), code, warps) if verified else {}
+    verified = "ttir" in stages  # MLIR has read it: operations have the operands that they should have
+    joined = _joined(subject, asked_of, code, warps * target.warp) if verified else {}
     return Facts(
         subject.kernel, subject.key, subject.label, target, _asked(subject), subject.grid, warps, asked,
         registers=used.registers if used else None,
@@ -155,7 +155,7 @@ def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | Non
 
 
 def _joined(
-    subject: KernelContext, asked: Sequence[ptx.PtxInstruction], code: Sequence[sass.SassInstruction], warps: int
+    subject: KernelContext, asked: Sequence[Instruction], code: Sequence[Instruction], threads: int
 ) -> dict[str, Any]:
     try:
         module = parse(subject.ttir)
@@ -163,7 +163,7 @@ def _joined(
         return {}
     return {
         "dots": tuple(_dot_uses(dots(module, subject.path), asked, code)),
-        "accesses": tuple(_access_uses(accesses(module, subject.path), asked, warps)),
+        "accesses": tuple(_access_uses(accesses(module, subject.path), asked, threads)),
         "float64_lines": _float64_lines(module, code),
     }
 
@@ -171,13 +171,11 @@ def _joined(
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def _dot_uses(
-    wanted: Sequence[Dot], asked: Sequence[ptx.PtxInstruction], code: Sequence[sass.SassInstruction]
-) -> Iterable[DotUse]:
+def _dot_uses(wanted: Sequence[Dot], asked: Sequence[Instruction], code: Sequence[Instruction]) -> Iterable[DotUse]:
     lines = {dot.line for dot in wanted}
     products = [i for i in asked if i.kind == "product"]
     multiplied = {i.line for i in asked if i.kind == "multiply"}
-    astray = any(i.line not in lines for i in products) or (not products and any(i.uses_tensor_cores for i in code))
+    astray = any(i.line not in lines for i in products) or (not products and any(i.kind == "product" for i in code))
     for dot in dict.fromkeys(wanted):
         found = Counter(i.short for i in products if i.line == dot.line)
         alike = len({(d.left, d.right, d.precision) for d in wanted if d.line == dot.line}) == 1
@@ -194,53 +192,51 @@ def _uses(found: bool, astray: bool, multiplied: bool) -> bool | None:
 # --- global memory ----------------------------------------------------------------------------------------------------
 
 
-def _access_uses(
-    wanted: Sequence[MemoryAccess], asked: Sequence[ptx.PtxInstruction], warps: int
-) -> Iterable[AccessUse]:
+def _access_uses(wanted: Sequence[MemoryAccess], asked: Sequence[Instruction], threads: int) -> Iterable[AccessUse]:
     places = dict.fromkeys((a.line, a.kind) for a in wanted if a.line is not None)
     for line, kind in places:
         here = [a for a in wanted if (a.line, a.kind) == (line, kind)]
         found = [i for i in asked if (i.line, i.kind) == (line, kind)]
         if found:
-            yield _access_use(here, found, warps)
+            yield _access_use(here, found, threads)
 
 
-def _access_use(here: Sequence[MemoryAccess], found: Sequence[ptx.PtxInstruction], warps: int) -> AccessUse:
+def _access_use(here: Sequence[MemoryAccess], found: Sequence[Instruction], threads: int) -> AccessUse:
     largest = max(here, key=lambda access: access.elements)
     alike = len({(a.itemsize, a.elements, a.by_descriptor) for a in here}) == 1
     return AccessUse(
         largest,
         dict(Counter(i.short for i in found)),
         max(i.width for i in found) if alike else None,
-        _possible(largest, warps),
+        _possible(largest, threads),
         all(i.is_asynchronous for i in found),
     )
 
 
-def _possible(access: MemoryAccess, warps: int) -> int:
+def _possible(access: MemoryAccess, threads: int) -> int:
     """Bytes of the tile that one thread holds if the tile is distributed evenly."""
-    return min(WIDEST, max(1, access.elements // (warps * WARP)) * access.itemsize)
+    return min(WIDEST, max(1, access.elements // threads) * access.itemsize)
 
 
-def _machine(code: Sequence[sass.SassInstruction]) -> dict[str, int]:
-    return dict(Counter(i.opcode for i in code if i.memory or i.local or i.uses_tensor_cores))
+def _machine(code: Sequence[Instruction]) -> dict[str, int]:
+    return dict(Counter(i.opcode for i in code if i.kind in (*GLOBAL, "reload", "spill", "product")))
 
 
-def _atomics(code: Sequence[sass.SassInstruction]) -> dict[int, dict[str, int]]:
-    lines = {i.line for i in code if i.memory == "atomic" and i.line is not None}
-    return {n: dict(Counter(i.opcode for i in code if i.line == n and i.memory == "atomic")) for n in sorted(lines)}
+def _atomics(code: Sequence[Instruction]) -> dict[int, dict[str, int]]:
+    lines = {i.line for i in code if i.kind == "atomic" and i.line is not None}
+    return {n: dict(Counter(i.opcode for i in code if i.line == n and i.kind == "atomic")) for n in sorted(lines)}
 
 
-def _local(code: Sequence[sass.SassInstruction]) -> tuple[LocalTraffic, ...]:
+def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:
     """Most traffic first."""
-    loads = Counter(i.line for i in code if i.local == "load")
-    stores = Counter(i.line for i in code if i.local == "store")
+    loads = Counter(i.line for i in code if i.kind == "reload")
+    stores = Counter(i.line for i in code if i.kind == "spill")
     lines = sorted(loads.keys() | stores.keys(), key=lambda n: -loads[n] - stores[n])
     return tuple(LocalTraffic(n, loads[n], stores[n]) for n in lines)
 
 
-def _float64_lines(module: Module, code: Sequence[sass.SassInstruction]) -> tuple[int, ...]:
+def _float64_lines(module: Module, code: Sequence[Instruction]) -> tuple[int, ...]:
     """Lines that compute with doubles, in a kernel to which no double was passed."""
     if any(has_float64(kind) for kind in module.entry.argument_types):
         return ()
-    return tuple(sorted({i.line for i in code if i.line is not None and i.name in ("DADD", "DMUL", "DFMA")}))
+    return tuple(sorted({i.line for i in code if i.line is not None and i.kind == "double"}))

@@ -53,7 +53,7 @@ def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_w
     `ask_why` compiles variants of kernels with narrow accesses, to name the argument that keeps them narrow.
     """
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
-    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in launched])
+    compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
     return [
         _inspected(item, result, where, program.path, ask_why) for item, result in zip(launched, compiled, strict=True)
     ]
@@ -113,7 +113,7 @@ def advice(program: Program, where: Target | str = "sm_90", *, most: int = 2) ->
     """
     where = target(where) if isinstance(where, str) else where
     items = _launched(dataclasses.replace(program, steps=tuple(run_steps(program.steps))))[:MOST_ADVISED]
-    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in items], seconds=10)
+    compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in items], seconds=10)
     known = [facts(_subject(item, program.path), done, where) for item, done in zip(items, compiled, strict=True)]
     said = [s for item, fact in zip(items, known, strict=True) for s in _advised(item, fact, program)]
     weighty = sorted((s for s in said if s.kind in WEIGHTY), key=lambda s: WEIGHTY.index(s.kind))

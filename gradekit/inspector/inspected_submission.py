@@ -71,6 +71,8 @@ class InspectionResult:
             "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in self.inputs],
             "target": self.target.name,
             "card": self.target.card,
+            "unit": self.target.unit,
+            "matrix_units": self.target.matrix_units,
             "kernels": [to_dict(kernel) for kernel in self.kernels],
             "lines": self._lines(),
             "environment": environment(),

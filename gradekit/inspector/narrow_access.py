@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from gradekit.engine.ttir import Function, TTIRError, parse
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts
+from gradekit.inspector.instructions import instructions
 from gradekit.inspector.operations import unknown_arguments, with_divisible, with_one
-from gradekit.inspector.ptx import instructions
+from gradekit.inspector.targets import Target
 from gradekit.program import Kernel, Launch, Scalar
 
 MOST_SUSPECTS = 4
@@ -42,7 +43,7 @@ def blames(
         function = parse(kernel.ttir).entry
     except TTIRError:
         return {}
-    trial = _Attempt(kernel, function, _values(launch, function), facts.target.capability, path)
+    trial = _Attempt(kernel, function, _values(launch, function), facts.target, path)
     narrow = [use for use in facts.accesses if use.is_narrow and not use.access.by_descriptor]
     found = {(use.access.line, use.access.kind): blame for use, blame in zip(narrow, trial.all(narrow), strict=True)}
     return {place: blame for place, blame in found.items() if blame}
@@ -59,10 +60,10 @@ def _values(launch: Launch, function: Function) -> dict[str, int]:
 class _Attempt:
     """Compilations of one kernel's variants."""
 
-    def __init__(self, kernel: Kernel, function: Function, values: dict[str, int], capability: int, path: str) -> None:
+    def __init__(self, kernel: Kernel, function: Function, values: dict[str, int], where: Target, path: str) -> None:
         self._kernel = kernel
         self._values = values
-        self._capability = capability
+        self._where = where
         self._path = path
         self._unknown = unknown_arguments(kernel.ttir, function)
         self._integers = {
@@ -125,9 +126,11 @@ class _Attempt:
             )
 
     def _compiled(self, texts: Sequence[str]) -> list[Compiled]:
-        return compile_all([CompileJob(replace(self._kernel, ttir=text), self._capability, "ptx") for text in texts])
+        where = self._where
+        jobs = [CompileJob(replace(self._kernel, ttir=text), where.arch, where.assembly) for text in texts]
+        return compile_all(jobs)
 
     def _width(self, compiled: Compiled, use: AccessUse) -> int:
-        code = instructions(compiled.stages.get("ptx", ""), self._path)
+        code = instructions(self._where.assembly, compiled.stages.get(self._where.assembly, ""), self._path)
         here = (i.width for i in code if (i.line, i.kind) == (use.access.line, use.access.kind))
         return max(here, default=0)

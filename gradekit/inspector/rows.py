@@ -20,6 +20,7 @@ _FIELD = re.compile(r'(\w+): (!\d+|\d+|"[^"]*")')
 _SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?")
+_AMD_PLACE = re.compile(r"([^\s@\[\]][^@\[\]]*):(\d+):\d+")
 _DEEPEST = 32
 
 
@@ -81,6 +82,20 @@ def _ptx(text: str, path: str) -> Iterator[Row]:
             yield line, row.rstrip()
 
 
+def _amdgcn(text: str, path: str) -> Iterator[Row]:
+    """LLVM says the place and what it is inlined into, innermost first, in a comment beside .loc."""
+    line: int | None = None
+    name = path.rpartition("/")[2]
+    for row in text.splitlines():
+        place, _, comment = row.partition(";")
+        if place.strip().startswith(".loc"):
+            line = next((int(n) for file, n in _AMD_PLACE.findall(comment) if file == name and int(n)), None)
+        elif place.strip().startswith((".section", ".amdgpu_metadata")):  # debug information and figures follow
+            return
+        elif place.strip() and not place.strip().startswith((".file", ".cfi", ".Ltmp")):
+            yield line, row.rstrip()
+
+
 def _of(file: str | None, line: str, outer: str | None, outer_line: str | None, path: str) -> int | None:
     if file == path:
         return int(line)
@@ -107,4 +122,5 @@ _READERS: dict[str, Callable[[str, str], Iterator[Row]]] = {
     "llir": _llvm,
     "ptx": _ptx,
     "sass": _sass,
+    "amdgcn": _amdgcn,
 }

@@ -44,20 +44,20 @@ def _argument(arg: Any) -> str:
 def _kernel(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> list[str]:
     title = look.paint(one_line(kernel["kernel"]), bold=True)
     label = f"  {one_line(kernel['label'])}" if kernel["label"] else ""
-    lines = [title + look.paint(label, dim=True), *_figures(kernel, look), *_table(kernel, record, look)]
+    lines = [title + look.paint(label, dim=True), *_figures(kernel, record, look), *_table(kernel, record, look)]
     for sentence in kernel["sentences"]:
         lines += _sentence(sentence["text"], record, look)
     return lines
 
 
-def _figures(kernel: Mapping[str, Any], look: Look) -> Iterator[str]:
+def _figures(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
     if kernel["registers"] is None:
         return
     local = f", {kernel['stack']} bytes spilled" if kernel["stack"] else ", nothing spilled"
     yield _labelled("a thread", f"{counted(kernel['registers'], 'register')}{local}", look)
     shared = f"{kernel['shared']} bytes of shared memory"
     yield _labelled("a block", f"{counted(kernel['warps'], 'warp')}, {shared}", look)
-    yield _labelled("an SM", _occupancy(kernel["occupancy"]), look)
+    yield _labelled({"SM": "an SM"}.get(record["unit"], f"a {record['unit']}"), _occupancy(kernel["occupancy"]), look)
 
 
 def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
@@ -73,7 +73,7 @@ def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
 
 def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
     """One row for each operation, in the order of the lines, beside the student's own text."""
-    found = [(use["dot"]["line"], _dot(use)) for use in kernel["dots"]]
+    found = [(use["dot"]["line"], _dot(use, record["matrix_units"])) for use in kernel["dots"]]
     found += [(use["access"]["line"], _access(use)) for use in kernel["accesses"]]
     for line, operations in groupby(sorted(found, key=lambda row: row[0] or 0), key=lambda row: row[0]):
         yield _source(line, record, look)
@@ -94,12 +94,12 @@ def _where(line: int | None, record: Mapping[str, Any]) -> str:
     return place(record["submission"], line) if record["submission"].get("cells") else f"line {line}"
 
 
-def _dot(use: Mapping[str, Any]) -> str:
+def _dot(use: Mapping[str, Any], units: str) -> str:
     dot = use["dot"]
     kind = dot["left"] if dot["left"] == dot["right"] else f"{dot['left']} by {dot['right']}"
     precision = f" ({dot['precision']})" if dot["left"] == "float32" else ""
     shape = f"[{dot['m']}, {dot['k']}] @ [{dot['k']}, {dot['n']}] {kind}{precision}"
-    how = {True: "tensor cores", False: "no tensor cores", None: "tensor cores: unclear"}[use["uses"]]
+    how = {True: units, False: f"no {units}", None: f"{units}: unclear"}[use["uses"]]
     return f"dot    {how}{_opcodes(use['instructions'])}; {shape}"
 
 

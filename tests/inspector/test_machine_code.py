@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradekit.inspector import ptx, sass
+from gradekit.inspector.instructions import Usage, instructions, usage
 
 SASS = """\
 	//## File "/x/standard.py", line 43 inlined at "submission.py", line 17
@@ -37,35 +37,57 @@ PTX = """\
 	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
 """
 
+AMDGCN = """\
+\t.file\t1 "submission.py"
+\t.loc\t1 13 0 prologue_end             ; submission.py:13:0
+\ts_load_dwordx2 s[2:3], s[0:1], 0x0
+\t.loc\t1 20 21 is_stmt 1               ; submission.py:20:21 @[ submission.py:35:22 ]
+\tbuffer_load_dwordx4 v[2:5], v1, s[20:23], 0 offen
+\t.loc\t2 43 13                         ; standard.py:43:13 @[ submission.py:18:45 @[ submission.py:35:22 ] ]
+\tglobal_load_ushort v4, v[2:3], off
+\tbuffer_load_dword v1, s[8:11], 0 offen lds
+\t.loc\t1 0 0 is_stmt 0                 ; :0:0
+\tscratch_store_dwordx2 off, v[2:3], s32
+\t.loc\t1 44 3                          ; submission.py:44:3
+\tv_mfma_f32_32x32x8_f16 v[0:15], v[18:19], v[16:17], v[0:15]
+\tv_fma_f32 v4, v5, v6, v7
+\tv_add_f64 v[2:3], v[4:5], v[6:7]
+\tglobal_atomic_add_f32 v1, v2, s[0:1]
+\tds_read_b64 v[2:3], v4
+\t.section\t".note.GNU-stack","",@progbits
+\t.amdgpu_metadata
+    .private_segment_fixed_size: 24
+    .vgpr_count:     96
+"""
+
 
 def test_an_instruction_of_machine_code_knows_the_innermost_line_of_the_submission() -> None:
-    found = [(i.opcode, i.line) for i in sass.instructions(SASS, "submission.py")]
+    found = [(i.opcode, i.line) for i in instructions("sass", SASS, "submission.py")]
     assert found == [
         ("IADD3", 17), ("LDG.E.128", 17), ("HGMMA.64x128x16.F32", 44), ("HFMA2.MMA", 44), ("STL.64", None),
     ]  # fmt: skip
 
 
 def test_what_multiplies_matrices_and_what_goes_to_memory_is_told_from_the_rest() -> None:
-    found = sass.instructions(SASS, "submission.py")
-    assert [i.uses_tensor_cores for i in found] == [False, False, True, False, False]
-    assert [i.memory for i in found] == ["", "load", "", "", ""]
-    assert [i.local for i in found] == ["", "", "", "", "store"]
+    found = instructions("sass", SASS, "submission.py")
+    assert [i.kind for i in found] == ["", "load", "product", "", "spill"]
 
 
 @pytest.mark.parametrize(
     "opcode", ["HMMA.16816.F32", "IMMA.16832.S8.S8", "QGMMA.64x64x32.F32.E5M2.E5M2", "UTCHMMA", "UTCQMMA", "DMMA.8x8x4"]
 )
 def test_tensor_core_instructions_of_all_generations_are_known(opcode: str) -> None:
-    assert sass.SassInstruction(opcode, 1).uses_tensor_cores
+    (found,) = instructions("sass", f"        /*0030*/   {opcode} R24, R8, R24 ;", "submission.py")
+    assert found.kind == "product"
 
 
 def test_the_stack_is_where_spilled_registers_are() -> None:
-    assert sass.usage(" Function k:\n  REG:255 STACK:1432 SHARED:0 LOCAL:0 CONSTANT[0]:400") == sass.Usage(255, 1432)
-    assert sass.usage("") is None
+    assert usage(" Function k:\n  REG:255 STACK:1432 SHARED:0 LOCAL:0 CONSTANT[0]:400") == Usage(255, 1432)
+    assert usage("") is None
 
 
 def test_instructions_of_ptx_know_line_kind_and_width() -> None:
-    found = [(i.kind, i.line, i.width, i.is_asynchronous) for i in ptx.instructions(PTX, "submission.py")]
+    found = [(i.kind, i.line, i.width, i.is_asynchronous) for i in instructions("ptx", PTX, "submission.py") if i.kind]
     assert found == [
         ("load", 12, 16, False), ("store", 17, 2, False), ("load", 17, 16, True), ("load", 17, 4, True),
         ("product", 44, 0, False), ("multiply", 44, 0, False), ("load", None, 0, True), ("store", None, 0, True),
@@ -73,5 +95,16 @@ def test_instructions_of_ptx_know_line_kind_and_width() -> None:
 
 
 def test_an_opcode_is_shortened_by_what_all_have() -> None:
-    (product,) = [i for i in ptx.instructions(PTX, "submission.py") if i.kind == "product"]
+    (product,) = [i for i in instructions("ptx", PTX, "submission.py") if i.kind == "product"]
     assert product.short == "mma.sync.m16n8k16.f32.f16.f16.f32"
+
+
+def test_instructions_of_amds_assembly_know_line_kind_and_width() -> None:
+    found = [(i.kind, i.line, i.width) for i in instructions("amdgcn", AMDGCN, "submission.py") if i.kind]
+    assert found == [
+        ("load", 20, 16), ("load", 18, 2), ("load", 18, 4), ("spill", None, 8), ("product", 44, 0), ("multiply", 44, 0),
+        ("double", 44, 0), ("atomic", 44, 0),
+    ]  # fmt: skip
+    asynchronous = [i.opcode for i in instructions("amdgcn", AMDGCN, "submission.py") if i.is_asynchronous]
+    assert asynchronous == ["buffer_load_dword"]
+    assert usage(AMDGCN) == Usage(96, 24)

@@ -30,6 +30,14 @@ def test_the_solution_is_looked_at_on_the_inputs_that_its_tests_time() -> None:
     assert "registers, nothing spilled" in result.output
 
 
+def test_it_is_looked_at_for_amds_cards_in_their_words() -> None:
+    result = inspect(SOLUTION, "--target", "gfx942")
+    assert result.exit_code == 0, result.output
+    assert "compiled for gfx942 (MI300X), without a card" in result.output
+    assert "load   16 bytes at a time, 1 x buffer_load_dwordx4; float32" in result.output
+    assert "a CU        holds 2 blocks at once, 32 of 32 warps" in result.output
+
+
 def test_the_record_is_json_with_a_kernel_and_its_sentences() -> None:
     result = inspect(SOLUTION, "-i", "float16 8192x1000", "--json", "-")
     record = json.loads(result.output)
