@@ -20,7 +20,7 @@ memory_checks.py    what the run touched, launched, allocated and moved
 growth.py           how what a call allocates grows with its sizes
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_layout.py, by_operand.py,
 by_value.py, by_text.py, by_dtype.py, by_history.py; by_operator.py for torch's operators,
-by_gradient.py for gradients that autograd refuses
+by_gradient.py for gradients that autograd refuses, by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail
 """
 

@@ -14,7 +14,7 @@ from gradekit.judge import ttir_text
 from gradekit.judge.by_history import strides_separate
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
-from gradekit.program import Allocate, Aten, Copy, Fill, Program, View, every_step
+from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
 
 # --- strides ---------------------------------------------------------------------------------------------------------
 
@@ -283,45 +283,3 @@ def _goes_on(evidence: Evidence) -> str:
     program = "a program of the grid after the first"
     looped = evidence.program is not None and ttir_text.uses(evidence.program, "scf.for")
     return f"{program}, or a step of a loop after the first," if looped else program
-
-
-# --- overflow --------------------------------------------------------------------------------------------------------
-
-EXP_LIMIT = math.log(torch.finfo(torch.float32).max)  # 88.7: exp of more is infinite in float32
-_EXP_MARGIN = 10.0  # a sum of many large exponentials overflows before each of them does
-
-
-def overflow(evidence: Evidence) -> Diagnosis | None:
-    """NaN or infinity in exactly those rows whose numbers are too large (or all too small) for exp in float32."""
-    comparison = evidence.comparison
-    if comparison is None or evidence.program is None or not ttir_text.uses(evidence.program, "math.exp"):
-        return None
-    x = comparison.reference.inputs[0].double() if comparison.reference.inputs else torch.zeros(())
-    finite_but_wrong = comparison.wrong & comparison.value.isfinite()
-    if x.dim() == 0 or x.shape != comparison.wrong.shape or bool(finite_but_wrong.any()):
-        return None
-    top, bad = x.amax(-1), comparison.wrong.any(-1)
-    surely, possibly = top.abs() > EXP_LIMIT + _EXP_MARGIN + 6, top.abs() > EXP_LIMIT - _EXP_MARGIN
-    if bool((surely & ~bad).any() | (bad & ~possibly).any()) or not _seen_right(bad, evidence):
-        return None
-    worst = top[bad].abs().max().item()
-    return Diagnosis(
-        Cause.OVERFLOW,
-        f"{_advice(evidence.program)}: exp overflows float32 above 88.7 (and is 0 below "
-        f"-104), and a row "
-        f"here has a maximum of size {worst:.4g}.",
-    )
-
-
-def _advice(program: Program) -> str:
-    """What to do where rows are reduced, and where each element is computed by itself."""
-    if not ttir_text.uses(program, "tt.reduce"):
-        return "Let the argument of exp never be a large number"
-    if any(ttir_text.uses(program, each) for each in ("arith.maxnumf", "arith.maximumf")):
-        return "See that what is subtracted before exp is the maximum of the whole row"
-    return "Subtract the row's maximum before exp"
-
-
-def _seen_right(bad: torch.Tensor, evidence: Evidence) -> bool:
-    """Whether some row, here or in an earlier example, is right: else it may be anything that makes NaN."""
-    return not bool(bad.all()) or any(e.specs and e.specs[0].profile != "large" for e in evidence.passed)

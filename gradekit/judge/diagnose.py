@@ -26,7 +26,6 @@ RULES = (
     by_finding.unwritten,
     by_value.all_zeros,
     by_value.unchanged_input,
-    by_value.overflow,
     by_dtype.rounded_result,
     by_dtype.rounded_inputs,
     by_value.padded,

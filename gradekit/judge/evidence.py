@@ -19,13 +19,15 @@ from gradekit.program import Program
 @dataclass(frozen=True)
 class Diagnosis:
     """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, the
-    way out where it is another than the cause's own hint, and the `input` that it speaks of, by its position."""
+    way out where it is another than the cause's own hint, and the `input` that it speaks of, by its position. It is
+    `vague` where it names a line and does not say what is wrong there."""
 
     cause: Cause
     sentence: str
     line: int | None = None
     hint: str = ""
     input: int | None = None
+    vague: bool = False
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,10 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 
     May run further examples: call it while the check is open.
     """
+    from gradekit.inputs.spec import Input
     from gradekit.judge.by_gradient import refused_gradient
     from gradekit.judge.by_operator import operator_mistake
+    from gradekit.judge.by_special import special_origin
     from gradekit.judge.diagnose import diagnose
     from gradekit.judge.failure import Failure
     from gradekit.plugin.exact_runs import measured_rounding
@@ -141,7 +143,11 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return None
     if run.subject is not None and (rounding := measured_rounding(run.subject, call.observation, error)):
         return rounding
-    return diagnose(error, call.observation, _named(call, run), evidence.history, text)
+    inputs = _named(call, run)
+    tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
+    return diagnose(error, call.observation, inputs, evidence.history, text) or special_origin(
+        call.observation.program, tensors, error.comparison, run.request.assignment.allow
+    )
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:

@@ -182,7 +182,9 @@ class CheckRun:
     def _diagnose(self, error: BaseException) -> None:
         evidence, failed, used = self.evidence, self.evidence.repeated or error, self._tutored
         found = self._of_earlier_calls(error) or self._mended(error, failed)
-        evidence.diagnosis = found or diagnosis(failed, evidence, self.run)
+        evidence.diagnosis = found
+        if found is None or found.vague:
+            evidence.diagnosis = diagnosis(failed, evidence, self.run) or found
         evidence.details |= pictured(evidence.call, failed, self.run)
         evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
 

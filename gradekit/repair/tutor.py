@@ -154,7 +154,7 @@ def diagnosis_as_one(half: Mend, clues: Clues) -> Diagnosis:
     """What is said of two mends of one line: it takes one change, of which each is a part."""
     sentence = f"Something is wrong in line {half.line}."
     hint = "compare it with the formula: a change of this line makes the result right"
-    return Diagnosis(half.cause or clues.likeliest, sentence, half.line or None, hint)
+    return Diagnosis(half.cause or clues.likeliest, sentence, half.line or None, hint, vague=True)
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:

@@ -49,11 +49,6 @@ OPERATIONS = (
     "%e = math.exp %x : tensor<64xf32> loc(#loc2)",
 )
 TTIR = kernel_of(*OPERATIONS)
-SUM = """%sum = "tt.reduce"(%e) <{axis = 0 : i32}> ({
-    ^bb0(%f: f32, %g: f32):
-      %c = arith.addf %f, %g : f32 loc(#loc2)
-      tt.reduce.return %c : f32 loc(#loc2)
-    }) : (tensor<64xf32>) -> f32 loc(#loc2)"""
 
 
 def program(ttir: str = TTIR, grid: tuple[int, int, int] = (1, 1, 1)) -> Program:
@@ -549,31 +544,7 @@ def test_elements_wrong_here_and_there_are_not_diagnosed() -> None:
     assert judged(double, [plain(9, 20)], scattered) is None
 
 
-# --- overflow and precision ------------------------------------------------------------------------------------------
-
-
-def naive_softmax(x: torch.Tensor) -> torch.Tensor:
-    return x.exp() / x.exp().sum(-1, keepdim=True)
-
-
-def test_nan_in_exactly_the_rows_that_exp_cannot_hold_is_an_overflow() -> None:
-    history = [([plain(3, n)], True) for n in (4, 5)]
-    x = plain(3, 6, profile="large", name="x")
-    reduced = kernel_of(*OPERATIONS, SUM)
-    greater = kernel_of(*OPERATIONS, SUM, "%k = arith.maxnumf %o, %o : tensor<64xf32> loc(#loc2)")
-    cause, sentence = said(judged(softmax, [x], naive_softmax, history=history, ttir=reduced))
-    assert cause is Cause.OVERFLOW and sentence.startswith("Subtract the row's maximum before exp")
-    of_a_part = said(judged(softmax, [x], naive_softmax, history=history, ttir=greater))[1]
-    assert of_a_part.startswith("See that what is subtracted before exp is the maximum of the whole row")
-    by_itself = said(judged(softmax, [x], naive_softmax, history=history))[1]
-    assert by_itself.startswith("Let the argument of exp never be a large number")
-
-
-def test_nan_is_no_overflow_without_exp_or_without_anything_right_or_in_small_rows() -> None:
-    x, nan = plain(3, 6, profile="large"), torch.full((3, 6), torch.nan)
-    assert judged(softmax, [x], nan) is None
-    assert judged(softmax, [x], nan, history=[([plain(3, 4)], True)], ttir="") is None
-    assert judged(softmax, [plain(3, 6)], nan, history=[([plain(3, 4)], True)]) is None
+# --- precision -------------------------------------------------------------------------------------------------------
 
 
 def test_a_result_that_only_bfloat16_digits_are_left_of_is_of_low_precision() -> None:
