@@ -17,7 +17,6 @@ import click
 from gradekit.authoring.lint_command import lint
 from gradekit.authoring.new_command import new
 from gradekit.batch.class_commands import COMMANDS as BATCH
-from gradekit.batch.marking_commands import COMMANDS as MARKING
 from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
@@ -97,8 +96,8 @@ def list_() -> None:
     Where they are from several places, the place stands behind each.
     """
     from gradekit.assignment import course_file, discover, in_order
-    from gradekit.batch.course_file import load
-    from gradekit.batch.status_command import standing
+    from gradekit.batch.class_commands import standing
+    from gradekit.batch.policy import load
     from gradekit.course.attempts import is_started
 
     known = discover()
@@ -553,7 +552,7 @@ def doctor() -> None:
 
 
 _OWN = {"calibrate": calibrate, "lint": lint, "new": new, "prove": prove, "replay": replay, "view": view}
-for _name, _command in (BATCH | MARKING | LMS | _OWN).items():
+for _name, _command in (BATCH | LMS | _OWN).items():
     main.add_command(_command, _name)
 
 

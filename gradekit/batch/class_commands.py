@@ -7,23 +7,38 @@ import getpass
 import importlib.util
 import os
 import re
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradekit.batch.status_command import status
-
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder
-    from gradekit.batch.grading_session import Workers
+    from gradekit.batch.grading_session import GradingSession, Workers
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 out = click.option("-o", "--out", metavar="OUT", required=True, type=_FOLDER, help="The class's folder.")
 database = click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
+
+_BY = click.option("--by", "person", metavar="NAME", help="Who decided; by default, the user.")
+_COURSE = click.option("--course", metavar="TOML", type=_FILE, help="The policy: due dates, lateness, attempts.")
+_ROSTER = click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
+
+
+def _of_assignment(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that name an assignment of a class: the command gets `id`, `out` and `store`."""
+    named = click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
+    return named(out(database(command)))
+
+
+def _written_to(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The option that says where a file is written; the command gets `target`."""
+    file = click.Path(dir_okay=False, path_type=Path)
+    return click.option("--to", "target", type=file, required=True, metavar="FILE", help=what)
 
 
 def _address(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -79,8 +94,8 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @out
 @database
 @click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
-@click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
-@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy: due dates, lateness, attempts.")
+@_ROSTER
+@_COURSE
 @click.option("--times", metavar="FILE", type=_FILE,
               help="When hand-ins came: Canvas's submissions as JSON, Moodle's worksheet, or a CSV.")  # fmt: skip
 @_on_workers
@@ -98,8 +113,6 @@ def grade(submissions: Path, id: str | None, out: Path, store: str | None, resum
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
     soon as it is known: killed at any moment, the same command with --resume goes on.
     """
-    from gradekit.batch.grading_session import GradingSession
-
     folder = _class(out, store, new=True)
     files = {name: options.pop(name) for name in ("roster", "course")}
     named = {name: value for name, value in options.items() if value is not None}
@@ -109,11 +122,22 @@ def grade(submissions: Path, id: str | None, out: Path, store: str | None, resum
         there = ", ".join(begun)
         raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
     for each, place in chosen.items():
-        session = GradingSession(folder, each, options=named, workers=workers, **files)
+        session = _session(folder, each, options=named, workers=workers, **files)
         for line in session.take_in(place, times):
             click.echo(line)
-        session.run(lambda line: click.echo(line))
-        click.echo("\n" + session.finish(), nl=False)
+        _run(session)
+
+
+def _session(folder: ClassFolder, id: str, **named: Any) -> GradingSession:
+    from gradekit.batch.grading_session import GradingSession
+
+    return GradingSession(folder, id, **named)
+
+
+def _run(session: GradingSession) -> None:
+    """Grade with a line for each result, then write what comes out."""
+    session.run(click.echo)
+    click.echo("\n" + session.finish(), nl=False)
 
 
 def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) -> dict[str, Path]:
@@ -129,12 +153,10 @@ def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) 
 @click.command()
 @click.argument("student")
 @click.argument("check")
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
+@_of_assignment
 @click.option("--points", type=click.FloatRange(min=0), metavar="N", help="What it earns; without, a comment alone.")
 @click.option("--why", required=True, help="The reason, which the student reads.")
-@click.option("--by", "person", default=None, metavar="NAME", help="Who decided; by default, the user.")
+@_BY
 def mark(student: str, check: str, id: str, out: Path, store: str | None, points: float | None, why: str,
          person: str | None) -> None:  # fmt: skip
     """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade."""
@@ -155,46 +177,36 @@ def user() -> str:
 
 
 @click.command()
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
+@_of_assignment
 @click.option("--student", metavar="STUDENT", help="Only this student's submissions.")
 @click.option("--check", metavar="CHECK", help="Only those that failed this check.")
 @click.option("--cause", metavar="CAUSE", help="Only those with a check that failed for this cause, or fault.")
 @_on_workers
-@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
-@click.option("--roster", metavar="CSV", type=_FILE, help="The class list.")
+@_COURSE
+@_ROSTER
 @isolated
 def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Workers, course: Path | None,
             roster: Path | None, **chosen: Any) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
-    from gradekit.batch.grading_session import GradingSession
+    files = {"roster": roster, "course": course}
+    session = _session(_class(out, store), id, options={"isolation": isolation}, workers=workers, **files)
     from gradekit.report.text import counted
 
-    session = GradingSession(
-        _class(out, store), id, options={"isolation": isolation}, roster=roster, course=course, workers=workers
-    )
     click.echo(f"{counted(session.choose(**chosen), 'submission')} to grade again")
-    session.run(lambda line: click.echo(line))
-    click.echo("\n" + session.finish(), nl=False)
+    _run(session)
 
 
 @click.command()
 @click.argument("export", type=_FILE)
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
-@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
-              help="Where to write the file for the LMS.")  # fmt: skip
+@_of_assignment
+@_written_to("Where to write the file for the LMS.")
 @click.option("--column", metavar="NAME", help="Canvas: the assignment's title or id in the grade book.")
 @click.option("--grade-column", default="Grade", show_default=True, help="Moodle: the grade's column, in its language.")
-@click.option("--course", metavar="TOML", type=_FILE, help="The course's policy.")
+@_COURSE
 def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
               **options: Any) -> None:  # fmt: skip
     """Fill EXPORT, the file that Canvas or Moodle exported, with the points of the class."""
-    from gradekit.batch.grading_session import GradingSession
-
-    filled = GradingSession(_class(out, store), id, course=course).fill(_text(export), **options)
+    filled = _session(_class(out, store), id, course=course).fill(_text(export), **options)
     target.write_text(filled.text, encoding="utf-8", newline="")
     click.echo(_filled(target, filled.filled, filled.without))
 
@@ -215,28 +227,23 @@ def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
 
 
 @click.command()
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
-@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE",
-              help="The zip to write.")  # fmt: skip
+@_of_assignment
+@_written_to("The zip to write.")
 def feedback(id: str, out: Path, store: str | None, target: Path) -> None:
     """Put the reports of ID into one zip, under the names that Canvas or Moodle knows the hand-ins by."""
-    from gradekit.batch import feedback_zip
+    folder = _class(out, store)
+    from gradekit.batch.feedback import zipped
     from gradekit.report.text import counted
 
-    folder = _class(out, store)
-    files = feedback_zip.entries(feedback_zip.newest(folder.store.hand_ins(id)), folder.path / id / "feedback")
-    if not files:
+    data, count = zipped(folder.store.hand_ins(id), folder.path / id / "feedback")
+    if not count:
         raise click.UsageError(f"there is no feedback on {id} in {out}")
-    target.write_bytes(feedback_zip.zipped(files))
-    click.echo(f"{target}: {counted(len(files), 'report')}")
+    target.write_bytes(data)
+    click.echo(f"{target}: {counted(count, 'report')}")
 
 
 @click.command()
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
+@_of_assignment
 @click.option(
     "--least", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The score to be listed from."
 )
@@ -246,10 +253,10 @@ def similar(id: str, out: Path, store: str | None, least: float) -> None:
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    from gradekit.batch.grading_session import GradingSession
+    found = _session(_class(out, store), id).similar(least)
     from gradekit.batch.similar import render
 
-    click.echo(render(GradingSession(_class(out, store), id).similar(least)), nl=False)
+    click.echo(render(found), nl=False)
 
 
 @click.command()
@@ -267,7 +274,8 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     """
     _complete()
     from gradekit.batch import gpus
-    from gradekit.batch.cluster_worker import FAKE_GPU, serve, worker_processes
+    from gradekit.batch.grader import FAKE_GPU
+    from gradekit.batch.pool import serve, worker_processes
 
     found = [FAKE_GPU] if stand_in else [] if no_cards else gpus.visible()
     count = os.cpu_count() or 1 if graders is None else graders
@@ -276,9 +284,7 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
 
 
 @click.command()
-@click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-@out
-@database
+@_of_assignment
 @click.option("--url", required=True, metavar="URL", help="Canvas's address, such as https://canvas.example.org.")
 @click.option("--to", "target", nargs=2, type=int, required=True, metavar="COURSE ASSIGNMENT", help="Canvas's numbers.")
 @click.option("--send", is_flag=True, help="Send it after a yes; without, only say what would be sent.")
@@ -288,13 +294,12 @@ def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, i
     Says what Canvas does not have yet; with --send, asks, and sends it in one request.
     """
     from gradekit.batch.canvas_api import TOKEN, Canvas
-    from gradekit.batch.grading_session import GradingSession
     from gradekit.report.text import counted
 
     token = os.environ.get(TOKEN)
     if not token:
         raise click.UsageError(f"set {TOKEN} to an access token of Canvas (Account, Settings, New Access Token)")
-    lines = GradingSession(_class(out, store), id).lines()
+    lines = _session(_class(out, store), id).lines()
     there = Canvas(url, *target, token)
     plan = there.planned(lines, max((line.possible for line in lines), default=0.0))
     for line in lines:
@@ -306,8 +311,122 @@ def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, i
         click.echo("Sent.")
 
 
+# --- of people who mark -----------------------------------------------------------------------------------------------
+
+
+@click.command()
+@_of_assignment
+@_BY
+@click.option("--anonymous", is_flag=True, help="Hide who handed in what.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="By default, any that is free.")
+@click.option("--open/--no-open", "opens", default=True, help="Open the browser, or only say the address.")
+def marking(id: str, out: Path, store: str | None, person: str | None, anonymous: bool, port: int, opens: bool) -> None:
+    """Mark the hand-ins of ID in a browser, on this machine alone, until it is interrupted.
+
+    Source with what checks found at its lines, comments at lines, points with reasons that can be given again, and
+    requests. The class's files are written anew at the end. All of it can be done by mark and requests, too.
+    """
+    from gradekit.batch.marking import Marking
+    from gradekit.batch.marking_server import MarkingServer
+
+    work = Marking(_class(out, store), id, person or user(), anonymous)
+    with MarkingServer(work, port) as server:
+        click.echo(f"{server.url}\nCtrl-C ends it, and writes the class's files anew.")
+        if opens:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("\n" + work.session.finish(), nl=False)
+
+
+@click.command()
+@_of_assignment
+@_BY
+@click.option("--student", metavar="STUDENT", help="Who asks: with --check and --text, a new request.")
+@click.option("--check", metavar="CHECK", default="total", show_default=True, help="What it is about.")
+@click.option("--text", metavar="TEXT", help="What is asked.")
+@click.option("--answer", nargs=2, type=(int, str), metavar="N TEXT", help="Answer request N.")
+def requests(id: str, out: Path, store: str | None, person: str | None, student: str | None, check: str,
+             text: str | None, answer: tuple[int, str] | None) -> None:  # fmt: skip
+    """List what students have asked to be looked at again; add a request, or answer one."""
+    from gradekit.report.text import one_line
+
+    folder = _class(out, store)
+    if student and text:
+        folder.store.add_request(id, folder.student(id, student), check, text)
+    if answer:
+        folder.store.answer_request(answer[0], answer[1], person or user())
+    for each in folder.store.requests(id):
+        said = f"answered by {each.person}: {each.answer}" if each.answer else "open"
+        click.echo(one_line(f"{each.id}  {each.student}, {each.check}: {each.text}  ({said})"))
+
+
+@click.command()
+@click.argument("student")
+@_of_assignment
+def history(student: str, id: str, out: Path, store: str | None) -> None:
+    """Say what STUDENT handed in, what each attempt came to, what changed, and what people decided."""
+    from gradekit.batch import marking as data
+
+    folder = _class(out, store)
+    click.echo(data.history(folder, id, folder.student(id, student)), nl=False)
+
+
+# --- where a class, or a student, stands ------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("-o", "--out", metavar="OUT", type=click.Path(file_okay=False, path_type=Path),
+              help="The class's folder: what became of its hand-ins.")  # fmt: skip
+@click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
+def status(folder: Path, out: Path | None, store: str | None) -> None:
+    """Say where you stand: the assignments that were started in DIR and the folders in it, with their last points.
+
+    With -o OUT, for staff: what became of the hand-ins of each assignment of the class.
+    """
+    click.echo(_of_class(out, store) if out else _of_student(folder), nl=False)
+
+
+def _of_class(out: Path, store: str | None) -> str:
+    made = _class(out, store)
+    from gradekit.batch import course_pages, roster
+
+    course = made.course(None)
+    listed = made.own("roster.csv")
+    lines = made.course_lines(course, roster.load(listed) if listed else [])
+    return course_pages.status(course, lines) if lines else f"nothing was handed in to {out} yet\n"
+
+
+def _of_student(folder: Path) -> str:
+    from gradekit.assignment import discover
+    from gradekit.course import attempts
+
+    known = discover()
+    places = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
+    started = [(id, place) for place in places for id in known if attempts.is_started(place, id)
+               and place != known[id].folder]  # fmt: skip
+    if not started:
+        return f"nothing was started in {folder}: gradekit start ID lays an assignment out, gradekit list names them\n"
+    width = max(len(id) for id, _ in started)
+    return "".join(f"{id:<{width}}  {standing(place)}\n" for id, place in started)
+
+
+def standing(place: Path) -> str:
+    """The last attempt in a folder, the best, and how many there were."""
+    from gradekit.course import attempts
+
+    found = attempts.read(place)
+    if not found:
+        return "started, not checked yet"
+    best = max(found, key=lambda attempt: attempt.earned)
+    better = f"; best {best.earned:g}" if best.earned > found[-1].earned else ""
+    return f"{found[-1].said}{better}; attempt {len(found)}, {found[-1].when[:16].replace('T', ' ')} UTC"
+
+
 COMMANDS: dict[str, click.Command] = {
     "grade": grade, "regrade": regrade, "mark": mark, "gradebook": gradebook, "similar": similar, "worker": worker,
-    "feedback": feedback, "canvas": canvas,
+    "feedback": feedback, "canvas": canvas, "marking": marking, "requests": requests, "history": history,
     "status": status,
 }  # fmt: skip

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from gradekit.assignment import COURSE_FILE
-from gradekit.batch import course_book, course_file, course_pages, scheduler, totals
-from gradekit.batch.course_book import Lines
-from gradekit.batch.course_file import Course
+from gradekit.batch import course_pages, gradebook, policy, scheduler, totals
 from gradekit.batch.feedback import safe_name
-from gradekit.batch.gradebook import Line, labelled, printed, to_csv
+from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn
+from gradekit.batch.policy import Course
 from gradekit.batch.roster import Student, squeezed
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
@@ -91,12 +90,12 @@ class ClassFolder:
 
     def course(self, given: Path | None) -> Course:
         """The course that the file `given` describes, else the one around the current folder, else as it was last."""
-        return self.remembered(given or course_file.above(), COURSE_FILE, course_file.load) or Course()
+        return self.remembered(given or policy.above(), COURSE_FILE, policy.load) or Course()
 
     def roster(self, given: Path | None) -> Path | None:
         """The class list that the course's file names; None where it names none, or one that is not there."""
-        file = given or course_file.above()
-        named = file.parent / course_file.load(file).roster if file else None
+        file = given or policy.above()
+        named = file.parent / policy.load(file).roster if file else None
         return named if named and named.is_file() else None
 
     def lines(self, id: str, records: totals.Records, course: Course, students: Sequence[Student]) -> list[Line]:
@@ -111,10 +110,10 @@ class ClassFolder:
 
     def write_course(self, course: Course, lines: Lines) -> list[Path]:
         """Write what is over all assignments: the grade books, the course's page and the students' pages."""
-        rows = course_book.rows(lines, course)
+        rows = gradebook.course_rows(lines, course)
         texts = {
             "gradebook.csv": to_csv(line for each in lines.values() for line in each),
-            "course.csv": course_book.to_csv(rows, list(lines)),
+            "course.csv": gradebook.course_csv(rows, list(lines)),
             "index.html": course_pages.course_page(course, lines, rows),
         }
         for row in rows:

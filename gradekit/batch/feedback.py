@@ -1,14 +1,20 @@
-"""A folder with one report for each student: as a page, as text, and as the record."""
+"""A folder with one report for each student: as a page, as text, and as the record; and all of them as one zip, under
+the names of the LMS's download, by which it knows them again (Canvas: "Submission Re-Upload", Moodle: "Upload multiple
+feedback files in a zip").
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn, lms_prefix
 from gradekit.credit import PendingPolicy
 from gradekit.report import page, record, terminal
 from gradekit.report.grade import LEFT_OUT, grade
@@ -95,3 +101,17 @@ def _veiled(check: Mapping[str, Any]) -> dict[str, Any]:
         "title": "Hidden check", "message": said, "cause": None, "hint": "", "source": None, "counterexample": None,
         "details": {"hidden": True},
     }  # fmt: skip
+
+
+def zipped(given: Iterable[tuple[HandIn, str]], folder: Path) -> tuple[bytes, int]:
+    """The zip of all reports under `folder`, named by each student's last hand-in of those `given`, and how many they
+    are. A student whom no LMS named has a folder in it; the same reports give the same bytes."""
+    newest = {hand_in.student: hand_in for hand_in, _ in given}
+    places = {student: folder / safe_name(student) / "report.html" for student in sorted(newest)}
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for student, report in places.items():
+            if report.is_file():
+                name = (lms_prefix(newest[student].path) or f"{safe_name(student)}/") + report.name
+                archive.writestr(zipfile.ZipInfo(name), report.read_bytes(), zipfile.ZIP_DEFLATED)
+    return stream.getvalue(), len(archive.namelist())

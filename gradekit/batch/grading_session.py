@@ -13,17 +13,16 @@ from typing import Any
 
 from gradekit.assignment import Assignment, get
 from gradekit.batch import (
+    course_pages,
     dashboard,
     exports,
     feedback,
     gpus,
     gradebook,
     intake,
-    leaderboard,
     pool,
     roster,
     scheduler,
-    submission_times,
     summary,
     totals,
 )
@@ -31,9 +30,9 @@ from gradekit.batch import similar as similarity
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
-from gradekit.batch.progress_log import ProgressLog, Say
 from gradekit.batch.roster import load as load_roster
 from gradekit.batch.store import Store
+from gradekit.batch.summary import ProgressLog, Say
 from gradekit.checking import UsageError
 from gradekit.confine import RECOMMENDED
 from gradekit.report import record
@@ -98,7 +97,7 @@ class GradingSession:
         came = intake.hand_ins(folder, wanted)
         if times:
             zone = self._policy.due.tzinfo if self._policy.due else None
-            came = submission_times.timed(came, submission_times.load(times, zone))
+            came = intake.timed(came, intake.times(times, zone))
         found = roster.matched(came, self._students)
         submissions = scheduler.take_in(self.folder.store, self.request, found)
         self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
@@ -254,19 +253,19 @@ class GradingSession:
             if digest in records:
                 own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
                 own = feedback.with_grade(feedback.visible(own, seen), line, self._policy.pending)
-                own["notes"] += leaderboard.standing(line.student, found)
+                own["notes"] += course_pages.standing(line.student, found)
                 path = paths.get((line.student, digest))
                 source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
                 facts = feedback.hand_in_facts(line)
                 feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
 
-    def _speeds(self, lines: Iterable[Line], records: totals.Records) -> dict[str, list[leaderboard.Speed]]:
+    def _speeds(self, lines: Iterable[Line], records: totals.Records) -> dict[str, list[course_pages.Speed]]:
         """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""
         nicknames, id = self._policy.leaderboard, self.request.assignment.id
         if nicknames is None:
             return {}
-        found = leaderboard.speeds({line.student: records[line.digest] for line in lines if line.digest in records})
-        if page := leaderboard.board(id, found, nicknames):
+        found = course_pages.speeds({line.student: records[line.digest] for line in lines if line.digest in records})
+        if page := course_pages.board(id, found, nicknames):
             record.write(page, self.folder.of(id) / "leaderboard.html")
         return found
 

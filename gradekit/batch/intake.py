@@ -1,19 +1,28 @@
-"""What came in: a folder as an LMS or a person left it, as a list of hand-ins. Reads
-names and dates, never a submission.
+"""What came in: a folder as an LMS or a person left it, as a list of hand-ins, and when it came, where the LMS tells
+that elsewhere. Reads names and dates, never a submission.
 
 folders     submissions/ada/submission.py, or submissions/ada.py
 canvas      adalovelace_1234_5678_submission-2.py, with _LATE_ after the name where it was late
 moodle      Ada Lovelace_1234_assignsubmission_file_/submission.py, or all of it as one file's name
 gradescope  submission_123/submission.py beside submission_metadata.yml
 nbgrader    submitted/ada/softmax/softmax.ipynb, with timestamp.txt
+
+Times that a download does not say:
+
+canvas      the answer of its API to .../assignments/ID/submissions, as JSON: user_id and submitted_at
+moodle      the grading worksheet: "Participant 4711" and "Last modified (submission)", in the site's own time
+other       a CSV with the columns student and submitted (ISO 8601 with its offset)
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -354,3 +363,62 @@ def _defining(entry: str) -> Callable[[Path], bool]:
 
 def _any(file: Path) -> bool:
     return True
+
+
+# --- when hand-ins came, from elsewhere -------------------------------------------------------------------------------
+
+_MODIFIED = "Last modified (submission)"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_TIME = re.compile(r"(?:\w+, )?(\d{1,2}) ([A-Z][a-z]{2})[a-z]* (\d{4}), (\d{1,2}):(\d\d)(?:\s*([AP])M)?", re.IGNORECASE)
+"""As Moodle writes it in English: "Tuesday, 1 December 2026, 1:05 PM"."""
+
+
+class TimesError(UsageError):
+    """The file does not say when hand-ins came: what it has, and what was looked for."""
+
+
+def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
+    """By the LMS's number or the student's key, when the hand-in came; a worksheet's times are of the `zone` (by
+    default, this machine's).
+
+    Raises:
+        TimesError: it is none of these files, or a time cannot be read.
+        OSError: it cannot be opened.
+    """
+    text = path.read_text(encoding="utf-8-sig")
+    if text.lstrip().startswith("["):
+        found = ((str(each["user_id"]), each.get("submitted_at")) for each in json.loads(text))
+        return {student: _iso(str(when)) for student, when in found if when}
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    header = list(rows[0]) if rows else []
+    if _MODIFIED in header:
+        given = {row[header[0]].rpartition(" ")[2]: row[_MODIFIED] for row in rows}
+        return {student: _english(when, zone) for student, when in given.items() if when.strip(" -")}
+    if {"student", "submitted"} <= set(header):
+        return {row["student"]: _iso(row["submitted"]) for row in rows if row["submitted"]}
+    raise TimesError(f"{path} has {', '.join(header) or 'nothing'}: expected student and submitted, or {_MODIFIED}")
+
+
+def _iso(text: str) -> datetime:
+    try:
+        when = datetime.fromisoformat(text)
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise TimesError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
+    return when
+
+
+def _english(text: str, zone: tzinfo | None) -> datetime:
+    found = _TIME.fullmatch(text.strip())
+    if found and found[2].lower() in _MONTHS:
+        hour = int(found[4]) % 12 + 12 * (found[6].upper() == "P") if found[6] else int(found[4])
+        day = (int(found[3]), _MONTHS.index(found[2].lower()) + 1, int(found[1]))
+        when = datetime(*day, hour, int(found[5]), tzinfo=zone)
+        return when if zone else when.astimezone()
+    raise TimesError(f"{_MODIFIED} says {text!r}, which is no time in English: give a CSV with student and submitted")
+
+
+def timed(hand_ins: Iterable[HandIn], times: Mapping[str, datetime]) -> list[HandIn]:
+    """The hand-ins with their times, where a download has none."""
+    return [replace(h, submitted=times.get(h.student)) if h.submitted is None else h for h in hand_ins]

@@ -310,7 +310,6 @@ class Store:
             rows = list(connection.execute(query).mappings())
         return {(row["student"], row["check"]): _persons(row) for row in rows}
 
-
     def add_request(self, assignment: str, student: str, check: str, text: str) -> None:
         """Remember that a student asks for a check to be looked at again."""
         row = {"assignment": assignment, "student": student, "check": check, "text": text, "made": _now()}

@@ -1,13 +1,18 @@
-"""A class at a glance: how the points are spread, which checks cost how many, how close speeds were, and faults."""
+"""A class at a glance: how the points are spread, which checks cost how many, how close speeds were, and faults; and
+its progress while it is graded, with an estimate of the time that the rest takes."""
 
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from gradekit.batch.gradebook import Line
+from gradekit.batch.policy import spelled
+from gradekit.batch.scheduler import awaits_gpu
 from gradekit.report.charts import BINS, binned
 from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
@@ -168,3 +173,75 @@ def line_for(student: str, record: Mapping[str, Any]) -> str:
         return f"{text}  rejected: {one_line(record['message'])}"
     failed = [one_line(check["title"]) for check in record["checks"] if check["outcome"] == "failed"]
     return text + (f"  failed {len(failed)}: {'; '.join(dict.fromkeys(failed))}" if failed else "")
+
+
+# --- progress: one count for submissions that are graded, one for those whose speed is measured on a GPU --------------
+
+Say = Callable[[str], None]
+
+
+class Count:
+    """How many of `total` are done, and when the last ones were."""
+
+    def __init__(self, total: int) -> None:
+        self.done, self.total = 0, total
+        self._times: deque[float] = deque(maxlen=40)  # the last ones: the first wait until graders have started
+
+    def add(self, now: float) -> None:
+        """One more is done."""
+        self.done += 1
+        self._times.append(now)
+
+    def __str__(self) -> str:
+        """3/40, 5 min left."""
+        return f"{self.done}/{self.total}{self._left()}"
+
+    def _left(self) -> str:
+        missing = self.total - self.done
+        if missing <= 0 or len(self._times) < 3:
+            return ""
+        left = missing * (self._times[-1] - self._times[0]) / (len(self._times) - 1)
+        return f", {duration(left)} left"
+
+
+def duration(value: float) -> str:
+    """8.2 -> "8.2 s", 200 -> "4 min", 5000 -> "1 h 24 min"."""
+    if value < 100:
+        return seconds(value)
+    hours, rest = divmod(value, 3600)
+    return " ".join(filter(None, (f"{hours:.0f} h" if hours else "", spelled(timedelta(seconds=rest)))))
+
+
+class ProgressLog:
+    """Says a line for each result.
+
+    `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed
+    alone is to be measured, as it will be of those that are graded now where there `are_cards`.
+    """
+
+    def __init__(
+        self, names: Mapping[str, str], todo: int, waiting: int, are_cards: bool, say: Say,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._names, self._are_cards, self._say, self._clock = names, are_cards, say, clock
+        self._graded, self._measured = Count(todo), Count(waiting)
+
+    @property
+    def state(self) -> str:
+        """How many submissions are graded, and how long the rest will take: "3/40, 5 min left"."""
+        return str(self._graded)
+
+    def graded(self, digest: str, found: Mapping[str, Any]) -> None:
+        """A submission has its result."""
+        self._graded.add(self._clock())
+        self._measured.total += self._are_cards and awaits_gpu(found)
+        self._write(str(self._graded), digest, found)
+
+    def measured(self, digest: str, found: Mapping[str, Any]) -> None:
+        """A submission's speed was measured."""
+        self._measured.add(self._clock())
+        card = one_line(str(found["environment"].get("gpu")))
+        self._write(f"speed {self._measured}, on {card}", digest, found)
+
+    def _write(self, head: str, digest: str, found: Mapping[str, Any]) -> None:
+        self._say(shortened(f"[{head}] {line_for(self._names[digest], found)}", 160))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from gradekit.batch import feedback, feedback_zip, submission_times
-from gradekit.batch.intake import HandIn, Wanted, hand_ins
+from gradekit.batch import feedback, intake
+from gradekit.batch.intake import HandIn, TimesError, Wanted, hand_ins
 from gradekit.batch.policy import LatePolicy, Policy, spelled
-from gradekit.batch.submission_times import TimesError
 from tests.report.samples import PASSED, record
 
 SOFTMAX = Wanted(("submission", "softmax"), id="softmax", entry="softmax")
@@ -35,23 +35,24 @@ def test_reports_have_the_names_of_the_download(tmp_path: Path, file: str, stude
     (hand_in,) = hand_ins(tmp_path / "in", SOFTMAX)
     assert hand_in.student == student
     feedback.write(tmp_path / "out", student, record(PASSED))
-    files = feedback_zip.entries({student: hand_in, "nobody": hand_in}, tmp_path / "out")
-    with zipfile.ZipFile(io.BytesIO(feedback_zip.zipped(files))) as archive:
+    data, count = feedback.zipped([(hand_in, ""), (replace(hand_in, student="nobody"), "")], tmp_path / "out")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.namelist() == [name] and b"Agrees with" in archive.read(name)
+        assert count == 1 and archive.getinfo(name).compress_size < archive.getinfo(name).file_size / 2
 
 
 def test_canvas_moodle_and_a_table_say_when_hand_ins_came(tmp_path: Path) -> None:
     file, noon = tmp_path / "times", datetime(2026, 12, 1, 12, 5, tzinfo=UTC)
     file.write_text('[{"user_id": 1234, "submitted_at": "2026-12-01T12:05:00Z"}, {"user_id": 1, "submitted_at": null}]')
-    assert submission_times.load(file) == {"1234": noon}
+    assert intake.times(file) == {"1234": noon}
     file.write_text(
         'Identifier,Full name,Last modified (submission)\nParticipant 4711,Ada,"Tuesday, 1 December 2026, 1:05 PM"\n'
         "Participant 4712,Bob,-\n"
     )
-    assert submission_times.load(file, timezone(timedelta(hours=1))) == {"4711": noon}
+    assert intake.times(file, timezone(timedelta(hours=1))) == {"4711": noon}
     file.write_text("student,submitted\nada,2026-12-01T13:05:00+01:00\nbob,\n")
-    assert submission_times.load(file) == {"ada": noon}
-    found = submission_times.timed([HandIn("ada", file), HandIn("bob", file), HandIn("cyd", file, submitted=noon)], {"ada": noon})
+    assert intake.times(file) == {"ada": noon}
+    found = intake.timed([HandIn("ada", file), HandIn("bob", file), HandIn("cyd", file, submitted=noon)], {"ada": noon})
     assert [hand_in.submitted for hand_in in found] == [noon, None, noon]
 
 
@@ -59,7 +60,7 @@ def test_canvas_moodle_and_a_table_say_when_hand_ins_came(tmp_path: Path) -> Non
 def test_a_file_that_says_no_time_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "times").write_text(text)
     with pytest.raises(TimesError):
-        submission_times.load(tmp_path / "times")
+        intake.times(tmp_path / "times")
 
 
 def test_lateness_is_told_to_the_minute() -> None:

@@ -49,9 +49,15 @@ def test_what_cannot_be_used_is_told(root: Path, words: tuple[str, ...], message
     assert message in said(root, *words)
 
 
-def test_what_was_not_installed_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("words", [
+    GRADE, *((name, *words, "-a", "double", "-o", "ROOT/out") for name, words in {
+        "regrade": (), "mark": ("ada", "x", "--why", "so"), "feedback": ("--to", "zip"), "similar": (), "marking": (),
+        "requests": (), "history": ("ada",),
+    }.items()), ("status", "-o", "ROOT/out"), ("worker", "tcp://host:8786"),
+], ids=lambda words: words[0])  # fmt: skip
+def test_what_was_not_installed_is_named(root: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     monkeypatch.setattr("gradekit.batch.class_commands.NEEDED", ("sqlalchemy", "no_such_module"))
-    assert "pip install 'gradekit[batch]'" in said(root, *GRADE)
+    assert "pip install 'gradekit[batch]'" in said(root, *words)
 
 
 def test_a_policy_that_cannot_be_read_is_not_kept(root: Path) -> None:

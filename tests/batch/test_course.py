@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.batch import course_book, course_pages
-from gradekit.batch.course_file import Course, load
+from gradekit.batch import course_pages, gradebook
 from gradekit.batch.gradebook import Line
-from gradekit.batch.policy import Policy, PolicyError
+from gradekit.batch.policy import Course, Policy, PolicyError, load
 from tests.batch.standin import Stand, tried
 
 
@@ -26,7 +25,7 @@ WEIGHTS = {"a": Policy(), "b": Policy(weight=2), "c": Policy(weight=1, excused=(
 
 
 def totals(**course: object) -> dict[str, float | None]:
-    return {row.student: row.total for row in course_book.rows(LINES, Course("K", WEIGHTS, **course))}  # type: ignore[arg-type]
+    return {row.student: row.total for row in gradebook.course_rows(LINES, Course("K", WEIGHTS, **course))}  # type: ignore[arg-type]
 
 
 def test_the_total_is_the_weighted_mean_of_what_counts() -> None:
@@ -43,15 +42,15 @@ def test_the_lowest_are_dropped_and_one_always_counts() -> None:
 
 
 def test_the_courses_csv_has_a_line_for_each_student() -> None:
-    rows = course_book.rows(LINES, Course("K", WEIGHTS, drop_lowest=1))
-    assert course_book.to_csv(rows, list(LINES)) == (
+    rows = gradebook.course_rows(LINES, Course("K", WEIGHTS, drop_lowest=1))
+    assert gradebook.course_csv(rows, list(LINES)) == (
         "student,name,email,a,b,c,total,dropped\nada,Ada,,100,80,0,86.67,c\nbob,,,50,0,EX,50,b\ncyd,,,0,,20,20,a\n"
     )
 
 
 def test_the_pages_say_it_too() -> None:
     course = Course("K", WEIGHTS, drop_lowest=1)
-    rows = course_book.rows(LINES, course)
+    rows = gradebook.course_rows(LINES, course)
     page = course_pages.course_page(course, LINES, rows)
     assert 'href="a/index.html"' in page and 'href="students/ada/index.html"' in page and "(0)" in page
     own = course_pages.student_page(course, rows[0])

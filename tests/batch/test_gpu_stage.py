@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch import gpus
-from gradekit.batch.gpu_stage import awaits_gpu, merged
+from gradekit.batch.scheduler import awaits_gpu, merged
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report.record import validate
 from tests.patience import GUARD

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch import leaderboard
+from gradekit.batch import course_pages
 from gradekit.batch.policy import Attempt, Policy, PolicyError, chosen_attempt, parse
 from gradekit.findings import Kind
 from tests.report.samples import PASSED, PENDING, record
@@ -27,22 +27,22 @@ CLASS = {
 
 
 def test_whose_intervals_overlap_share_a_rank() -> None:
-    (found,) = leaderboard.speeds(CLASS).values()
-    assert [(rank, speed.student) for rank, speed in leaderboard.ranked(found)] == [(1, "ada"), (1, "bob"), (3, "cyd"), (4, "dan")]
+    (found,) = course_pages.speeds(CLASS).values()
+    assert [(rank, speed.student) for rank, speed in course_pages.ranked(found)] == [(1, "ada"), (1, "bob"), (3, "cyd"), (4, "dan")]
 
 
 def test_only_who_chose_a_name_is_on_the_board() -> None:
-    page = leaderboard.board("softmax", leaderboard.speeds(CLASS), {"ada": "Queen", "dan": "Slow <b>", "eve": "Eve!"})
+    page = course_pages.board("softmax", course_pages.speeds(CLASS), {"ada": "Queen", "dan": "Slow <b>", "eve": "Eve!"})
     assert "Queen" in page and "Slow &lt;b&gt;" in page and "2 (1.9 to 2.1)" in page
     assert not [name for name in ("ada", "bob", "cyd", "Eve!") if name in page]
-    assert leaderboard.board("softmax", leaderboard.speeds(CLASS), {"eve": "Eve!"}) == ""
+    assert course_pages.board("softmax", course_pages.speeds(CLASS), {"eve": "Eve!"}) == ""
 
 
 def test_a_student_reads_where_they_stand_and_nobodys_name() -> None:
-    found = leaderboard.speeds(CLASS)
-    (said,) = leaderboard.standing("bob", found)
+    found = course_pages.speeds(CLASS)
+    (said,) = course_pages.standing("bob", found)
     assert "1 of 3 others" not in said and "0 of 3 others are faster, 1 slower" in said
-    assert not list(leaderboard.standing("eve", found)) and "ada" not in said
+    assert not list(course_pages.standing("eve", found)) and "ada" not in said
 
 
 def test_a_name_is_one_students() -> None:

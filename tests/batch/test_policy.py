@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch.course_file import load
 from gradekit.batch.policy import (
     Attempt,
     LatePolicy,
@@ -16,6 +15,7 @@ from gradekit.batch.policy import (
     PolicyError,
     chosen_attempt,
     counted,
+    load,
     parse,
     spelled,
 )

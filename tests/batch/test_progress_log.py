@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gradekit.batch.progress_log import Count, ProgressLog, duration
+from gradekit.batch.summary import Count, ProgressLog, duration
 from gradekit.findings import Kind, Outcome
 from tests.report.samples import ENVIRONMENT, PASSED, PENDING, record
 

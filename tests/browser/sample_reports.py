@@ -6,10 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from gradekit.batch import course_book, course_pages, dashboard, leaderboard
-from gradekit.batch.course_file import Course
+from gradekit.batch import course_pages, dashboard, gradebook
 from gradekit.batch.gradebook import Line
-from gradekit.batch.policy import Policy
+from gradekit.batch.policy import Course, Policy
 from gradekit.findings import Cause, Kind, Outcome, SourceLine
 from gradekit.report import page
 from tests.browser import sample
@@ -109,11 +108,11 @@ def course_pages_of(count: int = 30) -> dict[str, str]:
     """A course's page, a student's, and a board of speeds."""
     lines = {id: [replace(line, assignment=id) for line in class_lines(count)] for id in ("softmax", "matmul")}
     course = Course("Kernels", {"matmul": Policy(weight=2, excused=("s0001",))}, drop_lowest=1)
-    rows = course_book.rows(lines, course)
-    speeds = {"Is fast, 4096": [leaderboard.Speed("ada", 2.0, 1.9, 2.1), leaderboard.Speed("bob", 1.95, 1.9, 2.0)]}
+    rows = gradebook.course_rows(lines, course)
+    speeds = {"Is fast, 4096": [course_pages.Speed("ada", 2.0, 1.9, 2.1), course_pages.Speed("bob", 1.95, 1.9, 2.0)]}
     return {
         "course": course_pages.course_page(course, lines, rows), "student": course_pages.student_page(course, rows[0]),
-        "leaderboard": leaderboard.board("softmax", speeds, {"ada": "Queen", "bob": "King"}),
+        "leaderboard": course_pages.board("softmax", speeds, {"ada": "Queen", "bob": "King"}),
     }  # fmt: skip
 
 
