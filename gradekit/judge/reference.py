@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.inputs.spec import Input
@@ -250,10 +251,10 @@ def _worked_out(
     bound: Function | None,
 ) -> tuple[Worked, ...]:
     tensors = [_made(a) for a in args]
-    exact, native = _call(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
+    exact, native = _unrounded(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
     single = native
     if steps == "float32" and any(_is_narrow(n) for n in native):
-        single = _call(function, [_single(a) for a in tensors])
+        single = _unrounded(function, [_single(a) for a in tensors])
     allowances = [_allowance(*each) for each in zip(exact, native, single, strict=True)]
     if scale is not None:
         extra = _scaled(scale, tensors, native, steps, terms, input_precision)
@@ -279,6 +280,43 @@ def _call(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:
         results = function(*args)
     results = results if isinstance(results, (tuple, list)) else (results,)
     return [r.detach() for r in results]
+
+
+def _unrounded(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:
+    """The results before their last cast, where that is one to float8: it is a dtype that the inputs need not have, so
+    the function must name it, and its steps are wide enough to be judged by. What is too large for it is its largest
+    number, as in Triton's casts; torch's own give infinity or NaN."""
+    results = _call(function, args)
+    if not any(map(_is_float8, results)):
+        return results
+    with _CastsToFloat8() as casts:
+        results = _call(function, args)
+    return [_saturated(casts.sources.get(r.data_ptr(), r).detach(), r.dtype) if _is_float8(r) else r for r in results]
+
+
+def _saturated(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    most = torch.finfo(dtype).max
+    return value.double().clamp(-most, most).to(torch.float64 if _is_float8(value) else value.dtype)
+
+
+class _CastsToFloat8(TorchFunctionMode):
+    """While open, keeps what each float8 tensor was cast from, by its address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sources: dict[int, torch.Tensor] = {}
+        self._alive: list[torch.Tensor] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor) and _is_float8(result) and func in (torch.Tensor.to, torch.Tensor.type):
+            self._alive.append(result)  # so that no other gets its address
+            self.sources[result.data_ptr()] = args[0]
+        return result
+
+
+def _is_float8(value: torch.Tensor) -> bool:
+    return value.is_floating_point() and value.element_size() == 1
 
 
 def _double(value: Any) -> Any:
@@ -338,6 +376,6 @@ def _step_dtype(native: torch.Tensor, steps: str) -> torch.dtype:
 def _again(function: Function, args: Sequence[Any], result: int) -> Callable[[Sequence[torch.Tensor]], torch.Tensor]:
     def run(others: Sequence[torch.Tensor]) -> torch.Tensor:
         queue = iter(others)
-        return _call(function, [_double(next(queue)) if isinstance(a, _TENSORS) else a for a in args])[result]
+        return _unrounded(function, [_double(next(queue)) if isinstance(a, _TENSORS) else a for a in args])[result]
 
     return run

@@ -40,6 +40,14 @@ def kept(x: "[N]", bias: "[N] or None" = None) -> "[N] in any order":
     return x.sort().values + (0 if bias is None else bias)
 
 
+def requantized(x: "float8_e5m2 [M, N]", scale: "float32 [M]") -> "float8_e4m3fn [M, N]":
+    return (x.float() * scale[:, None]).to(torch.float8_e4m3fn)
+
+
+def product(a: "float8_e4m3fn [M, K]", b: "float8_e4m3fn [K, N]") -> "float32 [M, N]":
+    return (a.double() @ b.double()).float()
+
+
 def plain(x, y: torch.Tensor):
     return x + y
 '''
@@ -109,12 +117,63 @@ def histogram(x, bins):
     return out
 """
 
+REQUANTIZED = """
+import torch
+import triton
+import triton.language as tl
 
-def test_a_right_solution_of_a_new_assignment_earns_everything(tmp_path: Path) -> None:
-    new(tmp_path, "histogram", "--reference", f"{tmp_path / 'refs.py'}:histogram")
-    solution = tmp_path / "solutions" / "histogram" / "solution.py"
-    solution.write_text(HISTOGRAM)
-    report = grade(load(tmp_path / "assignments" / "histogram"), solution)
+
+@triton.jit
+def kernel(x_ptr, scale_ptr, o_ptr, N, sm, sn, ss, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + n * sn, mask=n < N, other=0.0).to(tl.float32)
+    scaled = x * tl.load(scale_ptr + row * ss)
+    tl.store(o_ptr + row * N + n, scaled.to(tl.float8e4nv), mask=n < N)
+
+
+def requantized(x, scale):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=torch.float8_e4m3fn, device=x.device)
+    kernel[(M, triton.cdiv(N, 128))](x, scale, out, N, *x.stride(), scale.stride(0), BLOCK=128)
+    return out
+"""
+
+PRODUCT = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(a, b, o, M, N, K, sam, sak, sbk, sbn, B: tl.constexpr):
+    m = tl.program_id(0) * B + tl.arange(0, B)[:, None]
+    n = tl.program_id(1) * B + tl.arange(0, B)[None, :]
+    acc = tl.zeros((B, B), tl.float32)
+    for start in range(0, K, B):
+        k = start + tl.arange(0, B)
+        x = tl.load(a + m * sam + k[None, :] * sak, mask=(m < M) & (k[None, :] < K), other=0.0)
+        y = tl.load(b + k[:, None] * sbk + n * sbn, mask=(n < N) & (k[:, None] < K), other=0.0)
+        acc = tl.dot(x, y, acc)
+    tl.store(o + m * N + n, acc, mask=(m < M) & (n < N))
+
+
+def product(a, b):
+    (M, K), N = a.shape, b.shape[1]
+    out = torch.empty((M, N), dtype=torch.float32, device=a.device)
+    kernel[(triton.cdiv(M, 32), triton.cdiv(N, 32))](a, b, out, M, N, K, *a.stride(), *b.stride(), B=32)
+    return out
+"""
+
+SOLUTIONS = {"histogram": HISTOGRAM, "requantized": REQUANTIZED, "product": PRODUCT}
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_a_right_solution_of_a_new_assignment_earns_everything(tmp_path: Path, name: str) -> None:
+    new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    solution = tmp_path / "solutions" / name / "solution.py"
+    solution.write_text(SOLUTIONS[name])
+    report = grade(load(tmp_path / "assignments" / name), solution, profile="quick")
     assert {check.outcome for check in report.checks} == {Outcome.PASSED}, [c.message for c in report.checks]
     assert report.score.possible == 100
 
