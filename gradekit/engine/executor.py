@@ -198,7 +198,8 @@ class _Execution:
         self.in_place = False
         self.ways: Ways = {}
         meter.flops = 0
-        self._place(setup.inputs)
+        earlier = setup.conditions.earlier
+        self._place(earlier() if earlier else setup.inputs)
 
     def run(self) -> RunResult:
         """Runs every step of the program."""
@@ -227,12 +228,21 @@ class _Execution:
     def _steps(self) -> Iterator[Step]:
         """The steps in order; where the autotuner is tuning, each choice is preceded by all of its options, unless it
         has a first call among them, with the tuner's own hooks."""
-        steps, conditions = self.program.steps, self.setup.conditions
-        for step in steps + steps[self.program.kept :] * conditions.again:
+        conditions = self.setup.conditions
+        for step in self._of_calls():
             if conditions.tuning and isinstance(step, Choice) and step.tuning is None:
                 for option in step.options:
                     yield from run_steps(option)
             yield from run_steps([step], self.setup.option)
+
+    def _of_calls(self) -> Iterator[Step]:
+        """The steps of the call; where another comes before it, first those of that one, whose incidents are not this
+        call's."""
+        yield from self.program.steps
+        if self.setup.conditions.earlier:
+            self._place(self.setup.inputs)
+            self.incidents.clear()
+            yield from self.program.steps[self.program.kept :]
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
         for id, tensors in _by_storage(self.program.inputs, inputs).items():

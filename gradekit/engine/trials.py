@@ -4,8 +4,8 @@
   as well: they are variants.
 - Lanes that the mask of a load leaves undefined get another value, where they may reach something. A result that
   changes is a finding. Programs that wait for each other run one at a time, so costly runs of theirs have fewer turns.
-- A call that uses memory of earlier calls is made twice, in reverse order where programs order themselves: a flag that
-  is still set orders nothing. The results of the second are a variant.
+- A call that uses memory of earlier calls is made after one of other values, in reverse order where programs order
+  themselves: a flag that is still set orders nothing. Its results are a variant.
 - What a kernel promises to be contiguous is read as promised. A result that changes is a finding.
 - An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
   variant.
@@ -23,14 +23,14 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import OverBudget
-from gradekit.engine.conditions import FILLINGS, Conditions, Order
+from gradekit.engine.conditions import FILLINGS, Conditions, Earlier, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_undefined, parsed, promises_contiguity
 from gradekit.findings import Cause, Finding
 from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
-SECOND_CALL = "In a second call, which finds in kept memory what the first has left there"
+SECOND_CALL = "In a second call, which finds in kept memory what one with other values has left there"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
 SHOWN = 8
 CHEAP, COSTLY = 1_000_000, 10_000_000
@@ -39,14 +39,16 @@ with more than the second, one of SELDOM."""
 OFTEN, SELDOM = 4, 16
 
 
-def run_with_trials(program: Program, run: Callable[[Conditions], RunResult], number: int = 0) -> RunResult:
+def run_with_trials(
+    program: Program, run: Callable[[Conditions], RunResult], number: int = 0, earlier: Earlier | None = None
+) -> RunResult:
     """What `run` gives of `program` under the usual conditions; with what it gives under others that matter for it, if
-    the `number` of the call says that it is its turn."""
+    the `number` of the call says that it is its turn. `earlier` makes the inputs of a call that may come before."""
     usual = run(Conditions())
     if usual.findings:
         return usual
     cost = usual.counters.work
-    for conditions, circumstance in _other_conditions(program, usual, number):
+    for conditions, circumstance in _other_conditions(program, usual, number, earlier):
         other = run(conditions)
         usual.counters.work += other.counters.work
         usual.findings += [_under(finding, circumstance) for finding in other.findings]
@@ -71,7 +73,9 @@ def _under(finding: Finding, circumstance: str) -> Finding:
     return replace(finding, message=f"{circumstance}: {finding.message}")
 
 
-def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterator[tuple[Conditions, str]]:
+def _other_conditions(
+    program: Program, usual: RunResult, number: int, earlier: Earlier | None
+) -> Iterator[tuple[Conditions, str]]:
     cost = usual.counters.work
     for order in _orders(program, cost, number):
         yield Conditions(order), f"With the programs {order.value}"
@@ -79,9 +83,9 @@ def _other_conditions(program: Program, usual: RunResult, number: int) -> Iterat
         return
     if usual.in_place and any(len(choice.options) > 1 and choice.tuning is None for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
-    if _keeps_memory(program):
+    if earlier is not None and _keeps_memory(program):
         ordered = any(facts(kernel.unaligned).ordered for kernel in program.kernels.values())
-        yield Conditions(Order.REVERSED if ordered else Order.ASCENDING, again=True), SECOND_CALL
+        yield Conditions(Order.REVERSED if ordered else Order.ASCENDING, earlier=earlier), SECOND_CALL
 
 
 def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
@@ -192,9 +196,7 @@ def _line(location: Sequence[tuple[str, int, int]], path: str) -> int | None:
     return next((line for file, line, _ in location if file == path), None)
 
 
-def _finding(
-    elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str, which: str = "the mask"
-) -> Finding:
+def _finding(elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str, which: str = "the mask") -> Finding:
     message = f"uses lanes that {which} left out; Triton leaves their value undefined, and the result depends on it"
     return Finding(Cause.UNDEFINED_LANES, message, line, kernel, elements=elements, count=max(len(elements), 1))
 

@@ -147,6 +147,19 @@ class Case:
         """Those among the arguments, in order."""
         return [a.tensor() if isinstance(a, Input) else a for a in self.args if isinstance(a, (Input, torch.Tensor))]
 
+    def other_tensors(self) -> list[torch.Tensor]:
+        """The tensors of a call of the same form that may have come before: other floats, and whole numbers that are
+        all as large as is promised, where nothing says how they go together."""
+        together = any(isinstance(a, Input) and a.ascending for a in self.args)
+        specs = [_other(a) if isinstance(a, Input) and not together else a for a in self.args]
+        return replace(self, args=tuple(specs)).tensors
+
+
+def _other(spec: Input) -> Input:
+    if spec.within is not None:
+        return replace(spec, profile=f"most:{spec.within[0]}:{spec.within[1]}")
+    return replace(spec, seed=spec.seed + 1)
+
 
 @dataclass
 class Share:
@@ -342,7 +355,9 @@ class Runs:
                 once = functools.partial(
                     engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
                 )
-                return engine.run_with_trials(case.program, lambda conditions: once(conditions=conditions), case.number)
+                return engine.run_with_trials(
+                    case.program, lambda conditions: once(conditions=conditions), case.number, case.other_tensors
+                )
 
         shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
         key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))

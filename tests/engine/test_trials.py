@@ -18,7 +18,7 @@ X = torch.arange(1, 14, dtype=torch.float32)
 
 
 def tried(made, inputs):
-    return run_with_trials(made, lambda conditions: run(made, inputs, conditions=conditions))
+    return run_with_trials(made, lambda conditions: run(made, inputs, conditions=conditions), earlier=lambda: inputs)
 
 
 def causes(result):
@@ -98,7 +98,9 @@ def of_two_loads(x, out, n, B: tl.constexpr):
 def test_where_lanes_of_two_loads_matter_together_both_lines_are_said():
     made = program(of_two_loads, (1,), [X], [torch.empty(1)], [13], B=16)
     (finding,) = tried(made, [X]).findings
-    first = of_two_loads.starting_line_number + next(k for k, text in enumerate(of_two_loads.raw_src) if "one =" in text)
+    first = of_two_loads.starting_line_number + next(
+        k for k, text in enumerate(of_two_loads.raw_src) if "one =" in text
+    )
     assert finding.line == first and f"the masks of lines {first} and {first + 1} left out" in finding.message
 
 
@@ -244,6 +246,22 @@ def test_what_a_call_adds_to_kept_memory_is_found_there_by_the_next(kernel):
 @pytest.mark.parametrize(("kernel", "steps"), [(writes, 2), (adds_in_place, 1), (adds_in_place, 0)])
 def test_kept_memory_that_each_call_writes_first_is_let_be(kernel, steps):
     assert not tried(kept(kernel, steps), [X]).variants
+
+
+@triton.jit
+def stores_what_is_positive(x, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    value = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(out + i, value, mask=(i < n) & (value > 0))
+
+
+def test_kept_memory_has_what_a_call_with_other_values_has_left():
+    made, x = kept(stores_what_is_positive, 2), X.clone()
+    x[3:] = -1.0
+    once = lambda conditions: run(made, [x], conditions=conditions)
+    (variant,) = run_with_trials(made, once, earlier=lambda: [torch.full_like(x, 7.0)]).variants
+    assert variant.circumstance == SECOND_CALL
+    assert variant.results[0].tolist() == [*x[:3].tolist(), *[7.0] * 10]
 
 
 @triton.jit
