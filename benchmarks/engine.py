@@ -31,6 +31,8 @@ def inputs() -> dict[str, tuple[torch.Tensor, ...]]:
     return {
         "softmax": (torch.randn(4096, 1000),),
         "add": (torch.randn(1 << 20), torch.randn(1 << 20)),
+        "layer_norm": (torch.randn(4096, 1000), torch.randn(1000), torch.randn(1000)),
+        "chain": (torch.randn(1024, 1024), torch.randn(1024), torch.randn(1024, 1024)),
         "matmul": (torch.randn(512, 512, dtype=half), torch.randn(512, 512, dtype=half)),
         "attention": tuple(torch.randn(1, 4, 512, 64, dtype=half) for _ in range(3)),
     }
@@ -39,9 +41,12 @@ def inputs() -> dict[str, tuple[torch.Tensor, ...]]:
 def in_torch() -> dict[str, Callable[..., torch.Tensor]]:
     """The same arithmetic in plain torch on the CPU: products and sums in float32."""
     attend = torch.nn.functional.scaled_dot_product_attention
+    gelu, norm = torch.nn.functional.gelu, torch.nn.functional.layer_norm
     return {
         "softmax": lambda x: torch.softmax(x, -1),
         "add": torch.add,
+        "layer_norm": lambda x, weight, bias: norm(x, weight.shape, weight, bias),
+        "chain": lambda x, bias, residual: gelu(x + bias, approximate="tanh") + residual,
         "matmul": lambda a, b: (a.float() @ b.float()).half(),
         "attention": lambda q, k, v: attend(q.float(), k.float(), v.float(), is_causal=True).half(),
     }

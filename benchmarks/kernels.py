@@ -1,4 +1,4 @@
-"""The four kernels that the engine is measured on, in the style of a submission: the tracer reads this file, and
+"""The kernels that the engine is measured on, in the style of a submission: the tracer reads this file, and
 Triton's interpreter runs it as it is."""
 
 import torch
@@ -19,6 +19,42 @@ def softmax_kernel(out, x, row_stride, columns, BLOCK: tl.constexpr):
 def softmax(x):
     out = torch.empty_like(x)
     softmax_kernel[(x.shape[0],)](out, x, x.stride(0), x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+
+
+@triton.jit
+def layer_norm_kernel(out, x, weight, bias, row_stride, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, BLOCK)
+    inside = at < columns
+    value = tl.load(x + row * row_stride + at, mask=inside, other=0.0)
+    centered = tl.where(inside, value - tl.sum(value, 0) / columns, 0.0)
+    scale = 1 / tl.sqrt(tl.sum(centered * centered, 0) / columns + eps)
+    value = centered * scale * tl.load(weight + at, mask=inside) + tl.load(bias + at, mask=inside)
+    tl.store(out + row * row_stride + at, value, mask=inside)
+
+
+def layer_norm(x, weight, bias):
+    out = torch.empty_like(x)
+    block = triton.next_power_of_2(x.shape[1])
+    layer_norm_kernel[(x.shape[0],)](out, x, weight, bias, x.stride(0), x.shape[1], 1e-5, BLOCK=block)
+    return out
+
+
+@triton.jit
+def chain_kernel(x, bias, residual, out, count, columns, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    value = tl.load(x + at, mask=inside) + tl.load(bias + at % columns, mask=inside)
+    inner = 0.7978845608 * (value + 0.044715 * value * value * value)
+    value = value * tl.sigmoid(2 * inner) + tl.load(residual + at, mask=inside)
+    tl.store(out + at, value, mask=inside)
+
+
+def chain(x, bias, residual):
+    out = torch.empty_like(x)
+    grid = (triton.cdiv(x.numel(), 1024),)
+    chain_kernel[grid](x, bias, residual, out, x.numel(), x.shape[1], BLOCK=1024)
     return out
 
 

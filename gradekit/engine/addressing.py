@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gradekit.engine.masks import Box, cut_to
 from gradekit.engine.memory import strided
-from gradekit.engine.values import Affine, Integer, Later, materialize, narrow, settled, span, within
+from gradekit.engine.values import Affine, Integer, Later, Unmade, materialize, narrow, settled, span, within
 
 Shape = Sequence[int]
 
@@ -103,18 +103,22 @@ def read_lanes(flat: Tensor, offset: Affine, sizes: Shape) -> Tensor:
     return found.view(shape).permute([order.index(axis) for axis in range(len(sizes))])
 
 
-def write_lanes(flat: Tensor, offset: Affine, sizes: Shape, value: Tensor) -> None:
-    """Stores `value` (of `sizes`) into 1-D `flat` at `offset`."""
+def write_lanes(flat: Tensor, offset: Affine, sizes: Shape, value: Tensor | Unmade) -> None:
+    """Stores `value` (of `sizes`, or broadcast to them) into 1-D `flat` at `offset`."""
     if isinstance(offset.base, int):
         _copy_into(strided(flat, sizes, offset.steps, offset.base), value)
         return
     windows, positions, axes = _window(flat, offset, sizes)
     outer = [axis for axis in range(len(sizes)) if axis not in axes]
+    value = value.made().expand(sizes) if isinstance(value, Unmade) else value
     windows[positions] = value.permute([*outer, *axes]).reshape(positions.numel(), *[sizes[axis] for axis in axes])
 
 
-def _copy_into(target: Tensor, value: Tensor) -> None:
+def _copy_into(target: Tensor, value: Tensor | Unmade) -> None:
     try:
-        target.copy_(value)
+        if isinstance(value, Unmade):
+            value.into(target)
+        else:
+            target.copy_(value)
     except RuntimeError as error:  # torch refuses targets that overlap themselves
         raise Suspicion("two lanes write to one element") from error

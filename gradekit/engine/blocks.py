@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit.engine.branch_coverage import watched, watches
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.frame import Frame
-from gradekit.engine.liveness import elements, last_uses, shared_names
+from gradekit.engine.liveness import elements, last_uses, only_stored, shared_names
 from gradekit.engine.promises import kept, promises
 from gradekit.engine.registry import OPS, Evaluator
 from gradekit.engine.unsupported import Unsupported
@@ -28,9 +28,8 @@ ENDS = frozenset(
 BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
-CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...], tuple[str, ...]]
-"""An operation, what evaluates it, the names of its results, and the names of the
-values that nothing needs after it."""
+CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...]]
+"""An operation, what evaluates it, and the names of its results."""
 
 
 @dataclass(slots=True)
@@ -83,15 +82,14 @@ def _ended(frame: Frame, block: Block) -> tuple[Op, Values]:
 def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
     values, observe = frame.values, frame.context.observe
     try:
-        for op, step, names, dead in steps:  # where it goes wrong, `op` is the one
-            result = step(frame)
+        for op, step, names in steps:  # where it goes wrong, `op` is the one
             if type(names) is str:
-                values[names] = result
-            elif names:
-                values.update(zip(names, result, strict=True))
+                values[names] = step(frame)  # and nowhere else, so that a later step may take its memory
+            else:
+                values.update(zip(names, step(frame) or (), strict=True))
             if observe is not None:
                 observe(frame, op)
-            for name in dead:
+            for name in op.dead:
                 values.pop(name, None)
     except Unsupported as error:
         error.line = error.line or frame.context.line(op)
@@ -150,7 +148,10 @@ def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection
     visible = dict(outside)
     steps: list[CompiledOp] = []
     block.compiled = compiled = CompiledBlock(steps, known, sum(map(elements, block.ops)))
+    stored = only_stored(block).difference(escaping)
     for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
+        op.dead = dead
+        op.only_stored = op.results[:1] != () and op.results[0] in stored
         if op.name in ENDS or op.name in BRANCHES:
             compiled.end = op
             break
@@ -158,7 +159,7 @@ def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection
         if _fold(op, step, visible):
             known[op.results[0]] = visible[op.results[0]]
         else:
-            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results, dead))
+            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
         for region in op.regions:
             compile_region(region, visible)
     return compiled

@@ -33,7 +33,7 @@ from gradekit.engine.atomics import Update, update
 from gradekit.engine.lanes import first_of
 from gradekit.engine.masks import Box, MaskPartition, cut_to, dense_masks, padded
 from gradekit.engine.memory import Storage, everywhere
-from gradekit.engine.values import Affine, Integer, Later, Pointer, Value, dense, settled, varying_axes
+from gradekit.engine.values import Affine, Integer, Later, Pointer, Unmade, Value, dense, settled, varying_axes
 from gradekit.observations import Traffic
 
 Shape = Sequence[int]
@@ -150,21 +150,27 @@ class FastMemory:
 
     # --- stores --------------------------------------------------------------------------------------------------
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Shape, access: Any) -> None:
+    def store(self, pointer: Pointer, value: Tensor | Unmade, mask: Value | None, shape: Shape, access: Any) -> None:
         """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
         storage = _known(pointer)
         footprint = self._open(storage, value.dtype.itemsize)
         partition = self._partition(mask, shape)
         if partition.empty:
             return
-        value = value.expand(shape)
-        for box in (partition.box,) if partition.parts is None else partition.parts:
-            where, mine = offsets_of(pointer.offset, box, shape), cut_to(value, box.cut)[box.programs]
+        boxes = [partition.box] if partition.parts is None else partition.parts
+        if isinstance(value, Unmade) and any(box.masks for box in boxes):
+            value = value.made()
+        for box in boxes:
+            where = offsets_of(pointer.offset, box, shape)
+            if isinstance(value, Unmade):
+                mine: Tensor | Unmade = Unmade(value.function, tuple(map(box.of, value.operands)))
+            else:
+                mine = box.of(value).expand(box.sizes)
             if not box.masks:
                 self._store_box(storage, footprint, where, mine, box.sizes)
             else:
                 index, active = active_positions(where, box.masks, box.sizes)
-                self._scatter(storage, footprint, index, mine[active])
+                self._scatter(storage, footprint, index, mine[active])  # type: ignore[index]  # it is made
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
         footprint = self._footprint(storage)
@@ -176,7 +182,9 @@ class FastMemory:
             raise Suspicion("one storage written with two element sizes")
         return footprint
 
-    def _store_box(self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor, sizes: Shape) -> None:
+    def _store_box(
+        self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor | Unmade, sizes: Shape
+    ) -> None:
         count, lanes, first = storage.count(footprint.itemsize), math.prod(sizes), first_of(offset, sizes)
         check_bounds(count, offset, sizes)
         check_apart(offset, sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,12 @@ def last_uses(block: Block, escaping: Collection[str]) -> list[tuple[str, ...]]:
         dead.append(tuple(name for name in {*used, *op.results} - needed if name in defined))
         needed |= used
     return dead[::-1]
+
+
+def only_stored(block: Block) -> frozenset[str]:
+    """The values that one store of the block needs, to store them, and nothing else there."""
+    uses = Counter(name for op in block.ops for name in names_used(op))
+    return frozenset(op.operands[1] for op in block.ops if op.name == "tt.store" and uses[op.operands[1]] == 1)
 
 
 def names_used(op: Op) -> Iterator[str]:

@@ -31,6 +31,11 @@ class Box:
     sizes: list[int]
     masks: list[Tensor] = field(default_factory=list)
 
+    def of(self, value: Tensor) -> Tensor:
+        """What a lazily broadcast tensor has for these lanes."""
+        here = cut_to(value, self.cut)
+        return here if here.shape[0] == 1 else here[self.programs]
+
 
 class MaskPartition:
     """The active lanes of `shape` under a mask: none where it is `empty`, one `box` for all programs, or `parts` of

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
+from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from gradekit.engine import comparisons, integers
+from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
-from gradekit.engine.values import BITS, Affine, Below, Conjunction, Pointer, Value, absolute, constant, dense
+from gradekit.engine.values import BITS, Affine, Below, Conjunction, Pointer, Unmade, Value, absolute, constant, dense, owned
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
@@ -194,16 +197,28 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _elementwise(function: Callable[..., Tensor]) -> Compiler:
-    """Steps of an operation on floats, one for each element of the result."""
+    """Steps of an operation on floats, one for each element of the result, which may take the memory of an operand."""
 
     def compile(op: Op) -> Evaluator:
         operands = [
             (name, dtype_of(type), type.shape) for name, type in zip(op.operands, op.operand_types, strict=True)
         ]
+        takes_memory = isinstance(function, BuiltinFunctionType) and not watches(op)
+        spent = [operand for operand in operands if takes_memory and operand[0] in op.dead]
 
-        def step(frame: Frame) -> Tensor:
+        def step(frame: Frame) -> Tensor | Unmade:
             values, count = frame.values, frame.count
-            result = function(*[dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands])
+            free = [owned(values, name, dtype, (count, *tile)) for name, dtype, tile in spent]
+            given = [dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands]
+            if not takes_memory or frame.context.observe is not None or any(type(one) is not Tensor for one in given):
+                result = function(*given)
+            elif op.only_stored:
+                later = Unmade(function, tuple(given))
+                frame.context.meter.flops += math.prod(later.shape)
+                return later
+            else:
+                place = next((one for one in free if one is not None), None)
+                result = function(*given, out=place)
             frame.context.meter.flops += result.numel()
             return result
 

@@ -22,6 +22,7 @@ from gradekit.engine.values import (
     Conjunction,
     Integer,
     Pointer,
+    Unmade,
     Value,
     absolute,
     dense,
@@ -107,7 +108,9 @@ def _compile_store(op: Op) -> Evaluator:
 
     def step(frame: Frame) -> None:
         values = frame.values
-        pointer, value = values[target], to_memory(frame, values[stored], type)  # type: ignore[index]
+        pointer, value = values[target], values[stored]  # type: ignore[index]
+        if not isinstance(value, Unmade) or frame.context.memory.explains or isinstance(pointer, BlockPointer):
+            value = to_memory(frame, value, type)
         if isinstance(pointer, BlockPointer):
             store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
             return

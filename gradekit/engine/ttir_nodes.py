@@ -42,7 +42,8 @@ class Op:
 
     scf.for has the operands (from, to, step, *initial values) and a block with the arguments (counter, *carried);
     scf.while has the regions (before, after); scf.if has (then,) or (then, else). `number`
-    counts all operations of a module.
+    counts all operations of a module, `dead` are the values that nothing needs after it; its
+    result is `only_stored` where one store of its block needs it, and nothing else.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Op:
     successors: tuple[tuple[str, tuple[str, ...]], ...] = ()
     location: Location = ()
     number: int = field(default=-1, compare=False, repr=False)
+    dead: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    only_stored: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(slots=True)

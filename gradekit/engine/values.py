@@ -18,12 +18,15 @@ additions whatever the tile's size, and a load whose address is Affine is a stri
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from gradekit.compat.torch import storage_id, storage_uses
 
 BITS = {"i1": 1, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
 INTEGER = {1: torch.bool, 8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}
@@ -102,8 +105,37 @@ class BlockPointer:
     padding: str = "zero"
 
 
+@dataclass(slots=True)
+class Unmade:
+    """function(*operands), elementwise, of lazily broadcast tensors: computed where it is to be stored."""
+
+    function: Callable[..., Tensor]
+    operands: tuple[Tensor, ...]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of the result."""
+        return self.operands[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the result."""
+        return tuple(map(max, zip(*(operand.shape for operand in self.operands), strict=True)))
+
+    def made(self) -> Tensor:
+        """The result."""
+        return self.function(*self.operands)
+
+    def into(self, target: Tensor) -> None:
+        """Writes the result to a tensor of its dtype, and of a shape to which it is broadcast."""
+        if self.shape == target.shape and type(target) is Tensor:
+            self.function(*self.operands, out=target)
+        else:
+            target.copy_(self.made())
+
+
 Integer = int | Affine | Later | Tensor
-Value = int | Affine | Later | Below | Conjunction | Pointer | BlockPointer | Tensor
+Value = int | Affine | Later | Below | Conjunction | Pointer | BlockPointer | Unmade | Tensor
 
 
 # --- integers in range -----------------------------------------------------------------------------------------------
@@ -141,6 +173,8 @@ def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
     """`value` as a lazily broadcast tensor of `dtype`; `shape` is (count, *tile)."""
     if isinstance(value, Tensor):
         return value
+    if isinstance(value, Unmade):
+        return value.made()
     if isinstance(value, Affine):
         return materialize(value, shape).to(dtype)
     if isinstance(value, Later):
@@ -278,6 +312,22 @@ def scale(value: Affine, factor: int) -> Affine:
     """value * factor."""
     low, high = (value.low, value.high) if factor >= 0 else (value.high, value.low)
     return Affine(value.base * factor, tuple([step * factor for step in value.steps]), low * factor, high * factor)
+
+
+_HELD: dict[str, Any] = {"one": torch.empty(0)}
+_REFERENCES = sys.getrefcount(_HELD["one"]), storage_uses(storage_id(_HELD["one"].untyped_storage()))
+"""To a tensor that a dictionary alone holds, and to its memory, while somebody asks."""
+
+
+def owned(values: dict[str, Any], name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor | None:
+    """The value of this name, where it is a tensor of this dtype and shape, and nobody else has it or its memory: who
+    needs it no more may write there."""
+    if sys.getrefcount(values[name]) != _REFERENCES[0]:
+        return None
+    value = values[name]
+    if type(value) is not Tensor or value.dtype is not dtype or value.shape != shape or not value.is_contiguous():
+        return None
+    return value if storage_uses(storage_id(value.untyped_storage())) == _REFERENCES[1] else None
 
 
 # --- programs: select, and put back ----------------------------------------------------------------------------------
