@@ -17,7 +17,19 @@ from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
-from gradekit.engine.values import BITS, Affine, Below, Conjunction, Pointer, Unmade, Value, absolute, constant, dense, owned
+from gradekit.engine.values import (
+    BITS,
+    Affine,
+    Below,
+    Conjunction,
+    Pointer,
+    Unmade,
+    Value,
+    absolute,
+    constant,
+    dense,
+    owned,
+)
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
