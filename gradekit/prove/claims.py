@@ -9,20 +9,34 @@ from typing import Any
 from gradekit.engine.kernel_facts import COMMUTING
 from gradekit.program import View
 from gradekit.prove import question as q
-from gradekit.prove.division import coordinates
-from gradekit.prove.parts import Substitution, atoms
+from gradekit.prove.division import ceil_div, coordinates, div, split
+from gradekit.prove.parts import Substitution, atoms, parts_of
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_access import Owed, SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import lanes
-from gradekit.prove.terms import FALSE, Atom, Term, Truth, at_most, both, equal, less, of_atom, term, var
+from gradekit.prove.terms import FALSE, ONE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
 from gradekit.prove.witness import NoWitness, Simpler, witness
 
 BY_ORDER = "what atomics of several kinds, or an exchange, leave in an element depends on the order of programs"
 LARGEST_GRID = (2**31 - 1, 65535, 65535)
 PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Tiles of `length` elements along an axis of `size`, and the number of the one that a program writes."""
+
+    tile: Term
+    length: Term
+    size: Term
+
+    @property
+    def count(self) -> Term:
+        """How many there are."""
+        return ceil_div(self.size, self.length)
 
 
 @dataclass(frozen=True)
@@ -37,6 +51,21 @@ class Touch:
     def coordinates(self) -> tuple[Term, ...] | None:
         """Those of its place, by the region's strides."""
         return coordinates(self.place, self.region.strides)
+
+    @property
+    def tiles(self) -> list[Tiles] | None:
+        """The tile that a program writes, along each axis of the region: None where what it writes is none, or where
+        other strides may make one element of two."""
+        found = []
+        lane_of = {one.atom: n for one, n in zip(lanes(self.access.shape), self.access.shape, strict=True) if one.atom}
+        for place, size in zip(self.coordinates or (), self.region.sizes, strict=False):
+            lane = next((one for one in lane_of if place.parts.get((one,)) == 1), None)
+            count = term(lane_of[lane] if lane else 1)
+            tile, rest = split(place - (of_atom(lane) if lane else 0), count)
+            if rest.number != 0 or not lane_of.keys().isdisjoint(atoms(tile).values()):
+                return None
+            found.append(Tiles(tile, count, size))
+        return found if found and self.region.strides == contiguous(self.region.sizes) else None
 
 
 class LaunchClaims:
@@ -64,9 +93,8 @@ class LaunchClaims:
             if answer.verdict == "proved":
                 unpaid = self._unpaid(access, touch)
                 if unpaid is None:
-                    self.lemmas[access.order] = [
-                        o.condition for o in in_order(access.owed | access.owed_always) if o.low == 1
-                    ]
+                    divisors = (one for one in in_order(access.owed | access.owed_always) if one.low == 1)
+                    self.lemmas[access.order] = [_where_it_runs(one, access) for one in divisors]
                     yield self.verdict(q.BOUNDS, access, q.PROVED)
                 else:
                     yield self._wraps(access, *unpaid)
@@ -130,7 +158,7 @@ class LaunchClaims:
         """A verdict for each pair of stores that may meet, told by the first."""
         stores = [a for a in self.accesses if a.kind == "store" and self.touch(a) is not None]
         for position, first in enumerate(stores):
-            verdicts = [self._apart(first, second, first is second) for second in stores[position:]]
+            verdicts = [self.apart(first, second, first is second) for second in stores[position:]]
             yield self._worst(q.ONE_WRITER, first, [v for v in verdicts if v is not None])
 
     def one_order(self) -> Iterator[ProofVerdict]:
@@ -142,7 +170,7 @@ class LaunchClaims:
         changing = [(a, t) for a, t in touched if a.kind != "load" and t.region.storage in used]
         for place, (first, at) in enumerate(changing):
             others = [a for a, t in changing[place:] if t.region.storage == at.region.storage and _by_order(first, a)]
-            answers = [self._apart(first, other, False) for other in others]
+            answers = [self.apart(first, other, False) for other in others]
             if any(answer is not None and answer.verdict != "proved" for answer in answers):
                 yield self.verdict(q.ONE_WRITER, first, q.OPEN, BY_ORDER)
 
@@ -152,7 +180,7 @@ class LaunchClaims:
         for load, at in touched:
             stores = [a for a, t in touched if a.kind != "load" and t.region.storage == at.region.storage]
             if load.kind == "load" and stores:
-                verdicts = [self._apart(load, store, False) for store in stores]
+                verdicts = [self.apart(load, store, False) for store in stores]
                 yield self._worst(q.NO_RACE, load, [v for v in verdicts if v is not None])
 
     def _worst(self, kind: str, access: SymbolicAccess, answers: list[Answer]) -> ProofVerdict:
@@ -162,38 +190,62 @@ class LaunchClaims:
                 return self._from(kind, access, found)
         return self.verdict(kind, access, q.PROVED)
 
-    def _apart(self, first: SymbolicAccess, second: SymbolicAccess, same: bool) -> Answer | None:
+    def apart(self, first: SymbolicAccess, second: SymbolicAccess, same: bool) -> Answer | None:
         """Whether no two programs (and no two lanes of one, for a store and itself) touch one element."""
         a, b = self.touch(first), self.touch(second)
         if a is None or b is None or a.region.storage != b.region.storage:
             return None
         if same and self._tells_who(a):
             return Answer("proved")
-        copy = _copied(second)
+        copy = _copied()
         meet = self._meet(a, b, copy)
         other = tuple(copy.term(p) for p in PROGRAM)
-        hypotheses = [
-            *self.hypotheses,
-            *map(copy.truth, self.hypotheses),
-            first.active,
-            copy.truth(second.active),
-            *meet,
-        ]
-        cases = [
-            *_before(PROGRAM, other),
-            *(self._lanes_apart(first, copy, other) if same else _before(other, PROGRAM)),
-        ]
-        for case in cases:
-            answer = self.solver.ask([*hypotheses, case], FALSE)
-            if answer.verdict != "proved":
-                return answer
-        return Answer("proved")
+        hypotheses = [*self.where(first), *map(copy.truth, self.where(second)), *meet]
+        for case in [*self._before(PROGRAM, other), *(() if same else self._before(other, PROGRAM))]:
+            together = [*hypotheses, case]
+            if not self.solver.follows(self._equated(together, a.place, copy), FALSE):
+                answer = self.solver.ask(together, FALSE)
+                if answer.verdict != "proved":
+                    return answer
+        lanes_apart = self._lanes_apart(first, copy, other) if same else ()
+        answers = (self.solver.ask([*hypotheses, case], FALSE) for case in lanes_apart)
+        return next((answer for answer in answers if answer.verdict != "proved"), Answer("proved"))
+
+    def _before(self, programs: Sequence[Term], others: Sequence[Term]) -> Iterator[Truth]:
+        """One program comes before another in the grid, by the last axis in which they differ."""
+        for axis, size in enumerate(self.started.grid):
+            if size.number != 1:
+                after = [equal(x, y) for x, y in zip(programs[axis + 1 :], others[axis + 1 :], strict=True)]
+                yield both(*after, less(programs[axis], others[axis]))
+
+    def _equated(self, hypotheses: Sequence[Truth], place: Term, copy: Substitution) -> list[Truth]:
+        """What follows from the hypotheses, with one number in place of two where an operation of `place` gives the
+        same in both programs: what is computed from these is the same then, too. Conditions on other sizes, and on
+        lanes, are left out."""
+        found = list(hypotheses)
+        for atom in _factors(place):
+            mine = of_atom(atom)
+            twin = copy.term(mine).atom
+            if atom.op not in ("div", "mod") or twin is None or twin.op != atom.op or twin == atom:
+                continue
+            a, b = twin.args
+            if not self.solver.follows(found, both(equal(mine, of_atom(twin)), at_most(ONE, b))):
+                continue
+            rest = of_atom(twin) if twin.op == "mod" else a - of_atom(twin) * b
+            meaning = [inside(rest, b), equal(rest, a - div(a, b) * b)]
+            put = Substitution({twin.key: mine}.get)
+            found = [put.truth(condition) for condition in (*found, *meaning)]
+            copy = _then(copy, put)
+        programs = [*PROGRAM, *map(_copied().term, PROGRAM)]
+        asked = {key for key in atoms(place, copy.term(place), *programs) if not key.startswith("var('@")}
+        parts = (part for one in found for part in parts_of(one))
+        return [part for part in parts if all(a.op != "var" or key in asked for key, a in atoms(part).items())]
 
     def _tells_who(self, touch: Touch) -> bool:
         """Whether the element alone tells which program and which lanes wrote it: then there are no two."""
         access, region = touch.access, touch.region
-        places = touch.coordinates if self._by_axis(touch) else (touch.place,)
-        counters = [next(iter(t.parts))[0] for t in (*PROGRAM, *access.turns, *lanes(access.shape)) if t.parts]
+        places = touch.coordinates if self.by_axis(touch) else (touch.place,)
+        counters = access.counters(PROGRAM)
         elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
         if places is None:
             return False
@@ -201,9 +253,9 @@ class LaunchClaims:
             found = witness(list(zip(places, elements, strict=False)), counters)
         except NoWitness:
             return False
-        given = {next(iter(e.parts))[0].key: place for e, place in zip(elements, places, strict=False)}
+        given = {e.atom: place for e, place in zip(elements, places, strict=False)}
         simple = Simpler(self.solver, self.where(access))
-        put = Substitution(lambda atom: given.get(atom.key))
+        put = Substitution(given.get)
         told = (c for c in counters if not str(c.args[0]).startswith("turn "))
         return all(self._is(simple.term(put.term(found[c.key])), c, access) for c in told)
 
@@ -214,7 +266,11 @@ class LaunchClaims:
         """What holds where the access is made."""
         return [*self.hypotheses, access.active, *self.lemmas.get(access.order, ())]
 
-    def _by_axis(self, touch: Touch) -> bool:
+    def always(self, access: SymbolicAccess) -> list[Truth]:
+        """Those of the lemmas of an access that hold in every program, also where it touches nothing."""
+        return [one for one in self.lemmas.get(access.order, ()) if self.solver.follows(self.hypotheses, one)]
+
+    def by_axis(self, touch: Touch) -> bool:
         """Whether the coordinates of its place are inside of the shape, and tell elements apart."""
         return touch.access.order in self.by_coordinates and touch.region.strides == contiguous(touch.region.sizes)
 
@@ -229,7 +285,7 @@ class LaunchClaims:
 
     def _meet(self, a: Touch, b: Touch, copy: Substitution) -> list[Truth]:
         """That both touch one element: by coordinates, where these tell elements apart."""
-        if self._by_axis(a) and self._by_axis(b) and a.coordinates is not None and b.coordinates is not None:
+        if self.by_axis(a) and self.by_axis(b) and a.coordinates is not None and b.coordinates is not None:
             return [equal(x, copy.term(y)) for x, y in zip(a.coordinates, b.coordinates, strict=True)]
         return [equal(a.place, copy.term(b.place))]
 
@@ -259,7 +315,7 @@ class LaunchClaims:
         what = self.names.get(touch.region.storage, "a buffer") if touch else "memory"
         word = {"load": "load from", "store": "store to", "atomic": "update of"}.get(access.kind, "access to")
         found = values.values if values else {}
-        program = tuple(found.get(next(iter(p.parts))[0].key, 0) for p in PROGRAM) if values else ()
+        program = tuple(found.get(p.atom or "", 0) for p in PROGRAM) if values else ()
         exact = all(a.op not in ("read", "free") for a in atoms(access.offset, access.mask, access.path).values())
         return ProofVerdict(
             kind,
@@ -282,6 +338,23 @@ def _by_order(one: SymbolicAccess, other: SymbolicAccess) -> bool:
     return changes != {""} and (len(changes) > 1 or not changes <= COMMUTING)
 
 
+def _where_it_runs(owed: Owed, access: SymbolicAccess) -> Truth:
+    """What is owed, wherever its own path is taken: it may be another than that of the access."""
+    taken = {part.key for whole in (access.path, access.mask) for part in parts_of(whole)}
+    if all(part.key in taken for part in parts_of(owed.path)):
+        return owed.condition
+    return negated(owed.path & negated(owed.condition))
+
+
+def _factors(place: Term) -> dict[Atom, None]:
+    """The atoms whose products a term is the sum of, in place of a choice those of either side."""
+    found: dict[Atom, None] = {}
+    for atom in (atom for mono in place.parts for atom in mono):
+        sides = atom.args[1:] if atom.op == "choose" else ()
+        found |= {one: None for side in sides for one in _factors(side)} or {atom: None}
+    return found
+
+
 def _covers(known: Owed, one: Owed) -> bool:
     """Whether `known`, which holds, shows that `one` does: between zero and something that is no greater than it."""
     low = one.value.range[0]
@@ -291,9 +364,14 @@ def _covers(known: Owed, one: Owed) -> bool:
     return known.high <= one.high and gap is not None and gap >= 0 and known.path.op == "true"
 
 
-def _copied(access: SymbolicAccess) -> Substitution:
+def _copied() -> Substitution:
     """Puts another program, other turns and lanes in place of those of the launch: all that is not a size."""
     return Substitution(_other)
+
+
+def _then(first: Substitution, second: Substitution) -> Substitution:
+    """One after the other."""
+    return Substitution(lambda atom: second.term(first.term(of_atom(atom))))
 
 
 def _other(atom: Atom) -> Term | None:
@@ -303,10 +381,3 @@ def _other(atom: Atom) -> Term | None:
     if atom.op == "var" and name.startswith(("program ", "@", "turn ", "before ")):
         return of_atom(Atom("var", (name + "'",), atom.range))
     return None
-
-
-def _before(programs: Sequence[Term], others: Sequence[Term]) -> Iterator[Truth]:
-    """One program comes before another in the grid, by the last axis in which they differ."""
-    for axis in range(3):
-        after = [equal(x, y) for x, y in zip(programs[axis + 1 :], others[axis + 1 :], strict=True)]
-        yield both(*after, less(programs[axis], others[axis]))

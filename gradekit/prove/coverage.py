@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradekit.prove.claims import PROGRAM, LaunchClaims, Touch
+from gradekit.prove.enumerated import left_out
 from gradekit.prove.parts import Substitution
+from gradekit.prove.setting import product
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
-from gradekit.prove.symbolic_values import lanes
-from gradekit.prove.terms import TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
+from gradekit.prove.terms import ONE, TRUE, ZERO, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
 from gradekit.prove.witness import NoWitness, Simpler, witness
 
 SEVERAL = (200, 600)
@@ -29,19 +30,53 @@ class Coverage:
         """Whether each element is written; "open" where no program can be named that would."""
         stores = [(launched, touch) for launched in self.launches for touch in _stores(launched, self.region)]
         by_axis = [self._written(launched, touch, flat=False) for launched, touch in stores]
+        if self._follows(by_axis) or any(self._as_many_as_tiles(launched, touch) for launched, touch in stores):
+            return Answer("proved")
+        values = left_out(stores, self.path)
+        if values is not None:
+            return Answer("refuted", values)
         answer = self._ask(by_axis, flat=False)
         if answer.verdict != "proved":
             flat = self._ask([self._written(launched, touch, flat=True) for launched, touch in stores], flat=True)
             answer = flat if flat.verdict == "proved" or answer.verdict == "open" else answer
         return answer
 
+    def _as_many_as_tiles(self, launched: LaunchClaims, touch: Touch) -> bool:
+        """Whether each program writes one tile of the region, another one than any other program, and there are as many
+        programs as tiles: then each tile is written by one."""
+        access, along = touch.access, touch.tiles
+        if along is None or access.turns or not launched.by_axis(touch):
+            return False
+        hypotheses = [*launched.hypotheses, *launched.always(access)]
+        there = [at_most(ZERO, one.tile) & self._below(hypotheses, one.tile, one.count) for one in along]
+        inside = [less(place, size) for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
+        count = equal(product([one.count for one in along]), product(launched.started.grid))
+        return (
+            self.solver.follows([self.path], count)
+            and all(self.solver.follows_by_cases(hypotheses, one) for one in there)
+            and self.solver.follows([*hypotheses, *inside], access.active)
+            and launched.apart(access, access, True) == Answer("proved")
+        )
+
+    def _below(self, hypotheses: Sequence[Truth], value: Term, high: Term) -> Truth:
+        """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
+        while value.atom and value.atom.op == "div":
+            a, b = value.atom.args
+            if not self.solver.follows(hypotheses, at_most(ONE, b)):
+                break
+            value, high = a, high * b
+        return less(value, high)
+
+    def _follows(self, written: Sequence[Truth | None]) -> bool:
+        """Whether linear arithmetic shows that one of these stores writes the element."""
+        found = [one for one in written if one is not None]
+        return self.solver.follows([self.path, *self._bounds(flat=False)], negated(both(*map(negated, found))))
+
     def _ask(self, written: Sequence[Truth | None], flat: bool) -> Answer:
         found = [one for one in written if one is not None]
         if not found:
             return Answer("open")
-        bounds = [less(self.flat, self.region.count)] if flat else [
-            less(e, size) for e, size in zip(self.elements, self.region.sizes, strict=True)
-        ]  # fmt: skip
+        bounds = self._bounds(flat)
         goal = negated(both(*map(negated, found)))
         answer = self.solver.ask([self.path, *bounds], goal)
         if answer.verdict == "refuted":
@@ -58,7 +93,7 @@ class Coverage:
     def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""
         access = touch.access
-        counters = [next(iter(t.parts))[0] for t in (*PROGRAM, *access.turns, *_lanes(access.shape))]
+        counters = access.counters(PROGRAM)
         if flat:
             equations = [(touch.place, self.flat)]
         else:
@@ -77,29 +112,24 @@ class Coverage:
                found: dict[str, Term], flat: bool) -> Truth:  # fmt: skip
         ranges = [_in_range(found[counter.key], counter) for counter in counters]
         limits = [
-            less(found[next(iter(p.parts))[0].key], g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)
+            less(found[p.atom or ""], g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)
         ]
-        limits = [limit for limit in limits]
-        bounds = [self.path, *_element_bounds(self, flat)]
+        bounds = [self.path, *self._bounds(flat)]
         simple = Simpler(self.solver, bounds)
         put = Substitution(lambda atom: found.get(atom.key))
         same = [equal(simple.term(put.term(address)), element) for address, element in equations]
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
 
-
-def _element_bounds(coverage: Coverage, flat: bool) -> list[Truth]:
-    if flat:
-        return [less(coverage.flat, coverage.region.count)]
-    return [less(e, size) for e, size in zip(coverage.elements, coverage.region.sizes, strict=True)]
+    def _bounds(self, flat: bool) -> list[Truth]:
+        """That the element is one of the region."""
+        if flat:
+            return [less(self.flat, self.region.count)]
+        return [less(e, size) for e, size in zip(self.elements, self.region.sizes, strict=True)]
 
 
 def _in_range(value: Term, counter: Atom) -> Truth:
     low, high = counter.range
     return both(at_most(term(low or 0), value), at_most(value, term(high)) if high is not None else TRUE)
-
-
-def _lanes(shape: Sequence[int]) -> list[Term]:
-    return [lane for lane in lanes(shape) if lane.parts]
 
 
 def _stores(launched: LaunchClaims, region: StorageRegion) -> Iterator[Touch]:

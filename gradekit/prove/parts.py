@@ -124,6 +124,11 @@ def _collect(value: Any, found: dict[str, Atom], seen: set[int]) -> None:
             found[value.key] = value
 
 
+def parts_of(condition: Truth) -> tuple[Truth, ...]:
+    """Those of a conjunction; any other condition alone."""
+    return condition.args if condition.op == "and" else () if condition.op == "true" else (condition,)
+
+
 def alone(goal: Truth) -> Iterator[Truth]:
     """Conditions that hold together exactly where `goal` does: the parts of a conjunction, and of a bound that the
     smaller (or greater) of two must keep, the same for each of the two."""

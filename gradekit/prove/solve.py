@@ -17,7 +17,7 @@ from typing import Any
 import z3
 
 from gradekit.prove.linearized import Lemma, Lemmas, Values, never_negative
-from gradekit.prove.parts import alone, atoms
+from gradekit.prove.parts import Substitution, alone, atoms, parts_of
 from gradekit.prove.query import Query
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, both, negated, of_atom
 from gradekit.prove.value_of import Undefined, truth_of
@@ -122,6 +122,20 @@ class Solver:
         if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
             return False
         return self._decided(hypotheses, goal, linear_only=True).verdict == "proved"
+
+    def follows_by_cases(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
+        """The same, also in each case alone of a choice that the goal depends on."""
+        if self.follows(hypotheses, goal):
+            return True
+        choice = next((atom for atom in atoms(goal).values() if atom.op == "choose"), None)
+        if choice is None:
+            return False
+        condition, *sides = choice.args
+        for case, side in zip((condition, negated(condition)), sides, strict=True):
+            put = Substitution({choice: side}.get)
+            if not self.follows_by_cases([*map(put.truth, hypotheses), put.truth(case)], put.truth(goal)):
+                return False
+        return True
 
     def example(self, *conditions: Truth) -> Answer:
         """ "refuted", with values for which all conditions hold; "proved" where there are none."""
@@ -239,7 +253,7 @@ def _refuted(question: Query, found: Mapping[str, Any]) -> Answer:
 
 def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
     """The parts of the hypotheses that are about the goal's variables alone."""
-    parts = [part for whole in hypotheses for part in (whole.args if whole.op == "and" else (whole,))]
+    parts = [part for whole in hypotheses for part in parts_of(whole)]
     mine = {key for key, atom in atoms(goal).items() if atom.op in ("var", "read")}
     return [part for part in parts if all(a.op not in ("var", "read") or key in mine for key, a in atoms(part).items())]
 

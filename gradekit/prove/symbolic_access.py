@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradekit.prove.terms import Term, Truth, at_most, both, term
+from gradekit.prove.symbolic_values import lanes
+from gradekit.prove.terms import Atom, Term, Truth, at_most, both, term
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,10 @@ class SymbolicAccess:
     owed_always: frozenset[Owed] = frozenset()
     why: str = ""
     change: str = ""
+
+    def counters(self, program: Iterable[Term]) -> list[Atom]:
+        """What tells its lanes apart: the numbers of the program, the turns and the lanes that there are several of."""
+        return [term.atom for term in (*program, *self.turns, *lanes(self.shape)) if term.atom]
 
     @property
     def active(self) -> Truth:

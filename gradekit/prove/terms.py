@@ -96,6 +96,12 @@ class Term:
         return self.parts.get(()) if len(self.parts) == 1 else None
 
     @property
+    def atom(self) -> Atom | None:
+        """The atom that it is; None where it is anything else."""
+        mono = next(iter(self.parts), ())
+        return mono[0] if len(mono) == 1 and [*self.parts.values()] == [1] else None
+
+    @property
     def range(self) -> Range:
         """The least and the greatest value that its variables' ranges allow."""
         if self._range is None:
@@ -230,12 +236,12 @@ def greatest(a: Term, b: Term) -> Term:
 
 def _within(chosen: Term, low: int | None, high: int | None) -> Term:
     """The same choice, of which more is known: it is no less than `low`, and no more than `high`."""
-    mono = next(iter(chosen.parts), ())
-    if len(chosen.parts) != 1 or len(mono) != 1 or mono[0].op != "choose":
+    atom = chosen.atom
+    if atom is None or atom.op != "choose":
         return chosen
-    least_, most = mono[0].range
+    least_, most = atom.range
     found = low if low is not None else least_, high if high is not None else most
-    return of_atom(Atom("choose", mono[0].args, found))
+    return of_atom(Atom("choose", atom.args, found))
 
 
 def power(a: Term) -> Term:

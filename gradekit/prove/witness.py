@@ -147,4 +147,4 @@ class Simpler:
         whole, rest = split(a, b)
         if self.solver.follows(self.hypotheses, inside(rest, b)):
             return rest if atom.op == "mod" else whole
-        return div(a, b) if atom.op == "div" else mod(a, b)
+        return div(a, b) if atom.op == "div" else a - b * div(a, b)

@@ -14,8 +14,8 @@ from typing import Any
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
+from gradekit.prove.columns import COLUMNS
 from gradekit.size_terms import Leaf, described, evaluated, holds, leaves_in, operands
-from gradekit.unseen.columns import COLUMNS
 
 MOST_PATHS = 8
 """Paths through the host code that are followed for calls that are alike."""

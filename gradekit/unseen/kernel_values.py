@@ -16,12 +16,12 @@ from gradekit.engine.branch_coverage import NEVER, ONCE, TRUE
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.mask_coverage import MASKED, NOTHING, WHOLE
+from gradekit.prove.columns import COLUMNS, ColumnEvaluation, Numbers
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
-from gradekit.prove.value_of import Evaluation, Undefined
+from gradekit.prove.value_of import Undefined
 from gradekit.prove.walk import TooLong, Walk, turn_of
-from gradekit.unseen.columns import COLUMNS, Numbers
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText
 
 AXES = "xyz"
@@ -125,7 +125,7 @@ class Place:
         return found[position] if position < len(found) else None
 
 
-class _Worked(Evaluation):
+class _Worked(ColumnEvaluation):
     """Terms as columns, at a place."""
 
     def __init__(self, place: Place, text: KernelText) -> None:
@@ -158,21 +158,6 @@ class _Worked(Evaluation):
         if atom.op == "var" and kind == "turn" and place.last_turn is not None:
             return turns(*map(self.value, formulas(self.text).loops[atom.key])) - 1 if place.last_turn else 0
         return None
-
-    def chosen(self, condition: Truth, yes: Term, no: Term) -> Any:
-        holds = self.truth(condition)
-        if not isinstance(holds, torch.Tensor):
-            return self.term(yes if holds else no)
-        return torch.where(holds, torch.as_tensor(self.term(yes)), torch.as_tensor(self.term(no)))
-
-    def power(self, value: Any) -> Any:
-        return COLUMNS.power(value)
-
-    def divided(self, a: Any, b: Any, rest: bool) -> Any:
-        return COLUMNS.applied("%" if rest else "//", a, b)
-
-    def unknown(self, condition: Truth) -> Any:
-        raise Undefined(str(condition.args[0]))
 
 
 def turns(start: Any, stop: Any, step: Any) -> Any:

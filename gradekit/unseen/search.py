@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from gradekit.prove.columns import COLUMNS
 from gradekit.reuse import LruCache
 from gradekit.size_terms import Leaf, behind, evaluated, leaves_in
 from gradekit.unseen.candidates import CLOSE, Closeness, constants, possible_sizes
-from gradekit.unseen.columns import COLUMNS
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText
 from gradekit.unseen.kernel_values import Place, corners

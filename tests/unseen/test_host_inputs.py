@@ -10,9 +10,9 @@ import torch
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
+from gradekit.prove.columns import COLUMNS
 from gradekit.size_terms import described, evaluated, leaves_in
 from gradekit.subject.runs import Case, Observation, Runs
-from gradekit.unseen.columns import COLUMNS
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_inputs import HostInputs
 from tests.graded import grade

@@ -1,0 +1,113 @@
+"""Tiles that no program writes, found by enumerating all programs at many sizes: formulas as columns, and no memory.
+
+What is found is a counterexample, which the engine has to confirm. Sizes are those with so many tiles along each axis
+as the launch's own numbers make special: a group of 8, 24 programs, a limit of 64 rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from gradekit.prove.claims import PROGRAM, LaunchClaims, Tiles, Touch
+from gradekit.prove.columns import ColumnEvaluation
+from gradekit.prove.parts import atoms
+from gradekit.prove.setting import Setting
+from gradekit.prove.symbolic_values import lanes
+from gradekit.prove.terms import Term, Truth
+from gradekit.prove.value_of import Undefined, truth_of, value_of
+
+MOST_ROWS = 1 << 17
+"""Turns of programs that are looked at for one claim: some hundredths of a second."""
+
+FEW, MANY = (1, 2, 3, 5), 1 << 12
+"""Tiles along an axis whatever the launch's numbers are, and the largest number that counts as special."""
+
+
+def left_out(stores: Sequence[tuple[LaunchClaims, Touch]], path: Truth) -> dict[str, int] | None:
+    """Values for which a tile of the region is written by no program; None where none are found."""
+    tiles = [(touch.tiles or []) if launched.by_axis(touch) else [] for launched, touch in stores]
+    setting = stores[0][0].host.setting if stores else None
+    sizes = [one.size.atom for one in tiles[0]] if stores else []
+    plain = {size.atom for size in setting.sizes.values()} if setting else set()
+    if not sizes or None in sizes or setting is None or not plain >= setting.values.keys():
+        return None
+    if any([one.length for one in along] != [one.length for one in tiles[0]] for along in tiles):
+        return None
+    try:
+        calls = [*_calls(stores, tiles, setting, path)]
+        return _left_out(stores, tiles, calls) if calls else None
+    except Undefined:
+        return None
+
+
+def _calls(
+    stores: Sequence[tuple[LaunchClaims, Touch]], tiles: Sequence[Sequence[Tiles]], setting: Setting, path: Truth
+) -> Iterator[dict[str, int]]:
+    """Sizes of so many tiles along each axis, the fewest first, which take the path."""
+    formulas: list[Term | Truth] = [part for _, touch in stores for part in (touch.place, touch.access.active)]
+    formulas += [size for launched, _ in stores for size in launched.started.grid]
+    near = {n + more for n in _numbers(formulas) for more in (0, 1, -1)}
+    counts = sorted(n for n in {*FEW, *near} if n > 0)
+    rows = 0
+    for chosen in sorted(itertools.product(counts, repeat=len(tiles[0])), key=math.prod):
+        own = {
+            one.size.atom or "": (n - 1) * (one.length.number or 1) + 1 for n, one in zip(chosen, tiles[0], strict=True)
+        }
+        rows += sum(_rows(launched, touch, math.prod(chosen), {**setting.values, **own}) for launched, touch in stores)
+        if rows > MOST_ROWS:
+            return
+        few = {**dict.fromkeys(setting.values, 2), **own}
+        yield from [values for values in (few, {**setting.values, **own}) if truth_of(path, values)][:1]
+
+
+def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:
+    """The numbers that stand in formulas."""
+    terms = [part for atom in atoms(*formulas).values() for part in atom.args if isinstance(part, Term)]
+    conditions = [part for atom in atoms(*formulas).values() for part in atom.args if isinstance(part, Truth)]
+    terms += [part.args[0] for part in (*formulas, *conditions) if isinstance(part, Truth) and part.op in ("le", "eq")]
+    terms += [part for part in formulas if isinstance(part, Term)]
+    return {abs(factor) for one in terms for factor in one.parts.values() if 1 < abs(factor) <= MANY}
+
+
+def _rows(launched: LaunchClaims, touch: Touch, tiles: int, values: Mapping[str, int]) -> int:
+    programs = math.prod(value_of(size, values) for size in launched.started.grid)
+    return programs * (-(-tiles // max(programs, 1)) + 1 if touch.access.turns else 1)
+
+
+def _left_out(
+    stores: Sequence[tuple[LaunchClaims, Touch]], tiles: Sequence[Sequence[Tiles]], calls: Sequence[Mapping[str, int]]
+) -> dict[str, int] | None:
+    counts = [[value_of(one.count, values) for one in tiles[0]] for values in calls]
+    first = [0, *itertools.accumulate(map(math.prod, counts))]
+    written = torch.zeros(first[-1], dtype=torch.bool)
+    for (launched, touch), along in zip(stores, tiles, strict=True):
+        columns = _columns(launched, touch, calls, [math.prod(each) for each in counts])
+        worked = ColumnEvaluation(columns)
+        found, there = columns["call"] * 0, torch.as_tensor(worked.truth(touch.access.active))
+        for axis, one in enumerate(along):
+            count = torch.tensor([each[axis] for each in counts])[columns["call"]]
+            tile = torch.as_tensor(worked.term(one.tile))
+            found, there = found * count + tile, there & (tile >= 0) & (tile < count)
+        written[(torch.tensor(first)[columns["call"]] + found)[there.expand(found.shape)]] = True
+    missed = [number for number, (low, high) in enumerate(itertools.pairwise(first)) if not written[low:high].all()]
+    return dict(calls[missed[0]]) if missed else None
+
+
+def _columns(
+    launched: LaunchClaims, touch: Touch, calls: Sequence[Mapping[str, int]], tiles: Sequence[int]
+) -> dict[str, torch.Tensor]:
+    """One row for each turn of each program in each call: the number of the `call`, and the atoms' values."""
+    rows = [_rows(launched, touch, count, values) for count, values in zip(tiles, calls, strict=True)]
+    call = torch.repeat_interleave(torch.arange(len(calls)), torch.tensor(rows))
+    found = {key: torch.tensor([values[key] for values in calls])[call] for key in calls[0]} | {"call": call}
+    grid = [torch.tensor([value_of(size, values) for values in calls])[call] for size in launched.started.grid]
+    left = torch.cat([torch.arange(count) for count in rows])
+    for one, size in zip(PROGRAM, grid, strict=True):
+        found[one.atom or ""], left = left % size, left // size
+    zero = torch.zeros_like(call)
+    found |= {one.atom: zero for one in lanes(touch.access.shape) if one.atom}
+    return found | {turn.atom: left for turn in touch.access.turns if turn.atom}
