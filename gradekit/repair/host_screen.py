@@ -15,9 +15,8 @@ from gradekit.interpreter.host_call import FAILS, HostReplay
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.tile_values import NotWalked
-from gradekit.repair.operators.changes import Change
+from gradekit.repair.operators.changes import Change, parsed
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
-from gradekit.repair.screen import parsed
 from gradekit.repair.work import Share, Work
 from gradekit.submission.parsed_source import ParsedSource
 

@@ -20,7 +20,7 @@ from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, Val
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
-from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite, parsed
 from gradekit.repair.work import Share, Work
 from gradekit.source.dependences import leading_to
 from gradekit.source.draft import Draft
@@ -57,7 +57,7 @@ where that is not known."""
 FEW = 2
 """Of so many changes it is asked whether they are confirmed, rather than for further calls."""
 
-ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
+ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE, ChangeKind.MOVED)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
 
 Walked = tuple[ShownCall, WalkedCall]
@@ -438,18 +438,6 @@ def digest(value: Any) -> Hashable:
     if flat.numel() and bool((flat == flat[0]).all()):
         return flat[0].item()
     return tuple(value.shape), flat.double().numpy().tobytes()
-
-
-def parsed(change: Change) -> ast.AST | None:
-    """The tree of a change's text; None where that is not Python."""
-    if change.built is not None:
-        return change.built
-    try:
-        if isinstance(change.node, ast.stmt):
-            return ast.parse(change.new).body[0]
-        return ast.parse(f"({change.new})", mode="eval").body
-    except SyntaxError:
-        return None
 
 
 def place_of(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> int | None:

@@ -7,6 +7,7 @@ the line alone is told: another of these is often right by chance, and the line 
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from dataclasses import replace
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind
+from gradekit.repair.operators.changes import LIKELY, PLAIN, WRITTEN, Change, ChangeKind, parsed
 from gradekit.source.draft import draft_of
 from gradekit.source.expressions import calls
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
@@ -62,7 +63,12 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     where changes of several would do."""
     if not found:
         return []
+    found = without_idle_parts(found)
+    if (twice := _twice(found, source)) is not None:
+        return [twice]
     kept = sorted(found, key=lambda change: change.kind)
+    if kept[0].kind in (ChangeKind.MOVED, ChangeKind.MOVED_PART):  # the shortest way comes first
+        return [mend for change in kept[:MOST_TRIED] if (mend := mend_of(change, source)) is not None][:1]
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
     if len(_lines(kept)) > 1:  # one place is likelier than several
@@ -92,6 +98,74 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
         *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
     ]
+
+
+def without_idle_parts(found: Sequence[Change]) -> list[Change]:
+    """Those that have nothing which can as well be left out: where `s` is right for `s * c`, `s + c` is so by chance,
+    for nothing depends on c there; and of two edits made together, one may do."""
+    alone = [(change, tree) for change in found if not change.also and (tree := parsed(change)) is not None]
+    dropped = [(change.node, tree) for change, tree in alone if change.kind is ChangeKind.DROPPED]
+    idle = {
+        change for change, tree in alone if change.kind not in (*PLAIN, ChangeKind.DROPPED)
+        and any(_keeps_more(change.node, tree, node, less) for node, less in dropped)
+    }  # fmt: skip
+    enough = {(change.node, change.new) for change, _ in alone}
+    kept = [change for change in found if change not in idle]
+    return [one for one in kept if not one.also or not any((part.node, part.new) in enough for part in one.parts)]
+
+
+def _keeps_more(node: ast.AST, new: ast.AST, other: ast.AST, less: ast.AST) -> bool:
+    """Whether a `new` tree for a node is that of `less` for another, around it or in it, with more operands."""
+    if any(part is node for part in ast.walk(other)):
+        return _has_more(_put(other, node, new), less)
+    return any(part is other for part in ast.walk(node)) and _has_more(new, _put(node, other, less))
+
+
+def _put(tree: ast.AST, node: ast.AST, new: ast.AST) -> ast.AST:
+    """A copy of a tree with another in the place of one of its nodes."""
+    if tree is node:
+        return new
+    made = copy.copy(tree)
+    for name, value in ast.iter_fields(tree):
+        if isinstance(value, ast.AST):
+            setattr(made, name, _put(value, node, new))
+        elif isinstance(value, list):
+            setattr(made, name, [_put(one, node, new) if isinstance(one, ast.AST) else one for one in value])
+    return made
+
+
+def _has_more(tree: ast.AST, less: ast.AST) -> bool:
+    """Whether a tree is another once operands of operations, and functions of one argument, are left out."""
+    if ast.dump(tree) == ast.dump(less):
+        return True
+    sides = [tree.left, tree.right] if isinstance(tree, ast.BinOp) else tree.args if isinstance(tree, ast.Call) else []
+    if any(_has_more(side, less) for side in (sides if isinstance(tree, ast.BinOp) or len(sides) == 1 else ())):
+        return True
+    one, other = list(ast.iter_child_nodes(tree)), list(ast.iter_child_nodes(less))
+    is_alike = type(tree) is type(less) and len(one) == len(other) and bool(one)
+    return is_alike and all(map(_has_more, one, other))
+
+
+def _twice(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+    """Of changes that leave out the same, each on another line, that is told: once is enough."""
+    left_out, lines = {_left_out(change, source) for change in found}, _lines(found)
+    is_one = len(left_out) == 1 and None not in left_out and len(lines) > 1
+    mend = mend_of(max(found, key=_line), source) if is_one else None
+    if mend is None:
+        return None
+    *first, last = (f"line {line}" for line in lines)
+    says = f"`{left_out.pop()}` stands in {', '.join(first)} and in {last}, and belongs to the formula once."
+    return replace(mend, sentence=says, hint="leave it out in one of these lines")
+
+
+def _left_out(change: Change, source: ParsedSource) -> str | None:
+    """What a change takes from an operation, with the sign before it; None where it does something else."""
+    node = change.node
+    if change.kind is not ChangeKind.DROPPED or change.also or not isinstance(node, ast.BinOp):
+        return None
+    left, right = source.operand(node.left), source.operand(node.right)
+    sign = WRITTEN.get(type(node.op), "")
+    return f"{sign} {right}" if change.new == left else f"{left} {sign}"
 
 
 def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

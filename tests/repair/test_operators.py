@@ -10,6 +10,7 @@ import torch
 
 from gradekit.interpreter.host_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
+from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeSite
 from gradekit.repair.operators.host_changes import HostSite, host_changes
@@ -42,6 +43,7 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
         total = total * shrink + tl.sum(tl.exp(s - new_top[:, None]), axis=1)
         x_ptrs += BN
         top = new_top
+    total = total + 1.0
     width = tl.maximum(top - total, 0.0) + head + part
     share = top * 0.044715 / tl.maximum(width, 1e-5)
     tl.store(out_ptr + tl.program_id(1) * N + m, share, mask=m < N)
@@ -69,6 +71,19 @@ EXAMPLES = {
         "head = tl.program_id(1) % heads\n    part = tl.program_id(1) // heads",
         "head = tl.program_id(1) // heads\n    part = tl.program_id(1) % heads",
     ),
+    "a statement that belongs behind another": (
+        "s = tl.where(start + n[None, :] < N, s, float(\"-inf\"))\n        new_top = tl.maximum(top, tl.max(s, axis=1))",
+        "new_top = tl.maximum(top, tl.max(s, axis=1))\n        s = tl.where(start + n[None, :] < N, s, float(\"-inf\"))",
+    ),
+    "a statement that belongs behind the loop": (
+        "        top = new_top\n    total = total + 1.0\n", "        top = new_top\n        total = total + 1.0\n"
+    ),
+    "a term that belongs to another line": (
+        "+ head + part\n    share = top * 0.044715 / tl.maximum(width, 1e-5)\n",
+        "+ head\n    share = top * 0.044715 / tl.maximum(width, 1e-5) + part\n",
+    ),
+    "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
+    "a loop that begins at 0": ("range(0, N, BN)", "range(BN, N, BN)"),
 }  # fmt: skip
 """What is right, and a beginner's mistake in its place."""
 
@@ -81,7 +96,8 @@ ON_HOST = {
 
 def meaning(text: str) -> str:
     """Equal for texts that mean the same, but for how numbers and statements are written."""
-    return ast.unparse(ast.parse(text)).replace("'-inf'", "'inf'")
+    lines = ast.unparse(ast.parse(text)).replace("'-inf'", "'inf'").splitlines()
+    return "\n".join(line for line in lines if line.strip() != "pass")
 
 
 def replay(source: ParsedSource) -> WalkedCall:
@@ -105,7 +121,8 @@ def test_an_operator_restores_its_example(name: str) -> None:
     text = base.replace(right, wrong)
     draft = Draft(text)
     site = ChangeSite(draft.kernels[0], replay(draft.source).begun["weights_kernel"].watched, numbers=("0.044715", "1e-5"))
-    assert meaning(base) in map(meaning, restored(text, changes_of(site)))
+    early = (change for change in changes_of(site) if change.turn < FIRST_COMBINED)  # of those that come later there are most
+    assert meaning(base) in map(meaning, restored(text, early))
 
 
 @pytest.mark.parametrize("name", ON_HOST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
@@ -145,9 +146,14 @@ def _bounds(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]
         yield from ((f"(({pair}) | ({flag} == 0))", kind) for pair in pairs for flag in flags)
 
 
+def _known(site: ChangeSite, node: ast.AST) -> Mapping[str, Any]:
+    """The values of names where an expression stands."""
+    return site.watched.names.get(site.kernel.statement(node), {})
+
+
 def _flags(site: ChangeSite, node: ast.expr) -> list[str]:
     """The constants of a kernel that are 0 or 1 where an expression stands."""
-    known = site.watched.names.get(site.kernel.statement(node), {})
+    known = _known(site, node)
     return [name for name in site.kernel.constexprs if type(known.get(name)) in (bool, int) and known[name] in (0, 1)]
 
 
@@ -200,7 +206,11 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         says, right = f"has {part} in {place}.", _tree(one)
         is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
         turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
+        known = _known(site, node).get(name)
+        is_one = isinstance(known, int) and known == 1
         for change, symbol, operator, hint in _COMBINED:
+            if is_one and symbol in ("%", "//"):
+                continue  # modulo 1 is 0, and says nothing of the name
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = FIRST_COMBINED - 1 if again else turn
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):

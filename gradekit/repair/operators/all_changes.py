@@ -9,6 +9,7 @@ from gradekit.interpreter.context import Watched
 from gradekit.repair.operators.additions import FIRST_COMBINED, around
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
 from gradekit.repair.operators.insertions import insertions
+from gradekit.repair.operators.moves import moves
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.together import of_several_places
 from gradekit.source.draft import Draft
@@ -38,6 +39,7 @@ def changes_of(site: ChangeSite) -> Iterator[Change]:
                 yield from around(site, node)
     yield from of_several_places(site)
     yield from insertions(site)
+    yield from moves(site)
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

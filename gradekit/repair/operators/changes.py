@@ -36,12 +36,14 @@ class ChangeKind(IntEnum):
     UPDATE = 11
     LANES = 12
     GUARD = 13
-    BRACKET = 14
-    OTHER_ROLE = 15
-    DROPPED = 16
-    WRAPPED = 17
-    FACTOR = 18
-    TERM = 19
+    MOVED = 14
+    MOVED_PART = 15
+    BRACKET = 16
+    OTHER_ROLE = 17
+    DROPPED = 18
+    WRAPPED = 19
+    FACTOR = 20
+    TERM = 21
 
 
 PLAIN = (
@@ -50,7 +52,10 @@ PLAIN = (
 )  # fmt: skip
 """What is seldom right in two places."""
 
-LIKELY = (*PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES, ChangeKind.GUARD)
+LIKELY = (
+    *PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES, ChangeKind.GUARD,
+    ChangeKind.MOVED, ChangeKind.MOVED_PART,
+)  # fmt: skip
 """Where a change of such a kind makes all calls right, what is less likely is not looked at."""
 
 
@@ -88,6 +93,18 @@ class Change:
     def lines(self) -> tuple[int, ...]:
         """Where it changes something."""
         return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
+
+
+def parsed(change: Change) -> ast.AST | None:
+    """The tree of a change's text; None where that is not Python."""
+    if change.built is not None:
+        return change.built
+    try:
+        if isinstance(change.node, ast.stmt):
+            return ast.parse(change.new).body[0]
+        return ast.parse(f"({change.new})", mode="eval").body
+    except SyntaxError:
+        return None
 
 
 LAST_TURN = 5

@@ -27,10 +27,11 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         for factor in _factors(site, node) if op == "+" else ():
             told, one = _unscaled(name, factor), _fitted(site, node, factor)
             yield site.change(ChangeKind.UPDATE, node, f"{name} = {name} * {one} + {value}", told)
-    elif not site.is_steady(node) and name in site.names(node):
+    elif not site.is_steady(node) and name in site.kernel.names(node.value):
         if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             yield from _rescaled(site, node.value, name, _factors(site, node))
-        says = f"overwrites `{name}` in each step of the loop."
+    elif not site.is_steady(node) and name in site.names(node):
+        says = f"overwrites `{name}` in each step of the loop: only the last step counts."
         yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "add it up, with +="))
         for factor in (one for one in _factors(site, node) if one != name):
             hint = f"scale what it was by `{factor}`, and add to it"
@@ -65,6 +66,9 @@ def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
     if all(isinstance(one, ast.Constant) for one in given):
         return
     texts = [site.source.of(one) for one in given]
+    if len(given) > 1 and not isinstance(given[0], ast.Constant):
+        says = f"begins the loop at {shown(texts[0])}: what stands before is left out."
+        yield site.change(ChangeKind.STEP, given[0], "0", (says, "begin at 0"))
     name = site.source.of(node.iter.func) if given else ""
     says = f"walks along {shown(site.source.of(node.iter))}."
     if len(texts) == 3:
