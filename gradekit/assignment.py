@@ -17,8 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from gradekit.schemas.check import problems, schema
-from gradekit.schemas.places import located
+from gradekit.schemas.check import located, problems, schema
 from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
 
 COURSE_FILE = "course.toml"

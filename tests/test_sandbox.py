@@ -15,7 +15,7 @@ from gradekit import sandbox, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer, replies
-from gradekit.sandbox.run_queue import RunQueue
+from gradekit.sandbox.servers import RunQueue
 from gradekit.sandbox.tracer import AHEAD
 
 from .patience import GUARD, eventually

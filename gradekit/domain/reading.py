@@ -23,8 +23,7 @@ from gradekit.domain.entries import (
 )
 from gradekit.domain.expressions import names_in
 from gradekit.program import ITEMSIZE
-from gradekit.schemas.check import Place, Problem, near, problems, schema
-from gradekit.schemas.places import located
+from gradekit.schemas.check import Place, Problem, located, near, problems, schema
 
 _AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "memory")
 """What an entry has as its table says it."""

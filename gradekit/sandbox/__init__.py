@@ -6,19 +6,14 @@ submission. Every wait has a time limit, every message a size limit, and a child
 
     tracer.py       Tracer: one submission, asked to load and to trace
     form.py         Form: a call, without the values
-    servers.py      the fork server, and the isolation it must offer
-    limits.py       what a submission may use
-    replies.py      what a submission's process sends, checked
-    run_queue.py    how long a process waited for a processor
-    trace_error.py  TraceError, Unavailable
+    servers.py      the fork server, the isolation it must offer, and what a submission may use
+    replies.py      what a submission's process sends, checked; TraceError, Unavailable
 """
 
 from gradekit.processes import clean_environment
 from gradekit.sandbox.form import MANY, Form, multiprocessors_for
-from gradekit.sandbox.limits import Limits
-from gradekit.sandbox.replies import Loaded
-from gradekit.sandbox.servers import host
-from gradekit.sandbox.trace_error import TraceError, Unavailable
+from gradekit.sandbox.replies import Loaded, TraceError, Unavailable
+from gradekit.sandbox.servers import Limits, host
 from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer
 
 __all__ = [

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gradekit import wire
 from gradekit.confine import Means, identity
 from gradekit.confine.folders import PrivateFolder
 from gradekit.findings import Cause
 from gradekit.processes import ChildProcess, Command, clean_environment
-from gradekit.sandbox.limits import Limits
-from gradekit.sandbox.run_queue import RunQueue
-from gradekit.sandbox.trace_error import TraceError, Unavailable
+from gradekit.sandbox.replies import TraceError, Unavailable
 
 START_SECONDS = 120.0
 """How long importing torch and triton may take, on a cold disk."""
@@ -233,3 +233,71 @@ def insist(means: Means, level: int) -> None:
 
 def _not_started(error: Exception) -> Unavailable:
     return Unavailable(f"The tracer could not be started ({error}): see `gradekit doctor`.")
+
+
+# --- how long a process waited for a processor ------------------------------------------------------------------------
+
+
+class RunQueue:
+    """A process's wait for processors: time by the clock without it does not depend on how busy the machine is.
+
+    Linux counts it in a file, `descriptor`, that the process itself opens before it meets a submission, since it may
+    have another number in this process's namespace; None where the system does not count.
+    """
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._descriptor = descriptor
+
+    def seconds(self) -> float:
+        """For how long it has waited since it started; 0 where the system does not tell."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if self._descriptor is not None:
+                return int(os.pread(self._descriptor, 100, 0).split()[1]) / 1e9
+        return 0.0
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = None
+
+
+# --- what a submission may use ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a submission may use.
+
+    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
+    gets more (`ForkServer.pace`). A submission that waits, or has to wait for others on a busy machine, gets
+    `tracer.WAITING` times as many by the clock. A call to be timed lowers every configuration of an autotuned kernel:
+    nodes of syntax limit that (`gradekit.tracer.lowering_budget`), and `timed_seconds` are more than they take, beside
+    all other calls. `cpu_seconds` are those of all calls together. All calls together
+    may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they compute or
+    sleep; the time for which the machine had no processor free for them does not count. `memory_bytes` counts
+    beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may
+    have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
+    wire, has at most `program_bytes`; the programs of all calls have at most `parts` steps and results.
+    """
+
+    import_seconds: float = 8.0
+    call_seconds: float = 8.0
+    timed_seconds: float = 100.0
+    cpu_seconds: int = 1200
+    total_seconds: float = 120.0
+    more_seconds: float = 1.0
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 64 << 20
+    processes: int = 32
+    output_bytes: int = 1 << 20
+    program_bytes: int = 16 << 20
+    parts: int = 500_000
+
+    def of_process(self) -> dict[str, int]:
+        """The limits that Linux enforces, by the names of its resource limits."""
+        names = ("memory_bytes", "file_bytes", "cpu_seconds", "processes")
+        return {name: getattr(self, name) for name in names}
+
+
+DEFAULT = Limits()

@@ -15,11 +15,8 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Kernel, Program, View, encode, every_step
 from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
-from gradekit.sandbox.limits import DEFAULT, Limits
-from gradekit.sandbox.replies import Loaded
-from gradekit.sandbox.run_queue import RunQueue
-from gradekit.sandbox.servers import ForkServer, host
-from gradekit.sandbox.trace_error import TraceError, Unavailable, malformed
+from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
+from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
 from gradekit.tracer import requests
 
 INSPECT_SECONDS = 60.0

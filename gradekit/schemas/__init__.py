@@ -1,7 +1,6 @@
 """What an assignment's TOML files may say, as JSON Schemas: `domain.json` and `assignment.json`, for editors too.
 
-check.py   which places of a file's data do not fit a schema, and why, in sentences
-places.py  the line at which a place of a TOML file stands
+check.py   which places of a file's data do not fit a schema, and why, in sentences; the line where a place stands
 
 No torch: reading an assignment costs nothing but the file. What no schema can say (a name that must be declared
 elsewhere) is a `Problem` too, found by whoever reads the file.

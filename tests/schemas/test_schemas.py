@@ -12,8 +12,7 @@ import pytest
 from gradekit.assignment import discover
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
-from gradekit.schemas.check import Place, Problem, problems, schema
-from gradekit.schemas.places import line_of, located
+from gradekit.schemas.check import Place, Problem, line_of, located, problems, schema
 
 NAMES = ("domain", "assignment")
 FILES = [path for one in discover().values() for name in NAMES if (path := one.folder / f"{name}.toml").is_file()]

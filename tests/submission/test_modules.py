@@ -206,6 +206,14 @@ def test_two_modules_may_call_two_things_alike(tmp_path: Path) -> None:
     assert namespace["BOTH"] == (1, 2)
 
 
+def test_what_a_pattern_binds_is_a_functions_own(tmp_path: Path) -> None:
+    a = "BLOCK = 2\ndef rest(of):\n    match of:\n        case {1: _, **BLOCK}:\n            return BLOCK\n"
+    lay(tmp_path, a=a, main="import a\nBLOCK = 64\nFOUND = a.rest({1: 0, 2: 5}), BLOCK\n")
+    namespace: dict[str, object] = {}
+    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
+    assert namespace["FOUND"] == ({2: 5}, 64)
+
+
 def test_two_kernels_of_one_name_are_graded_as_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from gradekit.assignment import load
     from tests.batch.clusters import assignments
