@@ -439,9 +439,9 @@ def test_gradients_are_prefetched_too() -> None:
     text = "def entry(x):\n    return x * 2\n"
     asked = Form("entry", (X,), (0,), View(1, "float32", (100,), (1,)))
     with Tracer(Text(text)) as tracer:
-        alone = tracer.trace_gradient("entry", [X], (0,), asked.upstream)
+        alone = tracer.trace("entry", [X], (0,), asked.upstream)
         tracer.prefetch([asked])
-        assert tracer.trace_gradient("entry", [X], (0,), asked.upstream) == alone
+        assert tracer.trace("entry", [X], (0,), asked.upstream) == alone
         assert not tracer._ready and not tracer._asked
 
 

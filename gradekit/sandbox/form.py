@@ -30,7 +30,7 @@ def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
 
 @dataclass(frozen=True)
 class Form:
-    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace_gradient` describes it; host
+    """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace` describes it; host
     code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
     before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
     of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`. It is called in

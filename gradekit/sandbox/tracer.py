@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -101,33 +101,19 @@ class Tracer:
         self._submission, self._loaded, self._has_loaded = submission, None, False
         self._waited, self._waits, self._too_slow, self._parts, self._timed = 0.0, 0, False, 0, 0
 
-    def trace(self, entry: str, args: Sequence[Argument]) -> Program:
+    def trace(
+        self, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (), upstream: View | None = None
+    ) -> Program:
         """The program of `entry(*args)`: tensors as views of storages that the caller numbers, numbers as Scalars.
 
-        Raises:
-            TraceError: the call fails, or is not one that can be traced.
-        """
-        return self._traced(Form(entry, tuple(args)))
-
-    def trace_gradient(
-        self, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None = None
-    ) -> Program:
-        """The program of `entry(*args)` and its backward pass; the last input is the gradient of the result (laid out
-        as `upstream` says, contiguous by default), and the results are the gradients of the tensor arguments at the
-        positions `wanted`, None where there is none.
+        With the positions `wanted` of tensor arguments, of its backward pass too: the last input is the gradient of the
+        result (laid out as `upstream` says, contiguous by default), and the results are the gradients of these
+        arguments, None where there is none.
 
         Raises:
             TraceError: the call or its backward pass fails, or is not one that can be traced.
         """
-        return self._traced(Form(entry, tuple(args), tuple(wanted), upstream))
-
-    def trace_form(self, form: Form) -> Program:
-        """The program of a call, as `trace` or `trace_gradient` gives it.
-
-        Raises:
-            TraceError: the call fails, or is not one that can be traced.
-        """
-        return self._traced(form)
+        return self.trace_form(Form(entry, tuple(args), tuple(wanted), upstream))
 
     def follow(self, form: Form) -> tuple[Program, Origins]:
         """The program of a call and the origins of its numbers: neither is to be trusted, run or judged.
@@ -135,9 +121,7 @@ class Tracer:
         Raises:
             TraceError: the call fails, or is not one that can be traced.
         """
-        self._settle()
-        self.load()
-        answer = self._ask(form.following, self._limits.call_seconds)
+        answer = self._told(form.following, self._limits.call_seconds)
         return self._program(answer, form.args), replies.part(answer, "origins", Origins)
 
     def explore(self, form: Form) -> Explored:
@@ -146,9 +130,7 @@ class Tracer:
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
-        self._settle()
-        self.load()
-        return replies.part(self._ask(form.exploring, self._limits.call_seconds), "explored", Explored)
+        return replies.part(self._told(form.exploring, self._limits.call_seconds), "explored", Explored)
 
     def instructions(self, entry: str, args: Sequence[Argument]) -> int:
         """How many instructions of the submission a call of `entry` executes, without its kernels; 0 where it fails.
@@ -156,14 +138,12 @@ class Tracer:
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
-        self._settle()
-        self.load()
         request = {"do": "instructions", "entry": entry, "args": [encode(arg) for arg in args]}
-        return replies.count(self._ask(request, self._limits.call_seconds), "instructions")
+        return replies.count(self._told(request, self._limits.call_seconds), "instructions")
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while
-        this one does something else. Each is then given, once, by `trace` or `trace_gradient`, errors too;
+        this one does something else. Each is then given, once, by `trace` or `trace_form`, errors too;
         wanting them in the same order keeps waiting short. Where the process is lost, the rest are
         forgotten, and traced when they are wanted.
 
@@ -185,11 +165,9 @@ class Tracer:
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
-        self._settle()
-        self.load()
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
         try:
-            return framework.parse(self._ask(request, INSPECT_SECONDS), self._submission.text)
+            return framework.parse(self._told(request, INSPECT_SECONDS), self._submission.text)
         except ValueError as error:
             raise malformed(str(error)) from None
 
@@ -204,22 +182,20 @@ class Tracer:
 
     def close(self) -> None:
         """Ends the process."""
-        self._forget_ahead()
-        if self._sock is not None:
-            self._sock.close()
-            self._sock = None
-            self._run_queue.close()
-            self._server.end(self._pid)
+        self._left(self._server.end)
 
     def abandon(self) -> None:
         """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the
         process ends by itself, and the server is told with the next request."""
+        self._left(self._server.abandoned.append)
+
+    def _left(self, told: Callable[[int], object]) -> None:
         self._forget_ahead()
         if self._sock is not None:
             self._sock.close()
             self._sock = None
             self._run_queue.close()
-            self._server.abandoned.append(self._pid)
+            told(self._pid)
 
     def __enter__(self) -> Self:
         return self
@@ -228,6 +204,12 @@ class Tracer:
         self.close()
 
     # --- requests and answers ----------------------------------------------------------------------------------------
+
+    def _told(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer of the loaded submission's process, after all that were asked for ahead."""
+        self._settle()
+        self.load()
+        return self._ask(request, seconds)
 
     def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._refuse_too_slow()
@@ -328,7 +310,12 @@ class Tracer:
 
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
-    def _traced(self, form: Form) -> Program:
+    def trace_form(self, form: Form) -> Program:
+        """The program of a call, as `trace` gives it.
+
+        Raises:
+            TraceError: the call fails, or is not one that can be traced.
+        """
         name = form.name
         while name in self._planned or name in self._asked:
             self._ask_ahead()

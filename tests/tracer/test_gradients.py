@@ -36,7 +36,7 @@ W = tensor(1, 3)
 
 def gradient(wanted: list[int], upstream: View | None = None, entry: str = "entry") -> Program:
     with Tracer(submission(SCALED)) as tracer:
-        return tracer.trace_gradient(entry, [X, W], wanted, upstream)
+        return tracer.trace(entry, [X, W], wanted, upstream)
 
 
 def test_the_program_holds_both_passes() -> None:
@@ -75,11 +75,11 @@ def test_an_error_in_the_backward_pass_has_its_line() -> None:
     """The line of the student's backward is found through the autograd engine"""
     body = SCALED.replace("w, = ctx.saved_tensors", "w, = ctx.saved_tensors; grad.sum().item()")
     with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
-        tracer.trace_gradient("entry", [X, W], [0])
+        tracer.trace("entry", [X, W], [0])
     assert caught.value.cause is Cause.READS_VALUES and caught.value.line == 19
 
 
 def test_a_gradient_that_is_not_given_is_none() -> None:
     """backward may return None"""
     with Tracer(submission(SCALED.replace("torch.zeros_like(w)", "None"))) as tracer:
-        assert tracer.trace_gradient("entry", [X, W], [1]).results == (Scalar(None),)
+        assert tracer.trace("entry", [X, W], [1]).results == (Scalar(None),)
