@@ -2,31 +2,7 @@
 
 Read from course.toml, at the top of a course's repository; everything else here is a pure function of numbers and
 times. A time is always the submission's own, never the clock's, so that grading again tomorrow gives the same grade.
-
-    [course]
-    name = "GPU programming"
-    assignments = ["vector_add", "softmax"]   # in their order; by default, as the tables below stand
-    roster = "roster.csv"             # beside this file
-    drop_lowest = 1                   # so many of the assignments with the smallest share count nothing
-    pending = "left out"              # for every assignment that does not say otherwise
-    path = ["assignments", "built-in"]  # where assignments are looked for: see gradekit.assignment
-    [assignments.softmax]
-    due = 2026-12-01T23:59:00+01:00
-    closes = "7d"                     # after the due date, or a time; what comes later counts nothing
-    grace = "15m"
-    late = {percent_a_day = 10, at_most = 50}  # or percent_an_hour, or {steps = [["1d", 10], ["3d", 30]]}
-    keep = "best"                     # or "last"
-    scale = 100                       # what all points count in the grade book; as they are by default
-    extra_credit = 10                 # points above the possible ones that may count; none by default
-    pending = "left out"              # what points count that were not measured; or "lost", or "given"
-    hidden = "after_due_date"         # visible, hidden, after_due_date or after_published
-    weight = 2                        # in the course's total, beside the others' (1 by default)
-    excused = ["bob"]                 # for whom it counts neither way in the course's total
-    attempts = 3                      # later ones count nothing; as many as they like by default
-    [assignments.softmax.extensions]
-    ada = "2d"
-    [assignments.softmax.leaderboard] # speeds are shown to the class: on the board is who chose a name for it
-    ada = "Kernel Queen"
+`gradekit/schemas/course.json` says what each entry means.
 """
 
 from __future__ import annotations
@@ -34,24 +10,22 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import course_file
 from gradekit.checking import UsageError
 from gradekit.credit import PendingPolicy, rounded
+from gradekit.schemas.check import Problem, located, problems, schema
 
-VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
-KEEPS = ("best", "last")
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-LATE_ENTRIES = ("percent_a_day", "percent_an_hour", "steps", "at_most")
 
 
 class PolicyError(UsageError):
-    """course.toml cannot be understood: which entry, what it says, and what it may say."""
+    """course.toml cannot be understood: at which line, which entry, what it says, and what it may say."""
 
 
 @dataclass(frozen=True)
@@ -204,132 +178,6 @@ def spelled(duration: timedelta) -> str:
 # --- course.toml ------------------------------------------------------------------------------------------------------
 
 
-def parse(table: Mapping[str, Any], where: str = "policy") -> Policy:
-    """One assignment's table as a Policy.
-
-    Raises:
-        PolicyError: as above.
-    """
-    unknown = table.keys() - _READERS.keys()
-    if unknown:
-        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(_READERS)}")
-    values = {name: _READERS[name](value, f"{where}.{name}") for name, value in table.items()}
-    closes = values.pop("closes", None)
-    policy = Policy(**values)
-    if not isinstance(closes, timedelta):
-        return replace(policy, closes=closes)
-    if policy.due is None:
-        raise PolicyError(f"{where}.closes is counted from a due date, and there is none")
-    return replace(policy, closes=policy.due + closes)
-
-
-def _time(value: Any, where: str) -> datetime:
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise PolicyError(f"{where} must be a time with its offset, as 2026-12-01T23:59:00+01:00, not {value!r}")
-    return value
-
-
-_UNITS = {"d": DAY, "h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
-
-
-def _duration(value: Any, where: str) -> timedelta:
-    parts = re.findall(r"(\d+)\s*([dhms])", value) if isinstance(value, str) else []
-    if not parts or re.sub(r"(\d+)\s*[dhms]|\s", "", value):
-        raise PolicyError(f"{where} must be a duration such as 15m or 1d 12h, not {value!r}")
-    return sum((int(number) * _UNITS[unit] for number, unit in parts), timedelta(0))
-
-
-def _either(value: Any, where: str) -> timedelta | datetime:
-    return _duration(value, where) if isinstance(value, str) else _time(value, where)
-
-
-def _number(value: Any, where: str, most: float = math.inf) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= most:
-        raise PolicyError(
-            f"{where} must be a number from 0{'' if most == math.inf else f' to {most:g}'}, not {value!r}"
-        )
-    return float(value)
-
-
-def _one_of(words: Sequence[str]) -> Any:
-    def read(value: Any, where: str) -> str:
-        if value not in words:
-            raise PolicyError(f"{where} must be one of {', '.join(words)}, not {value!r}")
-        return str(value)
-
-    return read
-
-
-def _table(value: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise PolicyError(f"{where} must be a table, not {value!r}")
-    return value
-
-
-def _late(value: Any, where: str) -> LatePolicy:
-    table = _table(value, where)
-    unknown = table.keys() - set(LATE_ENTRIES)
-    if unknown:
-        raise PolicyError(f"{where} has no entry {min(unknown)!r}; there are {', '.join(LATE_ENTRIES)}")
-    return LatePolicy(
-        _number(table.get("percent_a_day", 0), f"{where}.percent_a_day", 100),
-        tuple(_step(step, f"{where}.steps") for step in table.get("steps", ())),
-        _number(table.get("at_most", 100), f"{where}.at_most", 100),
-        _number(table.get("percent_an_hour", 0), f"{where}.percent_an_hour", 100),
-    )
-
-
-def _step(value: Any, where: str) -> tuple[timedelta, float]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise PolicyError(f'{where} must be pairs such as ["1d", 10], not {value!r}')
-    return _duration(value[0], where), _number(value[1], where, 100)
-
-
-def listed_names(value: Any, where: str) -> list[str]:
-    """A list of names from course.toml.
-
-    Raises:
-        PolicyError: it is none.
-    """
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise PolicyError(f"{where} must be a list of names, not {value!r}")
-    return value
-
-
-def _nicknames(value: Any, where: str) -> dict[str, str]:
-    names = dict(_table(value, where))
-    if not all(isinstance(name, str) for name in names.values()) or len(set(names.values())) < len(names):
-        raise PolicyError(f"{where} must have a name of its own for each student, not {value!r}")
-    return names
-
-
-def _extensions(value: Any, where: str) -> dict[str, timedelta | datetime]:
-    return {student: _either(more, f"{where}.{student}") for student, more in _table(value, where).items()}
-
-
-_READERS = {
-    "due": _time,
-    "closes": _either,
-    "grace": _duration,
-    "late": _late,
-    "keep": _one_of(KEEPS),
-    "extra_credit": _number,
-    "hidden": _one_of(VISIBILITIES),
-    "extensions": _extensions,
-    "scale": _number,
-    "weight": _number,
-    "attempts": lambda value, where: int(_number(value, where)),
-    "leaderboard": _nicknames,
-    "excused": lambda value, where: tuple(listed_names(value, where)),
-    "pending": lambda value, where: PendingPolicy(_one_of(tuple(PendingPolicy))(value, where)),
-}
-
-
-# --- the course -------------------------------------------------------------------------------------------------------
-
-_ENTRIES = ("name", "assignments", "roster", "drop_lowest", "pending", "path")
-
-
 @dataclass(frozen=True)
 class Course:
     """A course: the `policies` of its assignments, by id and in its order."""
@@ -353,19 +201,64 @@ def load(path: Path) -> Course:
         OSError: it cannot be read.
     """
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        data = _with_times_as_text(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path} is not TOML: {error}") from None
-    course, tables = (_table(data.get(name, {}), name) for name in ("course", "assignments"))
-    if unknown := course.keys() - set(_ENTRIES):
-        raise PolicyError(f"course has no entry {min(unknown)!r}; there are {', '.join(_ENTRIES)}")
-    drop, roster, name = course.get("drop_lowest", 0), course.get("roster", ""), course.get("name", "")
-    if type(drop) is not int or drop < 0 or not isinstance(roster, str) or not isinstance(name, str):
-        raise PolicyError("course.drop_lowest must be a whole number from 0, course.roster and course.name text")
-    usual = {"pending": course["pending"]} if "pending" in course else {}
-    order = dict.fromkeys((*listed_names(course.get("assignments", []), "course.assignments"), *tables))
-    policies = {id: parse(usual | dict(tables.get(id, {})), f"assignments.{id}") for id in order}
-    return Course(name, policies, drop, roster, parse(usual, "course").pending)
+    for problem in (*problems(data, schema("course")), *_said_by_no_schema(data)):
+        raise PolicyError(located(path, text, problem))
+    course, tables = data.get("course", {}), data.get("assignments", {})
+    usual = {name: course[name] for name in ("pending",) if name in course}
+    order = dict.fromkeys((*course.get("assignments", ()), *tables))
+    policies = {id: _policy(usual | tables.get(id, {})) for id in order}
+    given = {name: course[name] for name in ("name", "drop_lowest", "roster") if name in course}
+    return Course(policies=policies, pending=_policy(usual).pending, **given)
+
+
+def _with_times_as_text(data: Any) -> Any:
+    """TOML's times as the text that a schema can speak of."""
+    if isinstance(data, dict):
+        return {key: _with_times_as_text(value) for key, value in data.items()}
+    return data.isoformat() if isinstance(data, (date, time)) else data
+
+
+def _said_by_no_schema(data: Mapping[str, Any]) -> Iterator[Problem]:
+    for id, table in data.get("assignments", {}).items():
+        if "closes" in table and "due" not in table and isinstance(_either(table["closes"]), timedelta):
+            yield Problem(("assignments", id, "closes"), "is counted from a due date, and there is none")
+        names = list(table.get("leaderboard", {}).values())
+        if len(set(names)) < len(names):
+            yield Problem(("assignments", id, "leaderboard"), "must have a name of its own for each student")
+
+
+def _policy(table: Mapping[str, Any]) -> Policy:
+    """One assignment's table, which fits the schema, as its rules."""
+    policy = Policy(**{name: _READERS.get(name, lambda value: value)(value) for name, value in table.items()})
+    if isinstance(policy.closes, timedelta) and policy.due:
+        return replace(policy, closes=policy.due + policy.closes)
+    return policy
+
+
+def _duration(text: str) -> timedelta:
+    parts = re.findall(r"(\d+)\s*([dhms])", text)
+    units = {"d": DAY, "h": HOUR, "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
+    return sum((int(number) * units[unit] for number, unit in parts), timedelta(0))
+
+
+def _either(text: str) -> timedelta | datetime:
+    return datetime.fromisoformat(text) if "T" in text else _duration(text)
+
+
+def _late(table: Mapping[str, Any]) -> LatePolicy:
+    steps = tuple((_duration(after), percent) for after, percent in table.get("steps", ()))
+    return LatePolicy(**dict(table) | {"steps": steps})
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "due": datetime.fromisoformat, "closes": _either, "grace": _duration, "late": _late, "excused": tuple,
+    "extensions": lambda table: {student: _either(more) for student, more in table.items()},
+    "pending": PendingPolicy,
+}  # fmt: skip
 
 
 def above(folder: Path | None = None) -> Path | None:

@@ -1,4 +1,5 @@
-"""What an assignment's TOML files may say, as JSON Schemas: `domain.json` and `assignment.json`, for editors too.
+"""What TOML files may say, as JSON Schemas, for editors too: an assignment's (`domain.json`, `assignment.json`) and a
+course's (`course.json`).
 
 check.py   which places of a file's data do not fit a schema, and why, in sentences; the line where a place stands
 

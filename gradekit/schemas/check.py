@@ -93,8 +93,10 @@ def _of_list(data: list[Any], part: Schema, whole: Schema, place: Place) -> Iter
     least, most = part.get("minItems", 0), part.get("maxItems", len(data))
     if not least <= len(data) <= most:
         yield Problem(place, f"has {len(data)} items, but must have {_count(least, part.get('maxItems'))}")
+    first = part.get("prefixItems", [])
     for number, item in enumerate(data):
-        yield from _problems(item, part.get("items", {}), whole, (*place, number))
+        fits = first[number] if number < len(first) else part.get("items", {})
+        yield from _problems(item, fits, whole, (*place, number))
 
 
 def _count(least: int, most: int | None) -> str:
@@ -109,8 +111,9 @@ def _of_value(data: Any, part: Schema, place: Place) -> Iterator[Problem]:
     elif "pattern" in part and isinstance(data, str) and not re.search(part["pattern"], data):
         known = f" ({near(data, part['examples'])})" if "examples" in part else ""
         yield Problem(place, f"is {data!r}, but must be {part.get('title', part['pattern'])}{known}")
-    elif data < part.get("minimum", data) if not isinstance(data, str) else False:
-        yield Problem(place, f"is {data!r}, but must be {part['minimum']} or more")
+    elif not isinstance(data, str) and not part.get("minimum", data) <= data <= part.get("maximum", data):
+        most = f" to {part['maximum']}" if "maximum" in part else " or more"
+        yield Problem(place, f"is {data!r}, but must be {part['minimum']}{most}")
 
 
 # --- the line at which a place stands: tomllib, which reads the file, does not tell -----------------------------------

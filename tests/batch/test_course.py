@@ -59,9 +59,11 @@ def test_the_pages_say_it_too() -> None:
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("[course]\nweigth = 1\n", "course has no entry 'weigth'"), ("[course]\ndrop_lowest = -1\n", "whole number from 0"),
-    ("course = 3\n", "course must be a table"), ('[course]\npending = "gone"\n', "course.pending must be one of left out"),
-    ("[course]\nassignments = 3\n", "must be a list of names"),
+    ("[course]\nweigth = 1\n", "course.toml:2: course.weigth is no key"),
+    ("[course]\ndrop_lowest = -1\n", "drop_lowest is -1, but must be 0 or more"),
+    ("course = 3\n", "course is 3, but must be a table"),
+    ('[course]\npending = "gone"\n', "pending is 'gone', which it cannot be .there are left out, lost, given"),
+    ("[course]\nassignments = 3\n", "assignments is 3, but must be a list"),
 ])  # fmt: skip
 def test_what_a_courses_file_must_not_say_is_told(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "course.toml").write_text(text)

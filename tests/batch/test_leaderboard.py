@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gradekit.batch import course_pages
-from gradekit.batch.policy import Attempt, Policy, PolicyError, chosen_attempt, parse
+from gradekit.batch.policy import Attempt, Policy, chosen_attempt, load
 from gradekit.findings import Kind
 from tests.report.samples import PASSED, PENDING, record
 
@@ -45,10 +44,10 @@ def test_a_student_reads_where_they_stand_and_nobodys_name() -> None:
     assert not list(course_pages.standing("eve", found)) and "ada" not in said
 
 
-def test_a_name_is_one_students() -> None:
-    assert parse({"leaderboard": {"ada": "Q"}}).leaderboard == {"ada": "Q"} and parse({}).leaderboard is None
-    with pytest.raises(PolicyError, match="a name of its own"):
-        parse({"leaderboard": {"ada": "Q", "bob": "Q"}})
+def test_a_leaderboard_is_one_that_course_toml_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text('[assignments.a]\nleaderboard = {ada = "Q"}\n[assignments.b]\n')
+    found = load(tmp_path / "course.toml")
+    assert found.policy("a").leaderboard == {"ada": "Q"} and found.policy("b").leaderboard is None
 
 
 def test_attempts_beyond_the_limit_count_nothing() -> None:

@@ -14,7 +14,7 @@ from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
 from gradekit.schemas.check import Place, Problem, line_of, located, problems, schema
 
-NAMES = ("domain", "assignment")
+NAMES = ("domain", "assignment", "course")
 FILES = [path for one in discover().values() for name in NAMES if (path := one.folder / f"{name}.toml").is_file()]
 
 
@@ -63,6 +63,16 @@ def test_what_jsonschema_refuses_is_refused_at_the_same_place(change: dict[str, 
     data = {"f": {**ENTRY, **change}}
     theirs, ours = places(data, "domain"), {problem.place for problem in problems(data, schema("domain"))}
     assert theirs and {place[: len(one)] for one in theirs for place in ours} >= theirs  # a key's own place is deeper
+
+
+@pytest.mark.parametrize("policy", [
+    {"late": {"percent_a_day": 101}}, {"late": {"percent_a_day": -1}}, {"late": {"steps": [["1d", 10], [10, "1d"]]}},
+    {"late": {"steps": [["1d"]]}}, {"late": {"steps": [["1d", 10, 3]]}}, {"extensions": {"ada": "2 days"}},
+    {"late": {"steps": [["1d", 10], ["3d 2h", 100]], "at_most": 0}, "extensions": {"ada": "2026-12-24T00:00:00Z"}},
+])  # fmt: skip
+def test_rules_of_a_course_are_held_against_their_schema_as_by_jsonschema(policy: dict[str, Any]) -> None:
+    data = {"assignments": {"softmax": policy}}
+    assert {problem.place for problem in problems(data, schema("course"))} == places(data, "course")
 
 
 def test_what_jsonschema_takes_is_taken() -> None:
