@@ -7,6 +7,8 @@ import getpass
 import importlib.util
 import os
 import re
+import shutil
+import tempfile
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ import click
 
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder
+    from gradekit.batch.exports import Filled
     from gradekit.batch.grading_session import GradingSession, Workers
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -200,15 +203,30 @@ def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Work
 @click.argument("export", type=_FILE)
 @_of_assignment
 @_written_to("Where to write the file for the LMS.")
-@click.option("--column", metavar="NAME", help="Canvas: the assignment's title or id in the grade book.")
+@click.option("--column", metavar="NAME", help="Canvas: the assignment's title or id. nbgrader: the grade cell.")
 @click.option("--grade-column", default="Grade", show_default=True, help="Moodle: the grade's column, in its language.")
 @_COURSE
 def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
               **options: Any) -> None:  # fmt: skip
-    """Fill EXPORT, the file that Canvas or Moodle exported, with the points of the class."""
-    filled = _session(_class(out, store), id, course=course).fill(_text(export), **options)
-    target.write_text(filled.text, encoding="utf-8", newline="")
+    """Fill EXPORT, the file that Canvas or Moodle exported or nbgrader's gradebook.db, with the points of the class."""
+    from gradekit.batch.exports import is_nbgrader
+
+    session = _session(_class(out, store), id, course=course)
+    if is_nbgrader(export):
+        filled = _fill_database(session, export, target, options["column"] or "")
+    else:
+        filled = session.fill(_text(export), **options)
+        target.write_text(filled.text, encoding="utf-8", newline="")
     click.echo(_filled(target, filled.filled, filled.without))
+
+
+def _fill_database(session: GradingSession, export: Path, target: Path, cell: str) -> Filled:
+    """A copy is filled, and put in the target's place once it is whole."""
+    with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
+        copy = Path(shutil.copyfile(export, Path(folder, target.name)))
+        filled = session.fill_nbgrader(copy, cell)
+        copy.replace(target)
+    return filled
 
 
 def _text(file: Path) -> str:

@@ -1,4 +1,5 @@
-"""Grade files that an LMS exported, filled in and handed back: Canvas's grade book, Moodle's grading worksheet.
+"""Grade files that an LMS exported, filled in and handed back: Canvas's grade book, Moodle's grading worksheet, and the
+database of nbgrader.
 
 Never written from nothing: Canvas makes a new assignment of a column that it does not know, and Moodle's headers are in
 the site's language. Only the cells of one assignment change, and only for students who have a result.
@@ -9,8 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.checking import UsageError
@@ -23,7 +27,8 @@ class ExportError(UsageError):
 
 @dataclass(frozen=True)
 class Filled:
-    """The `text` of the file to hand back, how many students it has a result for, and who in it has none."""
+    """The `text` of the file to hand back ("" for a database, which is filled where it lies), how many students it has
+    a result for, and who in it has none."""
 
     text: str
     filled: int
@@ -87,6 +92,85 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
 def _scaled(worth: str) -> str:
     """What mends a difference."""
     return f"say scale = {worth.strip()} for the assignment in course.toml, or change the points there"
+
+
+# --- nbgrader ---------------------------------------------------------------------------------------------------------
+
+OWN_CELL = "gradekit"
+"""The grade cell that an assignment of nbgrader's gets where it has none."""
+
+
+def is_nbgrader(file: Path) -> bool:
+    """Whether the file is a database, as nbgrader's gradebook.db is."""
+    with file.open("rb") as stream:
+        return stream.read(16) == b"SQLite format 3\0"
+
+
+def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, possible: float) -> Filled:
+    """nbgrader's gradebook.db with points for one grade cell of `assignment`, written by nbgrader's own API: the cell
+    called `cell`, else the only one, else one of ours. A person's mark in the formgrader stays, and wins there.
+
+    Raises:
+        ExportError: nbgrader is not installed here, does not know the assignment, or the cell cannot be told or is
+            worth other points.
+    """
+    try:
+        from nbgrader import api
+    except ImportError:
+        raise ExportError(
+            "this is a database of nbgrader's: pip install nbgrader beside gradekit, which then fills it"
+        ) from None
+    by_student = {line.student: line for line in lines if line.counts}
+    with warnings.catch_warnings(), api.Gradebook(f"sqlite:///{file}", course_id="") as book:
+        warnings.simplefilter("ignore")  # SQLAlchemy's, of how nbgrader uses it
+        target = _nbgrader_cell(book, api, assignment, cell, possible)
+        for student, line in by_student.items():
+            book.update_or_create_student(student)
+            book.update_or_create_submission(assignment, student, **_handed_in(line))
+            grade = _nbgrader_grade(book, api, target, assignment, student)
+            grade.auto_score, grade.needs_manual_grade = line.points, False
+        book.db.commit()
+        return Filled("", len(by_student), tuple(sorted({student.id for student in book.students} - by_student.keys())))
+
+
+def _handed_in(line: Line) -> dict[str, str]:
+    return {} if line.submitted is None else {"timestamp": line.submitted.isoformat()}
+
+
+def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: float) -> Any:
+    names = [each.name for each in book.assignments]
+    if assignment not in names:
+        raise ExportError(f"nbgrader has no assignment {assignment!r}; it has {', '.join(names) or 'none'}")
+    notebooks = book.find_assignment(assignment).notebooks
+    if not notebooks:
+        raise ExportError(
+            f"nbgrader has no notebook of {assignment}: run nbgrader generate_assignment {assignment} first"
+        )
+    there = [each for notebook in notebooks for each in notebook.grade_cells]
+    found = [each for each in there if each.name == (cell or each.name)]
+    if not there:
+        made = {"max_score": possible, "cell_type": "code"}
+        return book.add_grade_cell(cell or OWN_CELL, notebooks[0].name, assignment, **made)
+    if len(found) != 1:
+        raise ExportError(
+            f"name the grade cell of {assignment} with --column; there are {', '.join(c.name for c in there)}"
+        )
+    if found[0].name == OWN_CELL:
+        found[0].max_score = possible
+    elif found[0].max_score != possible:
+        said = f"{found[0].name} is worth {found[0].max_score:g} points in nbgrader, and {points(possible)} here"
+        raise ExportError(f"{said}: {_scaled(f'{found[0].max_score:g}')}")
+    return found[0]
+
+
+def _nbgrader_grade(book: Any, api: Any, cell: Any, assignment: str, student: str) -> Any:
+    """The grade of that cell; a submission that is older than the cell has none yet."""
+    try:
+        return book.find_grade(cell.name, cell.notebook.name, assignment, student)
+    except api.MissingEntry:
+        grade = api.Grade(cell=cell, notebook=book.find_submission_notebook(cell.notebook.name, assignment, student))
+        book.db.add(grade)
+        return grade
 
 
 # --- what both share --------------------------------------------------------------------------------------------------

@@ -225,6 +225,16 @@ class GradingSession:
             return exports.canvas(text, lines, column or "", possible)
         return exports.moodle(text, lines, possible, grade=grade_column)
 
+    def fill_nbgrader(self, file: Path, cell: str) -> exports.Filled:
+        """nbgrader's database, filled where it lies.
+
+        Raises:
+            ExportError: as `exports.nbgrader` says.
+        """
+        lines = self.lines()
+        possible = max((line.possible for line in lines), default=0.0)
+        return exports.nbgrader(file, lines, self.request.assignment.id, cell, possible)
+
     def similar(self, least: float) -> similarity.Resemblance:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded."""
         from gradekit.batch.fingerprint import of_source  # imports torch

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
+import sqlite3
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,3 +128,77 @@ def test_students_whose_keys_print_alike_are_two_rows() -> None:
 def test_another_number_of_points_names_the_entry_that_mends_it() -> None:
     with pytest.raises(ExportError, match=r"100 points in Canvas, and 130 here: say scale = 100 .* in course\.toml"):
         exports.canvas(CANVAS, LINES, "771", 130)
+
+
+# --- nbgrader's database, by nbgrader's own API -----------------------------------------------------------------------
+
+
+API: Any = importlib.import_module("nbgrader.api") if importlib.util.find_spec("nbgrader") else None
+OF_NBGRADER = pytest.mark.filterwarnings("ignore:::")  # what nbgrader does with SQLAlchemy is its own affair
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """What nbgrader has after `nbgrader generate_assignment softmax`, and one student's hand-in."""
+    if API is None:
+        pytest.skip("needs nbgrader")
+    file = tmp_path / "gradebook.db"
+    with API.Gradebook(f"sqlite:///{file}", course_id="kernels") as book:
+        book.add_assignment("softmax")
+        book.add_notebook("softmax", "softmax")
+        book.add_student("1201")
+        book.add_student("1203")
+        book.add_submission("softmax", "1201")
+    return file
+
+
+def scores(file: Path) -> dict[str, tuple[float, float]]:
+    with API.Gradebook(f"sqlite:///{file}", course_id="kernels") as book:
+        return {each.student_id: (each.score, each.max_score) for each in book.assignment_submissions("softmax")}
+
+
+@OF_NBGRADER
+def test_nbgrader_gets_points_in_a_cell_of_its_own_and_the_course_stays(database: Path) -> None:
+    filled = exports.nbgrader(database, LINES, "softmax", "", 100)
+    assert scores(database) == {"1201": (87.5, 100), "cb": (0, 100)}
+    assert (filled.filled, filled.without) == (2, ("1203",))
+    late = replace(ADA, points=90, possible=130, submitted=datetime(2026, 11, 3, 12, 30, tzinfo=UTC))
+    exports.nbgrader(database, [late], "softmax", "", 130)
+    assert scores(database)["1201"] == (90, 130)
+    with API.Gradebook(f"sqlite:///{database}", course_id="kernels") as book:
+        assert book.find_submission("softmax", "1201").timestamp == datetime(2026, 11, 3, 12, 30)
+
+
+@OF_NBGRADER
+def test_a_mark_in_nbgraders_formgrader_wins(database: Path) -> None:
+    exports.nbgrader(database, LINES, "softmax", "", 100)
+    with API.Gradebook(f"sqlite:///{database}", course_id="kernels") as book:
+        book.find_grade(exports.OWN_CELL, "softmax", "softmax", "1201").manual_score = 95
+        book.db.commit()
+    exports.nbgrader(database, LINES, "softmax", "", 100)
+    assert scores(database)["1201"] == (95, 100)
+
+
+@OF_NBGRADER
+def test_a_cell_of_nbgraders_own_is_filled_where_it_is_worth_the_same(database: Path) -> None:
+    with API.Gradebook(f"sqlite:///{database}", course_id="kernels") as book:
+        book.add_grade_cell("kernel", "softmax", "softmax", max_score=100, cell_type="code")
+    exports.nbgrader(database, LINES, "softmax", "", 100)
+    assert scores(database)["1201"] == (87.5, 100)
+    with pytest.raises(ExportError, match="kernel is worth 100 points in nbgrader, and 130 here: say scale = 100"):
+        exports.nbgrader(database, LINES, "softmax", "", 130)
+    with pytest.raises(ExportError, match="--column; there are kernel"):
+        exports.nbgrader(database, LINES, "softmax", "nothing", 100)
+    with pytest.raises(ExportError, match="no assignment 'matmul'; it has softmax"):
+        exports.nbgrader(database, LINES, "matmul", "", 100)
+
+
+def test_without_nbgrader_its_database_is_told_from_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, table = tmp_path / "gradebook.db", tmp_path / "canvas.csv"
+    table.write_text(CANVAS)
+    with sqlite3.connect(file) as connection:
+        connection.execute("create table course (id text)")
+    assert exports.is_nbgrader(file) and not exports.is_nbgrader(table)
+    monkeypatch.setitem(sys.modules, "nbgrader", None)
+    with pytest.raises(ExportError, match=r"a database of nbgrader's: pip install nbgrader"):
+        exports.nbgrader(file, LINES, "softmax", "", 100)
