@@ -73,7 +73,7 @@ class LaunchedNames:
 
 @dataclass(frozen=True)
 class Explored:
-    """What a call compares: see gradekit.tracer.exploring. `left` are places where a size became something that does
+    """What a call compares: see `CallTracer.explored`. `left` are places where a size became something that does
     not remember (text, a float), each a line and what; `whole` is whether the call came to its end."""
 
     origins: Origins

@@ -22,6 +22,11 @@ MOST_PARTS = 1 << 20
 """Lists and objects in one message: a few bytes of text each, and a hundred of memory."""
 
 
+def activity(request: dict[str, Any]) -> str:
+    """What the tracer does for `request`, as error messages put it: "in softmax", or "while the file was loaded"."""
+    return f"in {request['entry']}" if "entry" in request else "while the file was loaded"
+
+
 class WireError(Exception):
     """The other side sent something that is not a message, or too much of it."""
 

@@ -63,9 +63,8 @@ _JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
 # --- from source to TTIR ----------------------------------------------------------------------------------------------
 
 
-def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], Any]:
-    """Compiles `source` as far as the ttir passes: the module's text with locations, the types of the arguments that
-    its function takes, and the backend's parsed options.
+def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, Any]:
+    """Compiles `source` as far as the ttir passes: the module's text with locations, and the backend's parsed options.
 
     Raises:
         triton.CompilationError: the front end refuses the kernel.
@@ -76,7 +75,7 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str], A
     generators = backend.get_codegen_implementation(parsed)
     module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
     module = backend.make_ttir(module, {}, parsed, TARGET.arch)
-    return str(module), _argument_types(module), parsed
+    return str(module), parsed
 
 
 _OPTIONS = (
@@ -130,10 +129,7 @@ def signature(path: str) -> list[str]:
     Raises:
         RuntimeError: they do not.
     """
-    return _argument_types(_parsed(path))
-
-
-def _argument_types(module: Any) -> list[str]:
+    module = _parsed(path)
     entry = module.get_function(module.get_entry_func_name())
     return [str(kind) for kind in module.get_function_signature(entry)]
 

@@ -28,7 +28,7 @@ from gradekit.subject.runs import Observation
 
 @dataclass(frozen=True)
 class Way:
-    """A way of calling, by its `name` in `gradekit.tracer.ways`; `says` begins the sentence about it. Of a backward
+    """A way of calling, by its `name` in `gradekit.tracer.trace`; `says` begins the sentence about it. Of a backward
     pass, gradients are `wanted` of the arguments at these positions."""
 
     name: str

@@ -34,7 +34,7 @@ class Form:
     code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
     before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
     of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`. It is called in
-    the usual `way`, "", or in one of `gradekit.tracer.ways`. Its kernels are specialized as Triton would where it
+    the usual `way`, "", or in one of `gradekit.tracer.trace`. Its kernels are specialized as Triton would where it
     `is_exact`: of two forms that differ in no more, a submission is asked for one."""
 
     entry: str

@@ -17,7 +17,6 @@ from gradekit.sandbox import replies
 from gradekit.sandbox.form import MANY, Form
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
 from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
-from gradekit.tracer import requests
 
 INSPECT_SECONDS = 60.0
 """How long importing torch.compile's machinery and compiling a small model may take."""
@@ -279,7 +278,7 @@ class Tracer:
         status = self._ended()
         if request["do"] == "load" and self._submission is not NO_SUBMISSION:
             _load_nothing()
-        where = requests.activity(request)
+        where = wire.activity(request)
         if isinstance(error, wire.DeadlineExceeded):
             return TraceError(Cause.TIMEOUT, f"Time is up {where}: does a loop never end?")
         if isinstance(error, wire.ConnectionClosed):

@@ -172,7 +172,7 @@ class Subject:
         return _same_part(seen, self._runs.again(Case(this, args, program)))
 
     def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
-        """The call of `seen` in another `way` of calling (see `gradekit.tracer.ways`); where it has a backward pass,
+        """The call of `seen` in another `way` of calling (see `gradekit.tracer.trace`); where it has a backward pass,
         with the gradients of the arguments at the positions `wanted` alone.
 
         Raises:

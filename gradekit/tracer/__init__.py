@@ -7,16 +7,15 @@ nothing else of gradekit is in its reach.
                 forks a confined process for each submission (`children`, within `quotas`)
     child       what a child answers: load, trace, gradient
     loading     runs a submission's statements, leaving out experiments that cannot run here
-    trace       one call under the modes below, as a Program
+    trace       one call under the modes below, as a Program; in what way it is called; what it compares and costs
     recorder    storages and steps, in order
     aten        torch operations become steps (a TorchDispatchMode)
     mask        tensors without data answer as if they were on a GPU (a TorchFunctionMode)
+    origin_trace  a call whose numbers remember that they are `sizes`; `geometry` is what torch does to them
     compiled_model  a model around the entry, compiled by torch.compile
     cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
-    kernels     compiles to TTIR, records launches; `autotune` makes a Choice of an autotuned launch
-    lowering_budget  how much of Triton's front end a submission may use
-    resource_usage  shared memory and registers, for host code that asks; `lazy` numbers, computed where they matter
-    alignment   one compilation for all launches that differ in the alignment of their arguments
+    kernels     compiles to TTIR within a budget, records launches; `autotune` makes a Choice of an autotuned launch
+    lowering    one compilation for all launches that differ in alignment, or in which integers are 1
+    lazy        numbers of machine code, computed where they matter
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
-    requests    how both sides name what is asked
 """

@@ -17,9 +17,8 @@ from triton import Config, OutOfResources
 
 from gradekit.compat.triton import Autotuner, CompileTimeAssertionFailure, PTXASError
 from gradekit.program import Choice, Launch, Step
-from gradekit.tracer.errors import BeyondBudget
+from gradekit.tracer.errors import BeyondBudget, shortened
 from gradekit.tracer.kernels import Compiler
-from gradekit.tracer.output import shortened
 from gradekit.tracer.recorder import Recorder
 
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)

@@ -15,14 +15,13 @@ import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from gradekit import wire
 from gradekit.compat.triton import signature
 from gradekit.program import Program, View, decode, encode
-from gradekit.tracer import cuda, exploring, loading, requests
-from gradekit.tracer.errors import Refusal, TimeUp, refusal
-from gradekit.tracer.output import Output
+from gradekit.tracer import cuda, loading
+from gradekit.tracer.errors import Refusal, TimeUp, printable, refusal
 from gradekit.tracer.trace import CallTracer
 
 REQUEST_CAP = 64 << 20
@@ -111,13 +110,13 @@ class Child:
         """What host code compares in one call."""
         self._usual()
         views = [decode(arg, object) for arg in args]
-        return {"explored": encode(exploring.explored(self.tracer, self._loaded(), entry, views, wanted))}
+        return {"explored": encode(self.tracer.explored(self._loaded(), entry, views, wanted))}
 
     def instructions(self, entry: str, args: list[Any]) -> Any:
         """How many instructions of host code one call executes."""
         self._usual()
         views = [decode(arg, object) for arg in args]
-        return {"instructions": exploring.instructions(self.tracer, self._loaded(), entry, views)}
+        return {"instructions": self.tracer.instructions(self._loaded(), entry, views)}
 
     def _usual(self) -> None:
         """Host code is told of many multiprocessors, and some configurations are tried."""
@@ -194,6 +193,45 @@ class Child:
         return {"program": encode(dataclasses.replace(program, kernels=fresh)), "known": known}
 
 
+PRINTED = 1 << 16
+"""The most characters of what is printed that one answer carries."""
+
+
+class Output(io.TextIOBase):
+    """Stands in for sys.stdout and sys.stderr inside a `with`; keeps the first PRINTED characters."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._room = PRINTED
+        self._stack: contextlib.ExitStack | None = None
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keeps what still has room, and says that it took everything."""
+        if self._room > 0:
+            self._parts.append(text[: self._room])
+            self._room -= len(text)
+        return len(text)
+
+    def take(self) -> str:
+        """What was written since the last time."""
+        text, self._parts, self._room = "".join(self._parts), [], PRINTED
+        return printable(text)
+
+    def __enter__(self) -> Self:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(contextlib.redirect_stdout(self))
+        self._stack.enter_context(contextlib.redirect_stderr(self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._stack is not None:
+            self._stack.close()
+
+
 def serve(sock: socket.socket) -> None:
     """Answers requests until the other side closes. Never raises for what student code does."""
     cuda.install()
@@ -228,7 +266,7 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
     except Refusal as error:
         answer = {"error": error.as_data()}
     except BaseException as error:  # noqa: BLE001  (a submission may raise anything; or time is up while it is explained)
-        answer = {"error": refusal(error, str(child.directory / "submission.py"), requests.activity(request)).as_data()}
+        answer = {"error": refusal(error, str(child.directory / "submission.py"), wire.activity(request)).as_data()}
     return answer | {"output": output.take()}
 
 

@@ -20,9 +20,8 @@ from gradekit.compat import torch_compile
 from gradekit.compat.torch import schema, wrapping_triton
 from gradekit.program import Argument
 from gradekit.tracer import cuda
-from gradekit.tracer.errors import MESSAGE
+from gradekit.tracer.errors import MESSAGE, printable
 from gradekit.tracer.loading import LoadedModule
-from gradekit.tracer.output import printable
 from gradekit.tracer.trace import find_entry, make_arguments
 
 OPCHECKS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")

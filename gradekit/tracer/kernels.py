@@ -6,11 +6,15 @@ compiler and the launcher are ours, so what a submission meets is what it would 
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
 import operator
+import os
 import re
+import struct
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,12 +25,19 @@ from triton import CompilationError, OutOfResources
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.torch import DisableTorchFunction
-from gradekit.compat.triton import compile_fully, launch_options, lower, plain_constants, use_compiler
+from gradekit.compat.triton import (
+    compile_fully,
+    cubin,
+    launch_options,
+    lower,
+    plain_constants,
+    shared_memory,
+    use_compiler,
+)
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import alignment, cuda, lazy, resource_usage, unit_arguments
-from gradekit.tracer.errors import PassesFailed
-from gradekit.tracer.lowering_budget import LoweringBudget
-from gradekit.tracer.output import shortened, spoken
+from gradekit.tracer import cuda, lazy
+from gradekit.tracer.errors import BeyondBudget, PassesFailed, shortened
+from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
 from gradekit.tracer.recorder import NAME, Recorder
 
 DTYPES = {
@@ -50,8 +61,8 @@ class Compiler:
         self.hashes_first = False  # whether a kernel that an earlier text had too is to be known before it is compiled
         self.budget = LoweringBudget()
         self.exact = True  # whether a program is to have each kernel as Triton specializes it for the launch
-        self._alignments = alignment.Alignments(self._lower)
-        self._unit_arguments = unit_arguments.UnitArguments(self._alignments.lower)
+        self._alignments = Alignments(self._lower)
+        self._unit_arguments = UnitArguments(self._alignments.lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
 
     def install(self) -> None:
@@ -60,7 +71,7 @@ class Compiler:
         self.budget.install()
 
     def __call__(self, src: Any, target: Any = None, options: Any = None, **others: Any) -> TracedKernel:
-        key = alignment.key(src, options or {})
+        key = source_key(src, options or {})
         if key in self._failed:
             raise self._failed[key][1].with_traceback(None)
         if src.ext != "ttir":
@@ -77,9 +88,9 @@ class Compiler:
             CompilationError: the front end refuses it.
             PassesFailed: a pass does.
         """
-        key, source = alignment.key(src, options), src if exact else self._unit_arguments.general(src, options)
+        key, source = source_key(src, options), src if exact else self._unit_arguments.general(src, options)
         try:
-            ttir, _, parsed = self._alignments.lower(source, options)
+            ttir, parsed = self._alignments.lower(source, options)
         except CompilationError as error:
             self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
@@ -92,10 +103,10 @@ class Compiler:
         kernel = Kernel(shortened(src.fn.__name__), text, launch_options(parsed), plain_constants(source))
         return Specialized(kernel, key_of(kernel), source.signature, parsed)
 
-    def _lower(self, src: Any, options: dict[str, Any]) -> alignment.Lowered:
+    def _lower(self, src: Any, options: dict[str, Any]) -> Lowered:
         self.budget.spend()
-        visits = self._unit_arguments.visits[alignment.key(src, options)] = []
-        self.budget.visited = lambda *visit: visits.extend(unit_arguments.seen(*visit))
+        visits = self._unit_arguments.visits[source_key(src, options)] = []
+        self.budget.visited = lambda *visit: visits.extend(seen(*visit))
         return _lower(src, options)
 
 
@@ -109,12 +120,30 @@ class Specialized:
     options: Any
 
 
-def _lower(src: Any, options: dict[str, Any]) -> alignment.Lowered:
+def _lower(src: Any, options: dict[str, Any]) -> Lowered:
     with spoken() as said:
         try:
             return lower(src, options)
         except RuntimeError as error:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
+
+
+@contextlib.contextmanager
+def spoken() -> Iterator[Callable[[], str]]:
+    """Catches what C++ writes to the standard error descriptor; call what it gives to read it."""
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lambda: _all_of(file)
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def _all_of(file: Any) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def _assert_no_result(kernel: str, ttir: str) -> None:
@@ -186,17 +215,17 @@ class TracedKernel:
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
         try:
-            return resource_usage.shared_memory(self._ttir, self.options)
+            return shared_bytes(self._ttir, self.options)
         except RuntimeError:
             return self.compiled.metadata.shared  # says what is wrong as Triton does
 
     @cached_property
-    def registers(self) -> resource_usage.Registers:
+    def registers(self) -> Registers:
         """Of one thread."""
         try:
-            return resource_usage.registers(self._ttir, self.options)
+            return registers(self._ttir, self.options)
         except (RuntimeError, ValueError):
-            return resource_usage.registers_of(self.compiled.asm["cubin"])
+            return registers_of(self.compiled.asm["cubin"])
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
@@ -225,7 +254,7 @@ class TracedKernel:
             return self.registers.registers
         lazy.install()
         self.compiler.gave_lazy = True
-        most = min(resource_usage.MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
+        most = min(MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
         return lazy.LazyInt(lambda: self.registers.registers, 1, most)  # type: ignore[return-value]
 
     @property
@@ -345,3 +374,131 @@ def _reinterpreted(view: View, kind: str) -> View:
 
 def _ints(values: Sequence[Any]) -> tuple[int, ...]:
     return tuple(operator.index(value) for value in values)
+
+
+# --- what the compiler makes of a kernel's TTIR: its shared memory, and the registers of its machine code -------------
+
+
+REGISTER_BYTES = 4
+MOST_REGISTERS = 255
+"""That one thread can have."""
+
+_REGISTERS, _STACK = 0x2F, 0x12
+"""Attributes in a cubin's `.nv.info`: how many registers a function has, and the bytes of stack that it needs."""
+
+_SIZED = 4
+"""Form of an attribute that is followed by its size."""
+
+
+@dataclass(frozen=True)
+class Registers:
+    """How many registers one thread has, and how many more it would have liked."""
+
+    registers: int
+    spills: int
+
+
+def shared_bytes(ttir: str, options: Any) -> int:
+    """The bytes of shared memory that a block of the kernel needs, as Triton's `metadata.shared`."""
+    with _file(ttir) as path:
+        return shared_memory(path, options)
+
+
+def registers(ttir: str, options: Any) -> Registers:
+    """As Triton's `n_regs` and `n_spills`."""
+    with _file(ttir) as path:
+        return registers_of(cubin(path, options))
+
+
+@contextlib.contextmanager
+def _file(ttir: str) -> Iterator[str]:
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+        file.write(ttir)
+        file.flush()
+        yield file.name
+
+
+def registers_of(code: bytes) -> Registers:
+    """The figures of the one kernel in a cubin.
+
+    Raises:
+        ValueError: they are not in there.
+    """
+    found = {kind: struct.unpack("<II", value)[1] for kind, value in _attributes(code) if len(value) == 8}
+    if _REGISTERS not in found or not 0 < found[_REGISTERS] <= MOST_REGISTERS:
+        raise ValueError("no register count in the machine code")
+    return Registers(found[_REGISTERS], found.get(_STACK, 0) // REGISTER_BYTES)  # Triton counts the stack as spilled
+
+
+def _attributes(code: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each attribute in `.nv.info` that has a size: its kind and its value."""
+    info = _section(code, b".nv.info")
+    at = 0
+    while at + 4 <= len(info):
+        form, kind, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == _SIZED:
+            yield kind, info[at : at + size]
+            at += size
+
+
+def _section(elf: bytes, name: bytes) -> bytes:
+    """The content of a section of an ELF file of 64 bits."""
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
+    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
+    headers = [struct.unpack_from("<IIQQQQ", elf, table + number * size) for number in range(count)]
+    for header in headers:
+        start = headers[names][4] + header[0]
+        if elf[start : elf.index(b"\0", start)] == name:
+            return elf[header[4] : header[4] + header[5]]
+    raise ValueError(f"no section {name.decode()}")
+
+
+# --- lowering budget --------------------------------------------------------------------------------------------------
+
+
+MOST = 1_500_000
+"""Nodes of syntax that lowering may visit for all calls of a submission: some two thousand kernels, which have 300 to
+900 each, with all that they unroll. They are the same on a busy machine as on an idle one, and take about 50
+microseconds."""
+
+
+class LoweringBudget:
+    """How much of Triton's front end one submission may use. It can change what is counted in its own process; then the
+    seconds that the process may use limit it.
+
+    Counts the `nodes` that are visited, and the `kernels` that are lowered, since the submission was loaded. Each
+    visit is told to `visited`, with its node and result."""
+
+    def __init__(self) -> None:
+        self.nodes = self.kernels = 0
+        self.visited: Callable[[Any, ast.AST, Any], None] = lambda visitor, node, result: None
+
+    def renew(self) -> None:
+        """Another text is loaded, which has a budget of its own."""
+        self.nodes = self.kernels = 0
+
+    def install(self) -> None:
+        """Counts from now on, in place of NodeVisitor.visit: a wrapper around it would add a stack frame for each level
+        of nesting, and deep expressions would no longer compile."""
+
+        def visit(visitor: ast.NodeVisitor, node: ast.AST) -> Any:
+            self.nodes += 1
+            result = getattr(visitor, "visit_" + node.__class__.__name__, visitor.generic_visit)(node)
+            self.visited(visitor, node, result)
+            return result
+
+        ast.NodeVisitor.visit = visit  # type: ignore[assignment,method-assign]
+
+    def spend(self) -> None:
+        """Another kernel is to be lowered.
+
+        Raises:
+            BeyondBudget: those before have used up the budget.
+        """
+        if self.nodes > MOST:
+            raise BeyondBudget(
+                f"Compiling {self.kernels:,} kernels has used up what grading allows. A kernel is compiled anew for "
+                "each configuration and dtype: use fewer configurations, or unroll less."
+            )
+        self.kernels += 1

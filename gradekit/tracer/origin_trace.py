@@ -17,13 +17,16 @@ from torch.overrides import TorchFunctionMode
 
 from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import JITFunction
-from gradekit.origins import LaunchOrigin, Origins, ViewOrigin
+from gradekit.origins import LaunchedNames, LaunchOrigin, Origins, ViewOrigin
 from gradekit.program import Descriptor, Launch, View, every_step
 from gradekit.tracer.geometry import RULES, Geometry, contiguous, parts
 from gradekit.tracer.recorder import Recorder, map_views
 from gradekit.tracer.sizes import Table, TracedSize, plain
 
 MOST_WAYS = 8
+MOST_LAUNCHES = 32
+"""Launches of one call that are noted."""
+
 Key = tuple[int, tuple[int, ...], tuple[int, ...], int]
 
 
@@ -231,6 +234,30 @@ class Following(TorchFunctionMode):
             tuple((value.term, int(value)) for value in constants if isinstance(value, TracedSize)),
         )
         self._launches[id(launch)] = launch, origin
+
+
+class Exploring(Following):
+    """Notes the origins of launches whose kernels are not compiled."""
+
+    def __init__(self, recorder: Any, around: Any) -> None:
+        super().__init__(recorder, around)
+        self.launched: list[LaunchedNames] = []
+
+    def _run(self, run: Any, jit: Any, args: Any, grid: Any, warmup: bool, kwargs: dict[str, Any]) -> Any:
+        bound = bound_arguments(jit, args, kwargs)
+        sizes = (*(grid(dict(bound)) if callable(grid) else grid), 1, 1)[:3]
+        if len(self.launched) < MOST_LAUNCHES:
+            number = self.table.number
+            names = tuple((name, number(value)) for name, value in bound.items() if type(value) in (int, TracedSize))
+            line = self.recorder.source()
+            name = str(getattr(jit, "__name__", ""))
+            self.launched.append(LaunchedNames(name, line.line if line else None, tuple(map(number, sizes)), names))
+
+
+def bound_arguments(jit: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a launch by name, with the defaults of those that are left out."""
+    defaults = {p.name: p.default for p in jit.params if p.has_default}
+    return {**defaults, **dict(zip(jit.arg_names, args, strict=False)), **kwargs}
 
 
 class Both:

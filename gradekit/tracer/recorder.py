@@ -42,9 +42,8 @@ from gradekit.program import (
     every_step,
     run_steps,
 )
-from gradekit.tracer.errors import DeferredOperation, Refusal
+from gradekit.tracer.errors import DeferredOperation, Refusal, shortened
 from gradekit.tracer.lazy import LazyInt
-from gradekit.tracer.output import shortened
 
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import inspect
-from collections.abc import Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from gradekit.compat.torch import without_symbolic_shapes
-from gradekit.origins import Origins
+from gradekit.compat.triton import JITFunction
+from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.tracer import ways
 from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
@@ -20,7 +23,7 @@ from gradekit.tracer.kernels import Compiler
 from gradekit.tracer.lazy import settled
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
-from gradekit.tracer.origin_trace import Both, Following
+from gradekit.tracer.origin_trace import Both, Exploring, Following, bound_arguments
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 
@@ -46,7 +49,7 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         try:
-            with ways.forward_mode(way, values), self.mask, self.steps:
+            with forward_mode(way, values), self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
@@ -97,6 +100,48 @@ class CallTracer:
         with self.mask, self.steps, following, following.launching(), without_symbolic_shapes():
             return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
+    def explored(
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]
+    ) -> Explored:
+        """What host code compares in a call whose kernels are not compiled, up to where it fails without their results,
+        if it does: for the grader to learn where to look.
+
+        Raises:
+            Refusal: there is no such function, or it does not take these arguments.
+        """
+        function = find_entry(loaded, entry, len(args))
+        inputs, values = self._begin(args)
+        exploring = Exploring(self.recorder, self.mask)
+        try:
+            self._followed(exploring, function, args, inputs, values, wanted)
+            whole = True
+        except Exception:  # noqa: BLE001  (a submission may raise anything, and more where its kernels give nothing)
+            whole = False
+        finally:
+            self.steps.around = self.mask
+            self.recorder.finish()
+        table = exploring.table
+        origins = Origins(tuple(tuple(term) for term in table.terms), tuple(table.conditions))
+        return Explored(origins, tuple(exploring.launched), tuple(table.left), whole)
+
+    def instructions(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> int:
+        """How many instructions of the submission a call executes, without its kernels; 0 for one that fails.
+
+        Raises:
+            Refusal: there is no such function, or it does not take these arguments.
+        """
+        function = find_entry(loaded, entry, len(args))
+        _, values = self._begin(args)
+        executed = Counter[str]()
+        try:
+            with self.mask, self.steps, _unlaunched(), _counting(loaded.path, executed):
+                function(*values)
+        except Exception:  # noqa: BLE001  (a submission may raise anything)
+            return 0
+        finally:
+            self.recorder.finish()
+        return executed.total()
+
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
         between: Sequence[Argument] = (), way: str = "",
@@ -115,11 +160,11 @@ class CallTracer:
         leaves = [values[position].requires_grad_() for position in wanted]
         try:
             with self.mask, self.steps:
-                result = _differentiable(function(*ways.derived(way, values, wanted)), entry)
+                result = _differentiable(function(*derived(way, values, wanted)), entry)
             other = self._forward(function, between, wanted, inputs) if between else None
             inputs.append(self._upstream(result, upstream, args))
             with self.mask, self.steps, without_symbolic_shapes():
-                gradients = ways.gradients(way, result, leaves, inputs[-1])
+                gradients = gradients_of(way, result, leaves, inputs[-1])
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
         except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
@@ -131,11 +176,8 @@ class CallTracer:
         self, function: Any, args: Sequence[Argument], wanted: Sequence[int], inputs: list[torch.Tensor]
     ) -> Any:
         """The result of one more call, with tensors of its own, which are inputs of the same program."""
-        values = make_arguments(args)
-        for arg, value in zip(args, values, strict=True):
-            if isinstance(arg, View):
-                self.recorder.input(value, arg.storage)
-                inputs.append(value)
+        more, values = self._given(args)
+        inputs += more
         for position in wanted:
             values[position].requires_grad_()
         with self.mask, self.steps:
@@ -152,6 +194,10 @@ class CallTracer:
 
     def _begin(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
         self.recorder.begin()
+        return self._given(args)
+
+    def _given(self, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
+        """The tensors among the arguments, which are inputs of the program, and all arguments."""
         values = make_arguments(args)
         inputs = []
         for arg, value in zip(args, values, strict=True):
@@ -176,6 +222,45 @@ class CallTracer:
             parts = [self._results(item) for item in result]
             return "tuple", [found[0] if found else Scalar(None) for _, found in parts]
         return type(result).__name__, []
+
+
+@contextlib.contextmanager
+def _unlaunched() -> Iterator[None]:
+    """While open, nothing is compiled."""
+
+    def run(jit: Any, *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
+        if callable(grid):
+            grid(bound_arguments(jit, args, kwargs))
+
+    before = JITFunction.run
+    JITFunction.run = run
+    try:
+        yield
+    finally:
+        JITFunction.run = before
+
+
+@contextlib.contextmanager
+def _counting(path: str, executed: Counter[str]) -> Iterator[None]:
+    """While open, instructions of the file at `path` that are executed are counted."""
+
+    def local(frame: Any, event: str, argument: Any) -> Callable[..., Any]:
+        if event == "opcode":
+            executed[path] += 1
+        return local
+
+    def entered(frame: Any, event: str, argument: Any) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename != path:
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return local
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
 
 
 def _differentiable(result: Any, entry: str) -> torch.Tensor:
@@ -270,3 +355,46 @@ def _tensor(view: View, storages: dict[int, torch.Tensor]) -> torch.Tensor:
     storage = storages[view.storage].untyped_storage()
     empty = torch.empty(0, dtype=getattr(torch, view.dtype), device="meta")
     return empty.set_(storage, view.offset, view.shape, view.stride)
+
+
+# --- ways of calling --------------------------------------------------------------------------------------------------
+
+
+NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
+"""Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
+inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
+results of operations; with the backward pass made twice, of one graph that is retained."""
+
+
+@contextlib.contextmanager
+def forward_mode(way: str, values: Sequence[Any]) -> Any:
+    """Open while the entry is called on `values` without a backward pass."""
+    if way == NO_GRADIENTS:
+        for value in values:
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                value.requires_grad_()
+        with torch.no_grad():
+            yield
+    elif way == INFERENCE:
+        with torch.inference_mode():
+            yield
+    else:
+        yield
+
+
+def derived(way: str, values: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+    """The arguments of a call whose gradients at the positions `wanted` are asked for, made of these leaves."""
+    made = list(values)
+    for position in wanted:
+        if way == VIEWS:
+            made[position] = made[position].view_as(made[position])
+        elif way == RESULTS:
+            made[position] = made[position].clone()
+    return made
+
+
+def gradients_of(way: str, result: torch.Tensor, leaves: Sequence[torch.Tensor], upstream: torch.Tensor) -> Any:
+    """The gradients of the leaves, those of the last backward pass where there are two."""
+    if way == TWICE:
+        torch.autograd.grad(result, leaves, upstream, allow_unused=True, retain_graph=True)
+    return torch.autograd.grad(result, leaves, upstream, allow_unused=True)

@@ -20,11 +20,13 @@ from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
 from gradekit.compat.triton import TARGET, lower
-from gradekit.tracer import alignment, child, cuda, errors, warmup
+from gradekit.tracer import child, cuda, errors, warmup
+from gradekit.tracer.lowering import ALIGNED, Alignments, _paths
+from gradekit.tracer.lowering import Path as Place
 
 
-def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str]]:
-    """The text and the types of the arguments, from a compiler that knows of nothing else."""
+def by_itself(source: ASTSource, options: dict[str, Any]) -> str:
+    """The text, from a compiler that knows of nothing else."""
     backend = make_backend(TARGET)
     parsed = backend.parse_options(dict(options))
     context = ir.context()
@@ -33,14 +35,13 @@ def by_itself(source: ASTSource, options: dict[str, Any]) -> tuple[str, list[str
     generators = backend.get_codegen_implementation(parsed)
     module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), context)
     module = backend.make_ttir(module, {}, parsed, TARGET.arch)
-    types = module.get_function_signature(module.get_function(module.get_entry_func_name()))
-    return str(module), [str(kind) for kind in types]
+    return str(module)
 
 
-def sets_of(paths: list[alignment.Path]) -> Iterator[dict[alignment.Path, Any]]:
+def sets_of(paths: list[Place]) -> Iterator[dict[Place, Any]]:
     """None of the arguments aligned, all of them, every second, and all but the last."""
     for chosen in ([], paths, paths[::2], paths[:-1]):
-        yield dict.fromkeys(chosen, alignment.ALIGNED)
+        yield dict.fromkeys(chosen, ALIGNED)
 
 
 class Comparison:
@@ -50,7 +51,7 @@ class Comparison:
     def __init__(self) -> None:
         self.compared = self.lowered = 0
         self.different: list[str] = []
-        self.alignments = alignment.Alignments(self._lower)
+        self.alignments = Alignments(self._lower)
         self.share = self.alignments.share
 
     def _lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
@@ -62,7 +63,7 @@ class Comparison:
         alone = by_itself(source, options)
         shared = self.alignments.lower(source, options)
         self.compared += 1
-        if alone != shared[:2]:
+        if alone != shared[0]:
             self.different.append(f"{source.name} {source.signature} {source.attrs}")
         return shared
 
@@ -95,7 +96,7 @@ def _sources(compiler: Any, case: Any) -> list[ASTSource]:
     compiler.ASTSource = remember
     compiler.compiled(case)
     (source,) = made
-    paths = list(alignment._paths(source))
+    paths = list(_paths(source))
     return [ASTSource(source.fn, source.signature, dict(source.constants), attrs) for attrs in sets_of(paths)]
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import torch
 
-from gradekit.tracer.layout import is_dense, like
+from gradekit.tracer.aten import is_dense, like
 
 GEOMETRIES = [
     *((shape, strides) for shape in [(2, 3), (1, 3), (3, 1), (2, 2)] for strides in itertools.product([0, 1, 2, 3, 6, 7], repeat=2)),

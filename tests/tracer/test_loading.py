@@ -11,8 +11,8 @@ import pytest
 from gradekit.findings import Cause
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.tracer import child
+from gradekit.tracer.child import Output
 from gradekit.tracer.errors import TimeUp
-from gradekit.tracer.output import Output
 from tests.patience import eventually
 
 from .helpers import X, kinds, refused, submission, traced

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gradekit.tracer.errors import BeyondBudget, refusal
-from gradekit.tracer.kernels import Compiler
-from gradekit.tracer.lowering_budget import MOST, LoweringBudget
+from gradekit.tracer.kernels import MOST, Compiler, LoweringBudget
 
 
 class Names(ast.NodeVisitor):

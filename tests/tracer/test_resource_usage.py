@@ -10,7 +10,7 @@ import pytest
 
 from gradekit import sandbox
 from gradekit.program import Launch
-from gradekit.tracer import resource_usage
+from gradekit.tracer.kernels import registers_of
 from tests import zygote
 
 from .helpers import X, kinds, only, submission, tensor, traced
@@ -37,7 +37,7 @@ def test_all_kernels_of_the_corpus_have_the_figures_of_triton_and_cuobjdump(tmp_
 
 def test_what_is_no_machine_code_has_no_figures() -> None:
     with pytest.raises(ValueError, match="no section"):
-        resource_usage.registers_of(b"\x7fELF" + bytes(96))
+        registers_of(b"\x7fELF" + bytes(96))
 
 
 OCCUPANCY = """

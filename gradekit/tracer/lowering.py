@@ -1,26 +1,143 @@
-"""One lowering for all launches of a kernel that differ in which of its integers are 1.
+"""One compilation for many launches: those that differ in the alignment of their arguments, or in which of their
+integers are 1.
 
-Triton makes a constant of an integer argument that is 1, and compiles the kernel anew for each set of them. Nearly
-always that changes nothing but how an index is folded: the kernel with these integers as arguments computes the same.
-That it does is seen, not assumed. The front end's walks over the two are compared, visit by visit: every statement and
-every type must be the same, and what is a constant in one alone must be a name, or arithmetic of integers that a
-constant and an argument do alike. So `if n == 1:`, `n.to(...)`, `tl.arange(0, n)` or a narrow integer times `n` make
-a kernel one that is lowered for each set, as before. The integers are compared as all 1 at once: whatever is a
-constant for some of them is one then, too.
+Triton compiles a kernel anew for each set of pointers and integers that are multiples of 16. That is an attribute of
+the arguments, which stands in the first line of the function and which passes after TTIR read: neither the front end
+nor the ttir passes look at it. So a kernel is compiled once with all arguments aligned, and the text for any other set
+is that text with the attribute left out where it does not hold.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import triton.language as tl
 
-from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction
-from gradekit.tracer import alignment
+from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction, known_text
+from gradekit.program import ALIGNMENT, FUNCTION
+
+ALIGNED = [["tt.divisibility", 16]]
+"""What Triton says of an argument that is a multiple of 16: the only attribute that is understood here."""
+
+CAN_BE_ALIGNED = re.compile(r"\*.*|[iu](8|16|32|64)")
+
+Path = tuple[int, ...]
+Lowered = tuple[str, Any]
+Compile = Callable[[ASTSource, dict[str, Any]], Lowered]
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kernel's text in `pieces`, between which the attribute stands of those
+    arguments, at `paths`, that are aligned."""
+
+    pieces: tuple[str, ...]
+    paths: tuple[Path, ...]
+    options: Any
+
+    def text(self, aligned: Mapping[Path, Any]) -> str:
+        """The kernel's text where the arguments at the paths `aligned` are."""
+        marks = [ALIGNMENT if aligned.get(path) else "" for path in self.paths]
+        return "".join(part for pair in zip(self.pieces, (*marks, ""), strict=True) for part in pair)
+
+
+class Alignments:
+    """`lower` remembers what `compile`, which is `compat.triton.lower` or wraps it, has compiled."""
+
+    def __init__(self, compile: Compile) -> None:
+        self._compile = compile
+        # the sources keep alive what the keys name by id
+        self._known: dict[str, tuple[ASTSource, Template | None]] = {}
+        self._by_text: dict[str, Template] = {}
+
+    def lower(self, source: ASTSource, options: dict[str, Any]) -> Lowered:
+        """As `compat.triton.lower`."""
+        paths = tuple(_paths(source))
+        if any(specs and (specs != ALIGNED or path not in paths) for path, specs in source.attrs.items()):
+            return self._compile(source, options)
+        name = source_key(source, options)
+        if name not in self._known:
+            same = self._by_text.get(_text_key(source, options) or "")
+            self._known[name] = source, same or self._template(source, options, paths)
+        template = self._known[name][1]
+        if template is None:
+            return self._compile(source, options)
+        return template.text(source.attrs), template.options
+
+    def share(self, source: ASTSource, options: dict[str, Any]) -> None:
+        """Lets functions that say the same as that of `source`, which Triton has hashed, have what it was lowered to: a
+        submission that is loaded once for each GPU has each function several times."""
+        template = self._known.get(source_key(source, options), (source, None))[1]
+        text = _text_key(source, options)
+        if template is not None and text is not None:
+            self._by_text.setdefault(text, template)
+
+    def _template(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
+        """The text of `source` with a gap at every path; None where it is not as expected."""
+        everywhere = copy.copy(source)
+        everywhere.attrs = dict.fromkeys(paths, ALIGNED)
+        text, parsed = self._compile(everywhere, options)
+        function = FUNCTION.search(text)
+        pieces = function[0].split(ALIGNMENT) if function else []
+        if function is None or len(pieces) != len(paths) + 1:
+            return None
+        pieces[0] = text[: function.start()] + pieces[0]
+        pieces[-1] += text[function.end() :]
+        return Template(tuple(pieces), paths, parsed)
+
+
+def source_key(source: ASTSource, options: dict[str, Any]) -> str:
+    """A name for all that is compiled but for the alignment, as long as the objects in `source` live."""
+    return repr((id(source.fn), source.fn.src, *_specialization(source, options)))
+
+
+def source_keys(source: ASTSource, options: dict[str, Any]) -> list[str]:
+    """`key`, and where it is known, a name that functions of two modules have which say the same."""
+    return [name for name in (source_key(source, options), _text_key(source, options)) if name is not None]
+
+
+def _text_key(source: ASTSource, options: dict[str, Any]) -> str | None:
+    """As `key`, by what the function says; None where that is not known yet."""
+    text = known_text(source.fn)
+    return None if text is None else repr((text, *_specialization(source, options)))
+
+
+def _specialization(source: ASTSource, options: dict[str, Any]) -> tuple[Any, ...]:
+    constants = {path: _identity(value) for path, value in source.constants.items()}
+    return source.signature, constants, options
+
+
+def _identity(value: Any) -> Any:
+    """What tells a constant from others, without reading a jit function's source, which may be refused."""
+    if isinstance(value, (tuple, list)):
+        return [_identity(item) for item in value]
+    if isinstance(value, tl.constexpr):
+        return _identity(value.value)
+    if callable(value):
+        return id(value)
+    return type(value).__name__, str(value)
+
+
+def _paths(source: ASTSource) -> Iterator[Path]:
+    """Where in the signature the arguments are that can be aligned, in the order in which the function takes them."""
+    yield from _within(tuple(source.signature.values()), ())
+
+
+def _within(kinds: tuple[Any, ...], path: Path) -> Iterator[Path]:
+    for number, kind in enumerate(kinds):
+        if isinstance(kind, tuple):
+            yield from _within(kind, (*path, number))
+        elif CAN_BE_ALIGNED.fullmatch(kind):
+            yield *path, number
+
+
+# --- integers that are 1 ----------------------------------------------------------------------------------------------
+
 
 SAME = (ast.Add, ast.Mult, ast.Sub, ast.USub, ast.FloorDiv, ast.Mod)
 """Operators that do the same to constants and to arguments; the last two where nothing is negative."""
@@ -82,10 +199,20 @@ class _Verdict:
 
 
 class UnitArguments:
-    """`general` gives the source to lower in place of another. `lower` lowers one, and
-    keeps what the front end visited in `visits`, by `alignment.key`."""
+    """One lowering for all launches of a kernel that differ in which of its integers are 1.
 
-    def __init__(self, lower: alignment.Compile) -> None:
+    Triton makes a constant of an integer argument that is 1, and compiles the kernel anew for each set of them. Nearly
+    always that changes nothing but how an index is folded: the kernel with these integers as arguments computes the
+    same. That it does is seen, not assumed. The front end's walks over the two are compared, visit by visit: every
+    statement and every type must be the same, and what is a constant in one alone must be a name, or arithmetic of
+    integers that a constant and an argument do alike. So `if n == 1:`, `n.to(...)`, `tl.arange(0, n)` or a narrow
+    integer times `n` make a kernel one that is lowered for each set. The integers are compared as all 1 at once:
+    whatever is a constant for some of them is one then, too.
+
+    `general` gives the source to lower in place of another. `lower` lowers one, and
+    keeps what the front end visited in `visits`, by `source_key`."""
+
+    def __init__(self, lower: Compile) -> None:
         self._lower = lower
         self.visits: dict[str, list[Visit]] = {}
         self._chosen: dict[str, bool] = {}
@@ -97,7 +224,7 @@ class UnitArguments:
         if not ones:
             return source
         found = _with_arguments(source, ones)
-        names = alignment.keys(found, options)
+        names = source_keys(found, options)
         known = [self._chosen[name] for name in names if name in self._chosen]
         serves = known[0] if known else self._serves(found, options)
         self._chosen |= dict.fromkeys(names, serves)
@@ -108,7 +235,7 @@ class UnitArguments:
             visits = self._walk(found, options)
             places = frozenset((visit.place, _kind(visit.result)) for visit in visits)
             others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
-            known = self._verdicts.setdefault(alignment.keys(_of_anything(found), others)[-1], [])
+            known = self._verdicts.setdefault(source_keys(_of_anything(found), others)[-1], [])
             is_usual = all(value >= 1 for value in found.constants.values() if type(value) is int)
             for verdict in known if is_usual else ():
                 if verdict.for_others and places <= verdict.places:
@@ -120,14 +247,14 @@ class UnitArguments:
         return same is not None
 
     def _walk(self, source: ASTSource, options: dict[str, Any]) -> list[Visit]:
-        keys = alignment.keys(source, options)
+        keys = source_keys(source, options)
         if self.visits.keys().isdisjoint(keys):
             self._lower(source, options)
         return next(self.visits[key] for key in keys if key in self.visits)
 
     def share(self, source: ASTSource, options: dict[str, Any]) -> None:
         """As `Alignments.share`."""
-        first, *others = alignment.keys(source, options)
+        first, *others = source_keys(source, options)
         if first in self.visits:
             self.visits |= dict.fromkeys(others, self.visits[first])
 
