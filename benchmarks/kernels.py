@@ -42,19 +42,20 @@ def layer_norm(x, weight, bias):
 
 
 @triton.jit
-def chain_kernel(x, bias, residual, out, count, columns, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    value = tl.load(x + at, mask=inside) + tl.load(bias + at % columns, mask=inside)
+def chain_kernel(x, bias, residual, out, rows, columns, row_stride, BM: tl.constexpr, BN: tl.constexpr):
+    m = (tl.program_id(0) * BM + tl.arange(0, BM))[:, None]
+    n = (tl.program_id(1) * BN + tl.arange(0, BN))[None, :]
+    inside = (m < rows) & (n < columns)
+    value = tl.load(x + m * row_stride + n, mask=inside) + tl.load(bias + n, mask=n < columns)
     inner = 0.7978845608 * (value + 0.044715 * value * value * value)
-    value = value * tl.sigmoid(2 * inner) + tl.load(residual + at, mask=inside)
-    tl.store(out + at, value, mask=inside)
+    value = value * tl.sigmoid(2 * inner) + tl.load(residual + m * row_stride + n, mask=inside)
+    tl.store(out + m * row_stride + n, value, mask=inside)
 
 
 def chain(x, bias, residual):
     out = torch.empty_like(x)
-    grid = (triton.cdiv(x.numel(), 1024),)
-    chain_kernel[grid](x, bias, residual, out, x.numel(), x.shape[1], BLOCK=1024)
+    grid = (triton.cdiv(x.shape[0], 4), triton.cdiv(x.shape[1], 256))
+    chain_kernel[grid](x, bias, residual, out, x.shape[0], x.shape[1], x.stride(0), BM=4, BN=256)
     return out
 
 
