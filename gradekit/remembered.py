@@ -14,7 +14,7 @@ from typing import Any
 from gradekit.assignment import AssignmentError, get
 from gradekit.report.record import write
 from gradekit.submission import SubmissionError, read
-from gradekit.versions import version
+from gradekit.versions import cache_folder, version
 
 MOST_BYTES = 1 << 22
 MOST_FILES = 64
@@ -62,5 +62,4 @@ def keep(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def _file(path: Path) -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "gradekit" / "last" / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    return cache_folder() / "last" / hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import os
 import platform
 import tomllib
 from pathlib import Path
@@ -22,6 +23,11 @@ def version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def cache_folder() -> Path:
+    """Where gradekit keeps what it would else find out again for this user; it may not be there yet."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gradekit"
 
 
 def environment(gpu: str | None = None) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class FakePrepared:
     sets: int = 2
     how: str = "graph"
     why: str = ""
+    seconds: float = 0.0
 
 
 @dataclass

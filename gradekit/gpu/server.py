@@ -165,6 +165,7 @@ class Server:
         return {"seconds": seconds, "caught": [dataclasses.asdict(caught) for caught in ran.caught]}
 
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        began = time.perf_counter()
         program = decode(request["program"])
         replay = Replay(program, self._where.machine, request["allow"])
         value_kinds.add_from(request["kinds"])
@@ -176,7 +177,7 @@ class Server:
             "label": preparation.label, "chosen": preparation.chosen, "choices": preparation.tuned,
             "launches": preparation.launches,
             "peak_bytes": preparation.peak_bytes, "sets": len(sets),
-            "how": clock.how, "why": clock.why,
+            "how": clock.how, "why": clock.why, "seconds": time.perf_counter() - began,
         }  # fmt: skip
 
     def _turn(self, request: dict[str, Any]) -> dict[str, Any]:

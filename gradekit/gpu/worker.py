@@ -13,7 +13,7 @@ and the next request meets a new process.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -59,8 +59,8 @@ class Prepared:
 
     `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option
     that each choice of the program takes there, and `choices` what a call took with each, in seconds. `launches` and
-    `peak_bytes` are of one call; `sets` of inputs are in rotation. `how` is "graph", or "stream" where the calls could
-    not be captured, and `why` then says why.
+    `peak_bytes` are of one call; `sets` of inputs are in rotation, and it took wall `seconds` to prepare. `how` is
+    "graph", or "stream" where the calls could not be captured, and `why` then says why.
     """
 
     id: int
@@ -72,6 +72,7 @@ class Prepared:
     sets: int
     how: str = "graph"
     why: str = ""
+    seconds: float = 0.0
 
 
 class Worker:
@@ -119,9 +120,16 @@ class Worker:
             return CardRun(results, float(answer["seconds"]), self._printed(), findings)
 
     def prepare(
-        self, program: Program, specs: Sequence[Argument], *, allow: Collection[str] = (), seconds: float = 120.0
+        self,
+        program: Program,
+        specs: Sequence[Argument],
+        *,
+        allow: Collection[str] = (),
+        seconds: float = 120.0,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> Prepared:
-        """Makes `program` ready to be timed: inputs from `specs` on the card, the fastest options, a clock.
+        """Makes `program` ready to be timed: inputs from `specs` on the card, the fastest options, a clock. `meanwhile`
+        is called while the worker does that, and is not to keep the card busy where there are options.
 
         Raises:
             CardFault: it cannot be run, or that took more than `seconds`.
@@ -131,13 +139,14 @@ class Worker:
             "do": "prepare", "id": self._next, "program": encode(program), "arguments": arguments_to(specs),
             "kinds": kinds_of(specs), "allow": sorted(allow),
         }  # fmt: skip
-        answer = self._ask(request, seconds)
+        answer = self._ask(request, seconds, meanwhile=meanwhile)
         assert self._process is not None
         with _sensible():
             self._process.prepared[self._next] = program, int(answer["sets"])
             return Prepared(
                 self._next, str(answer["label"]), _chosen(program, answer["chosen"]), dict(answer["choices"]),
                 answer["launches"], answer["peak_bytes"], answer["sets"], answer["how"], answer["why"],
+                float(answer["seconds"]),
             )  # fmt: skip
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
@@ -203,12 +212,19 @@ class Worker:
             self._end()
             self._process = WorkerProcess(self.device, self._without)
 
-    def _ask(self, request: dict[str, Any], seconds: float, memory: int | None = None) -> dict[str, Any]:
-        """The answer to a request, whose tensors lie in the memory of that descriptor."""
+    def _ask(
+        self,
+        request: dict[str, Any],
+        seconds: float,
+        memory: int | None = None,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> dict[str, Any]:
+        """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called once the
+        process works on it."""
         self.start()
         process = self._ready()
         try:
-            answer = process.ask(request, seconds, memory)
+            answer = process.ask(request, seconds, memory, meanwhile)
         except CardFault as fault:
             self.said = process.said()
             if fault.deadly or isinstance(fault, LostWorker):

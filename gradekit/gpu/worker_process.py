@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +87,11 @@ class WorkerProcess:
         if self.means.level < required:
             raise _too_open(self.means, required)
 
-    def ask(self, request: dict[str, Any], seconds: float, memory: int | None) -> dict[str, Any]:
-        """The answer to a request, whose tensors lie in the memory of that descriptor.
+    def ask(
+        self, request: dict[str, Any], seconds: float, memory: int | None, meanwhile: Callable[[], object]
+    ) -> dict[str, Any]:
+        """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called while the
+        process works on it, which does not count in the `seconds`.
 
         Raises:
             CardFault: the answer tells of one, or none came within `seconds`, or it makes no sense.
@@ -96,10 +99,10 @@ class WorkerProcess:
         for descriptor in (self._said, self._printed):
             os.ftruncate(descriptor, 0)
         try:
-            deadline = time.monotonic() + seconds
             wire.send_descriptors(self._sock, [self._progress if memory is None else memory])
-            wire.send(self._sock, request, deadline)
-            answer = wire.receive(self._sock, CAP, deadline)
+            wire.send(self._sock, request, time.monotonic() + seconds)
+            meanwhile()
+            answer = wire.receive(self._sock, CAP, time.monotonic() + seconds)
         except wire.WireError as error:
             raise self._lost(error, seconds) from None
         try:

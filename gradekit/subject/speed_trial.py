@@ -7,7 +7,6 @@ calls returned is judged here, set by set, before any figure counts.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
-from gradekit.judge.roofline import Ceilings, impossible
+from gradekit.judge.roofline import impossible
 from gradekit.judge.speed import Unmeasurable, settled
 from gradekit.program import Program
 from gradekit.subject.device import Device, NeedsCard
@@ -84,28 +83,39 @@ def measure(trial: SpeedTrial, device: Device) -> Timed:
         raise device.judged(fault, trial.entry) from None
     except BaselineError as error:
         raise NeedsCard(f"torch's side could not be timed here: {error}") from None
+    except torch.OutOfMemoryError:
+        raise NeedsCard(f"{card.name} has too little memory left: does something else use it?") from None
     except Unmeasurable as error:
         raise NeedsCard(f"{card.name} did not run evenly enough: {error}") from None
 
 
 def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
     from gradekit.gpu.ceilings import measure as ceilings_of
+    from gradekit.gpu.replay import touched_bytes
+    from gradekit.gpu.timing import sets_for
 
-    ceilings, began = ceilings_of(card), time.perf_counter()
-    prepared = worker.prepare(trial.program, trial.args, allow=trial.allow)
-    compiling = {STUDENT: time.perf_counter() - began}
-    sides = _baselines(trial, card, prepared.sets)
+    sides: list[Baseline] = []
+    if card.device.type == "cpu" or trial.program.choices():  # the fastest option is found with the card at rest
+        prepared = worker.prepare(trial.program, trial.args, allow=trial.allow)
+        sides += _baselines(trial, card, prepared.sets)
+    else:
+        sets = sets_for(card, touched_bytes(trial.program))
+        prepared = worker.prepare(
+            trial.program, trial.args, allow=trial.allow, meanwhile=lambda: sides.extend(_baselines(trial, card, sets))
+        )
+    ceilings = ceilings_of(card)
     rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
     for number, found in enumerate(worker.results(prepared.id)):
         _verify(trial, card, number, found)
     timed = Timed(
         trial.entry, trial.args, trial.program, card.name, rounds,
         Launched(prepared.launches, prepared.peak_bytes), work(trial, prepared.chosen), ceilings,
-        prepared.option_label, prepared.choices, compiling | {side.name: side.compile_seconds for side in sides},
+        prepared.option_label, prepared.choices,
+        {STUDENT: prepared.seconds} | {side.name: side.compile_seconds for side in sides},
         tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
         functools.partial(_release, worker, prepared, sides),
     )  # fmt: skip
-    _possible(timed, prepared.sets)
+    _possible(timed, card, prepared.sets)
     return timed
 
 
@@ -232,11 +242,15 @@ def _whole_numbers(spec: Input) -> torch.Tensor | None:
     return None if floating or spec.numel > WHOLE_NUMBERS else spec.tensor()
 
 
-def _possible(timed: Timed, sets: int) -> None:
-    ceilings: Ceilings = timed.ceilings
-    doing = timed.work
-    why = impossible(
-        timed.seconds(), doing.least_bytes, doing.flops, ceilings, dtype=doing.dtype, calls=sets
-    )  # fmt: skip
-    if why is not None:
-        raise Impossible(f"the time measured for {timed.entry} cannot be true: {why}")
+def _possible(timed: Timed, card: Card, sets: int) -> None:
+    from gradekit.gpu import ceilings
+
+    def why() -> str | None:
+        doing, most = timed.work, timed.ceilings
+        return impossible(timed.seconds(), doing.least_bytes, doing.flops, most, dtype=doing.dtype, calls=sets)
+
+    if why() is not None:
+        timed.ceilings = ceilings.raised(card, timed.ceilings)
+    said = why()
+    if said is not None:
+        raise Impossible(f"the time measured for {timed.entry} cannot be true: {said}")

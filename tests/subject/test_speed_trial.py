@@ -19,6 +19,7 @@ from gradekit.gpu.timing import Turn
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
+from gradekit.judge.roofline import Ceilings
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject import speed_trial
 from gradekit.subject.device import NeedsCard
@@ -252,3 +253,22 @@ def test_more_rounds_are_added_to_those_that_there_are(subject: Make) -> None:
 def test_whole_numbers_are_read_for_the_count_because_loops_may_depend_on_them() -> None:
     assert speed_trial._whole_numbers(normal((10,), "int32")) is not None
     assert speed_trial._whole_numbers(X) is None
+
+
+def test_ceilings_that_a_time_exceeds_are_measured_again_before_it_is_called_impossible(
+    subject: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    low = Ceilings(CEILINGS.bytes_per_second / 1e9, {})
+    monkeypatch.setattr(ceilings, "measure", lambda card: low)
+    monkeypatch.setattr(ceilings, "raised", lambda card, before: CEILINGS)
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    assert timed.ceilings == CEILINGS
+
+
+def test_a_card_without_memory_leaves_the_check_pending(subject: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(card: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(ceilings, "measure", full)
+    with pytest.raises(NeedsCard, match="too little memory left"):
+        subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
