@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import importlib.util
@@ -261,6 +262,14 @@ def course_file(folder: Path) -> Path | None:
         if path.is_file() and re.search(r"(?m)^\[course\]", _text(path)):
             return path
     return None
+
+
+def course_language(folder: Path) -> str:
+    """The `lang` of the course that `folder` lies in; "en" where it says none."""
+    path = course_file(folder)
+    with contextlib.suppress(AssignmentError, AttributeError):
+        return str(read_toml(path).get("course", {}).get("lang", "en")) if path else "en"
+    return "en"
 
 
 def _course_path(path: Path) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from gradekit.assignment import course_language
 from gradekit.authoring.lint_command import lint
 from gradekit.authoring.new_command import new
 from gradekit.batch.class_commands import COMMANDS as BATCH
@@ -22,6 +23,7 @@ from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
 from gradekit.proving.prove_command import prove
 from gradekit.replaying import replay
+from gradekit.report import translation
 from gradekit.stepview.view_command import view
 from gradekit.versions import version
 
@@ -67,7 +69,8 @@ def _fault(error: Exception) -> NoReturn:
 @click.group(cls=CommandGroup, context_settings=CONTEXT)
 @click.version_option(version("gradekit") or "unknown", prog_name="gradekit")
 @click.option("--assignments", metavar="PATH", help="Where assignments are: folders, or built-in, as in a search path.")
-def main(assignments: str | None) -> None:
+@click.option("--lang", type=click.Choice(translation.languages()), help="The language of reports and pages.")
+def main(assignments: str | None, lang: str | None) -> None:
     """Grades Triton kernels on any machine, and says what is wrong with them.
 
     \b
@@ -79,6 +82,11 @@ def main(assignments: str | None) -> None:
     """
     if assignments:
         os.environ["GRADEKIT_ASSIGNMENTS"] = assignments  # for every process that takes part
+    wanted = lang or os.environ.get(translation.VARIABLE) or course_language(Path.cwd())
+    if wanted not in translation.languages():
+        raise click.UsageError(f"no language {wanted!r}; there are {', '.join(translation.languages())}")
+    if wanted != translation.language():
+        os.environ[translation.VARIABLE] = wanted
 
 
 @main.command()

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from gradekit.findings import Check, Outcome
 from gradekit.report.text import one_line, shortened
+from gradekit.report.translation import say
 
 MARKS = {Outcome.PASSED: "+", Outcome.FAILED: "x", Outcome.PENDING: ".", Outcome.FAULT: "!"}
 MOST_MESSAGE = 4
@@ -38,13 +39,13 @@ class Screen:
         if check.outcome is Outcome.FAILED and check.title in self._failing:
             return  # the report tells the rest
         message = check.message if check.outcome in (Outcome.FAILED, Outcome.FAULT) else ""
-        self._add(f"  {MARKS[check.outcome]} {one_line(check.title)}", message)
+        self._add(f"  {MARKS[check.outcome]} {one_line(say(check.title))}", say(message))
 
     def failing(self, title: str, message: str) -> None:
         """An example of a check has failed; a simpler one, and the cause, are yet to be looked for."""
         if title not in self._failing:
             self._failing.add(title)
-            self._add(f"  x {one_line(title)}", message)
+            self._add(f"  x {one_line(say(title))}", say(message))
 
     def clear(self) -> None:
         """Takes everything away that is still in sight."""
@@ -83,7 +84,7 @@ def shown(stream: TextIO, begin: str) -> Iterator[Screen]:
 def line(title: str, done: int, total: int, width: int) -> str:
     """("Agrees with torch", 3, 12) -> "[ 3/12] Agrees with torch", in at most `width` columns."""
     counted = f"[{done:>{len(str(total))}}/{total}] " if total else ""
-    return shortened(counted + one_line(title), width)
+    return shortened(counted + one_line(say(title)), width)
 
 
 def _width() -> int:

@@ -14,6 +14,7 @@ with tempfile.TemporaryDirectory() as folder:
         "PYTHONPATH": grader, "GRADEKIT_ASSIGNMENTS": grader + "/assignments", "TRITON_DEFAULT_FP_FUSION": "1",
         "GRADEKIT_CLUSTER": "@CLUSTER@",
     }  # fmt: skip
-    words = [sys.executable, "-m", "gradekit", "autograde", "coderunner", "@ASSIGNMENT@", "--pending", "@PENDING@"]
+    words = [sys.executable, "-m", "gradekit", "--lang", "@LANG@", "autograde", "coderunner", "@ASSIGNMENT@"]
+    words += ["--pending", "@PENDING@"]
     done = subprocess.run(words, cwd=folder, env=os.environ | settings, stdout=subprocess.PIPE, check=False)
     sys.stdout.write(done.stdout.decode())

@@ -10,6 +10,6 @@ chmod -R go-rwx grader/assignments grader/solutions 2>/dev/null
 mkdir -p handin && cp -- *.py *.ipynb *.toml handin/ 2>/dev/null
 cd handin && PYTHONPATH=../grader GRADEKIT_ASSIGNMENTS=../grader/assignments TRITON_DEFAULT_FP_FUSION=1 \\
     GRADEKIT_GRADE_MAX="\${VPL_GRADEMAX:-100}" GRADEKIT_CLUSTER=@CLUSTER@ \\
-    python3 -m gradekit autograde vpl @ASSIGNMENT@ --pending "@PENDING@" 2>/dev/null
+    python3 -m gradekit --lang @LANG@ autograde vpl @ASSIGNMENT@ --pending "@PENDING@" 2>/dev/null
 END
 chmod +x vpl_execution

@@ -6,6 +6,7 @@ killed at the time limit, and its record takes that one's place.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Status
 from gradekit.lms.package import SECRET_SEED
 from gradekit.lms.platforms import Platform
-from gradekit.report import record
+from gradekit.report import record, translation
 from gradekit.report.text import one_line
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
@@ -46,14 +47,19 @@ def autograde(
     """
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
-    platform.deliver(root, unfinished(id, f"The grading did not finish in {limit} s."), False, pending)
+    deliver = functools.partial(_deliver, platform, root, pending)
+    deliver(unfinished(id, f"The grading did not finish in {limit} s."), False)
     graded, asked = _graded(platform.folder(root), id, limit, isolation)
     found, address = graded.record, os.environ.get(CLUSTER)
     if address and asked and graded.programs and awaits_gpu(found):
-        platform.deliver(root, found, False, pending)
+        deliver(found, False)
         found = timed(graded, asked, address, end - time.monotonic())
-    platform.deliver(root, found, True, pending)
+    deliver(found, True)
     return found
+
+
+def _deliver(platform: Platform, root: Path, pending: PendingPolicy, found: Mapping[str, Any], last: bool) -> None:
+    platform.deliver(root, translation.record(found), last, pending)
 
 
 def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:

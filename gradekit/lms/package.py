@@ -17,6 +17,7 @@ import gradekit
 from gradekit.assignment import Assignment
 from gradekit.credit import PendingPolicy
 from gradekit.lms.platforms import PLATFORMS
+from gradekit.report import translation
 from gradekit.request import new_secret_seed
 from gradekit.versions import requirements, supported, version
 
@@ -77,7 +78,8 @@ def contents(
     hidden = not is_read if hidden is None else hidden
     if secret_seed is not None and not hidden:
         raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
-    words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, **_where(cluster)}
+    words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, "@LANG@": translation.language()}
+    words |= _where(cluster)
     files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:

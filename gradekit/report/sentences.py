@@ -28,6 +28,9 @@ LEAST_WORDS = 3
 _FOR_STAFF = {"ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyError"}
 """What is raised with these is no student's."""
 
+_NAMES = {"survived", "NotWalked", "ContextVar"}
+"""What these take is a name of something inside, which nobody is told."""
+
 
 @functools.cache
 def sentences(room: str) -> tuple[tuple[str, ...], ...]:
@@ -47,6 +50,8 @@ def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
         if isinstance(node, ast.Raise) and _raises(node) in _FOR_STAFF:
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMES:
             continue
         parts = [part.value if isinstance(part, ast.keyword) else part for part in ast.iter_child_nodes(node)]
         if isinstance(node, ast.JoinedStr):

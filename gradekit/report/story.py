@@ -7,6 +7,7 @@ from typing import Any
 
 from gradekit.report.grade import Grade
 from gradekit.report.text import clean, described, for_html, located, one_line, points
+from gradekit.report.translation import say
 from gradekit.submission import place
 
 LONGEST = 4000
@@ -31,10 +32,11 @@ def as_html(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
 
 def _evidence(check: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:
     counterexample = check["counterexample"] or {}
-    lines = [where(check, submission), *(f"input: {described(given)}" for given in counterexample.get("inputs", ()))]
-    advice = str(check.get("hint", ""))
-    lines += [f"hint: {one_line(advice)}"] if advice and check["outcome"] == "failed" else []
-    lines += [f"replay: {one_line(counterexample['replay'])}"] if counterexample.get("replay") else []
+    inputs = [f"{say('input')}: {described(given)}" for given in counterexample.get("inputs", ())]
+    lines = [where(check, submission), *inputs]
+    advice = one_line(located(str(check.get("hint", "")), submission))
+    lines += [f"{say('hint')}: {advice}"] if advice and check["outcome"] == "failed" else []
+    lines += [f"{say('replay')}: {one_line(counterexample['replay'])}"] if counterexample.get("replay") else []
     return lines
 
 
@@ -50,12 +52,12 @@ def summary(record: Mapping[str, Any], graded: Grade) -> str:
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
     if record["status"] == "fault":
         return cut(
-            "\n".join(["The grader itself failed; nothing counts against the submission.", *filter(None, reason)])
+            "\n".join([say("The grader itself failed; nothing counts against the submission."), *filter(None, reason)])
         )
     first = f"{points(score['earned'])} of {points(score['possible'])} points"
     if record["status"] == "rejected":
-        return cut("\n".join([f"Rejected: {first}", *filter(None, reason)]))
-    return "\n".join([first + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])])
+        return cut("\n".join([say(f"Rejected: {first}"), *filter(None, reason)]))
+    return "\n".join(map(say, [first + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])]))
 
 
 def cut(text: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from gradekit.report import translation
+
 
 @functools.cache
 def environment() -> Environment:
@@ -29,12 +31,20 @@ def words(text: str) -> Markup:
     return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
 
 
+_SAID = re.compile(r'\bsay\("([^"]+)"')
+
+
 @functools.cache
-def asset(name: str) -> tuple[Markup, str]:
-    """A style sheet or script of the pages, and the hash by which a Content-Security-Policy allows it."""
+def asset(name: str, language: str = "en") -> tuple[Markup, str]:
+    """A style sheet or script of the pages, what a script says in the `language`, and the hash by which a
+    Content-Security-Policy allows it."""
     loader = environment().loader
     assert loader is not None
     text = loader.get_source(environment(), name)[0]
+    if language != "en":
+        known = translation.table(language)
+        words = {template: known.get(template, template) for template in _SAID.findall(text)}
+        text = text.replace("const WORDS = {}", f"const WORDS = {data_block(words)}")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Markup(text), f"sha256-{digest}"
 
@@ -52,6 +62,6 @@ def page(template: str, view: dict[str, Any], script: str = "", *, forms: bool =
     policy = f"default-src 'none'; base-uri 'none'; form-action {target}; style-src '{style_hash}'"
     known: dict[str, Any] = {"style": style}
     if script:
-        known["script"], script_hash = asset(script)
+        known["script"], script_hash = asset(script, translation.language())
         policy += f"; script-src '{script_hash}'"
-    return environment().get_template(template).render(policy=Markup(policy), **known, **view)
+    return translation.page(environment().get_template(template).render(policy=Markup(policy), **known, **view))

@@ -18,6 +18,8 @@ from gradekit.report import proofs, rests_on
 from gradekit.report.grouping import MARKS, Story, blame, ending, is_untouched, points_lost, stories
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
+from gradekit.report.text import wrapped as wrapped_text
+from gradekit.report.translation import say
 from gradekit.submission import place
 
 _ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-", "accepted": "~"}
@@ -77,7 +79,7 @@ def _is_hopeless(record: Mapping[str, Any]) -> bool:
 def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
     assignment, path = one_line(record["assignment"]), one_line(record["submission"]["path"])
     title = look.paint(assignment, bold=True) + ("  " if assignment else "") + path
-    return [title, look.paint(_score(record), _score_colour(record), bold=True) + _tally(record)]
+    return [title, look.paint(say(_score(record)), _score_colour(record), bold=True) + say(_tally(record))]
 
 
 def _score(record: Mapping[str, Any]) -> str:
@@ -144,7 +146,7 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
             begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
             tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
             lines += _evidence(story, record["submission"], look, seen, tellings[-1])
-    return [*lines, "", _LATER] if any(not told.lines for told in tellings) else lines
+    return [*lines, "", *_wrapped(_LATER.strip(), look, 2)] if any(not told.lines for told in tellings) else lines
 
 
 @dataclass(frozen=True)
@@ -183,10 +185,10 @@ def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:
-    worth = _worth(check)
-    room = max(20, look.width - 4 - max(10, len(worth) + 2))
-    titles = textwrap.wrap(one_line(_titled(check)), room) or [one_line(check["id"])]
-    gap = " " * max(2, look.width - 4 - columns(titles[0]) - len(worth))
+    worth = say(_worth(check))
+    room = max(20, look.width - 4 - max(10, columns(worth) + 2))
+    titles = wrapped_text(say(one_line(_titled(check))), room) or [one_line(check["id"])]
+    gap = " " * max(2, look.width - 4 - columns(titles[0]) - columns(worth))
     first = f"  {look.mark(ending(check))} {titles[0]}{gap}{look.paint(worth, _COLOURS[ending(check)])}"
     return [first, *(f"    {title}" for title in titles[1:])]
 
@@ -208,7 +210,7 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
     new = [sentence for sentence in said if sentence not in seen]
     seen.update(said)
     if said and not new:
-        return [" " * _INDENT + look.paint("as above", dim=True)]
+        return [" " * _INDENT + look.paint(say("as above"), dim=True)]
     return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
 
 
@@ -252,7 +254,7 @@ def _evidence(
 
 def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
     where = f"{_where(submission, check['source']['line'])} again, as above" if check["source"] else "as above"
-    return [" " * _INDENT + look.paint(where, dim=True)]
+    return [" " * _INDENT + look.paint(say(where), dim=True)]
 
 
 def _story(story: Story, submission: Mapping[str, Any], look: Look, telling: _Telling) -> list[str]:
@@ -262,7 +264,7 @@ def _story(story: Story, submission: Mapping[str, Any], look: Look, telling: _Te
     intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
     message = _wrapped(located(check["message"], submission), look, _INDENT, telling.lines)
     calls = _calls(check, submission, look) if telling.advice else []
-    intro = [" " * _INDENT + look.paint(line, bold=True) for line in intro]
+    intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
     return [*intro, *message, *_source(check, submission, look, _INDENT), *calls]
 
 
@@ -270,7 +272,7 @@ def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look,
     """The line of the submission that is to blame, beside the name of its place."""
     if not owner["source"]:
         return []
-    where = _where(submission, owner["source"]["line"])
+    where = say(_where(submission, owner["source"]["line"]))
     room = max(30, look.width - indent - len(where) - 3)
     texts = textwrap.wrap(one_line(owner["source"]["text"]), room, max_lines=4, placeholder=" ...") or [""]
     names = [where, *[" " * len(where)] * (len(texts) - 1)]
@@ -322,7 +324,8 @@ def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:
 
 
 def _labelled(label: str, text: str, look: Look, indent: int) -> str:
-    return " " * indent + look.paint(f"{label:<7} ", dim=True) + text
+    named = say(label)
+    return " " * indent + look.paint(named + " " * max(1, 8 - columns(named)), dim=True) + text
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
@@ -358,7 +361,7 @@ def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
     More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes, after a sentence
     where one ends before.
     """
-    lines = clean(text).strip("\n").split("\n") if text.strip() else []
+    lines = clean(say(text)).strip("\n").split("\n") if text.strip() else []
     if len(lines) > most:
         lines = [*lines[:most], f"... and {len(lines) - most} more lines"]
     wrapped = [wrapped for line in lines for wrapped in _wrapped_line(line[:2000], look.width, indent)]
@@ -374,6 +377,4 @@ def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
 def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:
     margin = " " * (indent + len(line) - len(line.lstrip()))
     mark = "│ " * line.lstrip().startswith("│ ")  # a line of the submission's: each piece of it carries the mark
-    return textwrap.wrap(
-        line.strip(), max(width, len(margin) + 20), initial_indent=margin, subsequent_indent=margin + mark
-    ) or [""]
+    return wrapped_text(line.strip(), max(width, len(margin) + 20), margin, margin + mark) or [""]

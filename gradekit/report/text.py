@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from gradekit.report.translation import say
 from gradekit.submission import place
 
 _UNSAFE = re.compile(
@@ -88,19 +90,39 @@ def _is_row_major(shape: list[int], stride: list[int]) -> bool:
     return True
 
 
-_LINE = re.compile(r"(?<!, )\b([Ll])ine (\d+)\b")
+_LINE = re.compile(r"(?<!, )\b(?P<word>[Ll]ine|Zeile) (?P<number>\d+)\b|第 (?P<other>\d+) 行")
 
 
 def located(text: str, submission: Mapping[str, Any]) -> str:
-    """`text` with the lines of a notebook's source named by their cells: "line 14 loads" -> "cell 2, line 4 loads"."""
+    """`text` in the reader's language, with the lines of a notebook's source named by their cells: "line 14 loads" ->
+    "cell 2, line 4 loads"."""
     if not submission.get("cells"):
-        return text
+        return say(text)
 
     def name(match: re.Match[str]) -> str:
-        where = place(submission, int(match[2]))
-        return where.capitalize() if match[1] == "L" else where
+        where = say(place(submission, int(match["number"] or match["other"])))
+        return where.capitalize() if match["word"] == "Line" else where
 
-    return _LINE.sub(name, text)
+    return _LINE.sub(name, say(text))
+
+
+def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """The lines of at most `width` columns that `text` makes, `first` before the first and `rest` before others;
+    between wide characters a line may end anywhere."""
+    if columns(text) == len(text):
+        return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest)
+    lines, line = [], first
+    for piece in _PIECE.findall(text):
+        if columns(line + piece) > width and line not in (first, rest):
+            lines.append(line)
+            line = rest
+        line += piece if line not in (first, rest) else piece.lstrip()
+    return [*lines, line]
+
+
+_WIDE = "\u2e80-\u9fff\uf900-\ufaff\uff00-\uff60"
+_PIECE = re.compile(rf"\s*(?:[{_WIDE}][，。：；？！）、」]*|[^\s{_WIDE}]+[，。：；？！）、」]*)")
+"""A word, or one wide character with the marks that must not begin a line."""
 
 
 def columns(text: str) -> int:

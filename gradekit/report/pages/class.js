@@ -1,4 +1,6 @@
 "use strict";
+const WORDS = {}; // in another language than English: by template, its translation
+const say = (template, ...values) => (WORDS[template] ?? template).replace(/\{(\d)\}/g, (_, n) => values[n - 1]);
 // Sorts the table of students by a column, and shows those that a search or a status selects.
 const table = document.getElementById("class");
 const body = table.tBodies[0];
@@ -25,7 +27,7 @@ function filter() {
     row.hidden = !wanted;
     shown += wanted;
   }
-  document.getElementById("shown").textContent = `${shown} of ${body.rows.length} shown`;
+  document.getElementById("shown").textContent = say("{1} of {2} shown", shown, body.rows.length);
 }
 
 [...table.tHead.rows[0].cells].forEach((heading, column) => {

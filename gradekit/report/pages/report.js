@@ -1,12 +1,14 @@
+const WORDS = {}; // in another language than English: by template, its translation
+const say = (template) => WORDS[template] ?? template;
 // A button beside each command copies it; a check that a link leads to is unfolded. The page reads the same without.
 for (const command of document.querySelectorAll("code.command")) {
   const button = document.createElement("button");
-  button.textContent = "Copy";
-  button.setAttribute("aria-label", "Copy the command");
+  button.textContent = say("Copy");
+  button.setAttribute("aria-label", say("Copy the command"));
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(command.textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    button.textContent = say("Copied");
+    setTimeout(() => { button.textContent = say("Copy"); }, 1500);
   });
   command.after(" ", button);
 }

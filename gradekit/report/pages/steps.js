@@ -1,5 +1,7 @@
 "use strict";
 // Plays the steps in the page's data block. All text goes through textContent: nothing that a submission says is markup.
+const WORDS = {}; // in another language than English: by template, its translation
+const say = (template, ...values) => (WORDS[template] ?? template).replace(/\{(\d)\}/g, (_, n) => values[n - 1]);
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
@@ -44,10 +46,10 @@ function cellClass(value, index) {
 function rangeOf(value) {
   const parts = [];
   if (value.number !== undefined) parts.push(value.number);
-  else if (value.low !== undefined) parts.push(value.low === value.high ? `all ${value.low}` : `${value.low} to ${value.high}`);
-  if (value.true !== undefined && value.number === undefined) parts.push(`${value.true} true`);
+  else if (value.low !== undefined) parts.push(value.low === value.high ? say("all {1}", value.low) : say("{1} to {2}", value.low, value.high));
+  if (value.true !== undefined && value.number === undefined) parts.push(say("{1} true", value.true));
   if (value.nan) parts.push(`${value.nan} NaN`);
-  if (value.inf) parts.push(`${value.inf} infinite`);
+  if (value.inf) parts.push(say("{1} infinite", value.inf));
   return parts.join(", ");
 }
 
@@ -69,7 +71,7 @@ function strip(value) {
     }
   }
   if (!value.levels) return picture;
-  const said = make("figcaption", { class: "dim" }, value.numbers ? "Point at a cell for its number." : "Point at a cell for its place.");
+  const said = make("figcaption", { class: "dim" }, value.numbers ? say("Point at a cell for its number.") : say("Point at a cell for its place."));
   picture.addEventListener("pointermove", (event) => {
     const place = picture.getBoundingClientRect();
     const row = Math.min(value.rows - 1, Math.max(0, Math.floor(((event.clientY - place.top) / place.height) * value.rows)));
@@ -84,7 +86,7 @@ function cellSaid(value, row, column) {
   const place = [value.at_rows ? value.at_rows[row] : row, value.at_columns ? value.at_columns[column] : column];
   const shown = value.shape.length > 1 ? `[${place.join(", ")}]` : `[${place[1]}]`;
   const number = value.numbers ? value.numbers[index] : { "1": "True", "0": "False", N: "NaN", P: "inf", M: "-inf" }[value.levels[index]];
-  const masked = value.mask && value.mask[index] === "0" ? ", masked: this lane takes no part" : "";
+  const masked = value.mask && value.mask[index] === "0" ? say(", masked: this lane takes no part") : "";
   return number === undefined ? `${shown}${masked}` : `${shown} = ${number}${masked}`;
 }
 
@@ -98,7 +100,7 @@ function numbers(value) {
     }
     rows.push(make("tr", {}, ...cells));
   }
-  const label = `The numbers of ${value.name || "this value"}`;
+  const label = say("The numbers of {1}", value.name || say("this value"));
   return make("div", { class: "wide", tabindex: "0", role: "region", "aria-label": label }, make("table", { class: "numbers" }, ...rows));
 }
 
@@ -162,17 +164,19 @@ function axes(tensor, width, height) {
 }
 
 function touchedSaid(value, tensor) {
-  const verb = { load: "Loads", store: "Stores", atomic: "Updates" }[value.access];
+  const verb = {
+    load: say("Loads {1} of the elements of {2}", value.active, tensor.name), store: say("Stores {1} of the elements of {2}", value.active, tensor.name),
+    atomic: say("Updates {1} of the elements of {2}", value.active, tensor.name),
+  }[value.access];
   const masked = value.lanes - value.active;
-  let said = `${verb} ${value.active} ${value.active === 1 ? "element" : "elements"} of ${tensor.name}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
-  if (masked) said += `; ${masked} of ${value.lanes} lanes are masked`;
-  if (value.boxed) said += "; drawn as the box around them";
-  if (value.between) said += `; ${value.between} in memory between the tensor's elements`;
+  let said = `${verb}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
+  if (masked) said += say("; {1} of {2} lanes are masked", masked, value.lanes);
+  if (value.boxed) said += say("; drawn as the box around them");
+  if (value.between) said += say("; {1} in memory between the tensor's elements", value.between);
   const outside = value.outside;
   if (outside) {
-    const count = outside.before + outside.after;
-    const has = outside.size === 1 ? "element 0 alone" : `elements 0 to ${outside.size - 1}`;
-    said += `. ${count} of these ${count === 1 ? "does" : "do"} not exist: the tensor has ${has}, and a lane asks for element ${outside.first}`;
+    const has = outside.size === 1 ? say("element 0 alone") : say("elements 0 to {1}", outside.size - 1);
+    said += say(". Of these, {1} do not exist: the tensor has {2}, and a lane asks for element {3}", outside.before + outside.after, has, outside.first);
   }
   return said + ".";
 }
@@ -181,31 +185,32 @@ function touchedSaid(value, tensor) {
 
 // what a value without a name of its own is called, by the operation of Triton's that made it
 const MADE_BY = {
-  addi: "a sum", addf: "a sum", subi: "a difference", subf: "a difference", muli: "a product", mulf: "a product",
-  divsi: "a quotient", divf: "a quotient", remsi: "a remainder", cmpi: "a comparison", cmpf: "a comparison", andi: "a mask",
-  select: "a choice", reduce: "a reduction", dot: "a matrix product", extf: "a conversion", truncf: "a conversion", extsi: "a conversion",
+  addi: say("a sum"), addf: say("a sum"), subi: say("a difference"), subf: say("a difference"), muli: say("a product"), mulf: say("a product"),
+  divsi: say("a quotient"), divf: say("a quotient"), remsi: say("a remainder"), cmpi: say("a comparison"), cmpf: say("a comparison"),
+  andi: say("a mask"), select: say("a choice"), reduce: say("a reduction"), dot: say("a matrix product"), extf: say("a conversion"),
+  truncf: say("a conversion"), extsi: say("a conversion"), load: say("a load"), store: say("the stored value"), atomic: say("an atomic's operand"),
 };
 
 function shown(value) {
-  const name = value.name || { load: "a load", store: "the stored value", atomic: "an atomic's operand" }[value.access] || MADE_BY[value.op] || `a value (${value.op})`;
+  const name = value.name || MADE_BY[value.access] || MADE_BY[value.op] || say("a value ({1})", value.op);
   const parts = [make("h3", {}, make("code", {}, name), ` ${formOf(value)}`), make("p", { class: "range" }, rangeOf(value))];
   if (value.wrong) {
     const wrong = data.wrong;
-    const said = wrong ? ` The first wrong element of the result is [${wrong.index.join(", ")}]: ${wrong.got} where ${wrong.expected} is right.` : "";
-    parts.push(make("p", { class: "failed" }, `${value.wrong} ${value.wrong === 1 ? "lane of this ends" : "lanes of this end"} up wrong.${said}`));
+    const said = wrong ? " " + say("The first wrong element of the result is [{1}]: {2} where {3} is right.", wrong.index.join(", "), wrong.got, wrong.expected) : "";
+    parts.push(make("p", { class: "failed" }, say("{1} of its lanes will be wrong.", value.wrong) + said));
   }
   if (value.levels) parts.push(value.numbers && value.columns <= 16 ? numbers(value) : strip(value));
-  if (value.at_rows) parts.push(make("p", { class: "dim" }, `${value.rows * value.columns} of ${value.shape.reduce((a, b) => a * b, 1)} elements are drawn, at even distances.`));
+  if (value.at_rows) parts.push(make("p", { class: "dim" }, say("{1} of {2} elements are drawn, at even distances.", value.rows * value.columns, value.shape.reduce((a, b) => a * b, 1))));
   if (value.access && value.tensor !== null) parts.push(touchedIn(value));
-  if (value.access && value.tensor === null && value.active) parts.push(make("p", { class: "failed" }, "These addresses are in no tensor."));
+  if (value.access && value.tensor === null && value.active) parts.push(make("p", { class: "failed" }, say("These addresses are in no tensor.")));
   return make("article", { class: "value" + (isWrong(value) ? " wrong-value" : "") }, ...parts);
 }
 
 const isWrong = (value) => value.wrong !== undefined || value.outside !== undefined;
 
 function described(step) {
-  const turns = step.loops.map(([line, turn]) => `turn ${turn} of the loop in line ${line}`);
-  return [`line ${step.line}`, ...turns].join(", ");
+  const turns = step.loops.map(([line, turn]) => say("turn {1} of the loop in line {2}", turn, line));
+  return [say("line {1}", step.line), ...turns].join(", ");
 }
 
 function markLines() {
@@ -237,8 +242,8 @@ function showBeside(step) {
   box.hidden = beside === null;
   if (beside === null) return;
   const same = step && counterpart(beside, step);
-  const title = make("h3", {}, `Program ${ids(data.programs[beside])}, the same line`);
-  box.replaceChildren(title, ...(same ? same.values.map(shown) : [make("p", {}, "It does not reach this line in this turn.")]));
+  const title = make("h3", {}, say("Program {1}, the same line", ids(data.programs[beside])));
+  box.replaceChildren(title, ...(same ? same.values.map(shown) : [make("p", {}, say("It does not reach this line in this turn."))]));
 }
 
 function timeline() {
@@ -280,7 +285,7 @@ function gridPictures() {
     }
     if (!touches) return;
     const said = `${tensor.name}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
-    picture.setAttribute("aria-label", `${said}: what the programs that can be played touch of it`);
+    picture.setAttribute("aria-label", say("{1}: what the programs that can be played touch of it", said));
     found.push(make("figure", {}, picture, make("figcaption", {}, said)));
   });
   const key = mine.slice(0, 12).map(({ played, number }) => make("span", {}, make("span", { class: `key owner${number % 6}` }), ids(played)));
@@ -297,10 +302,10 @@ function show(position) {
   timeline();
   $("position").max = Math.max(steps().length, 1);
   $("position").value = at + 1;
-  $("position").setAttribute("aria-valuetext", step ? `step ${at + 1} of ${steps().length}, line ${step.line}` : "no steps");
-  const wrong = step && step.values.some(isWrong) ? " Something goes wrong here." : "";
-  const gap = played.count > steps().length ? ` (number ${step.number + 1} of ${played.count})` : "";
-  $("where").textContent = step ? `Step ${at + 1} of ${steps().length}${gap}: ${described(step)}.${wrong}` : "This program did nothing that can be shown.";
+  $("position").setAttribute("aria-valuetext", step ? say("step {1} of {2}, line {3}", at + 1, steps().length, step.line) : say("no steps"));
+  const wrong = step && step.values.some(isWrong) ? " " + say("Something goes wrong here.") : "";
+  const gap = played.count > steps().length ? say(" (number {1} of {2})", step.number + 1, played.count) : "";
+  $("where").textContent = step ? say("Step {1} of {2}{3}: {4}.", at + 1, steps().length, gap, described(step)) + wrong : say("This program did nothing that can be shown.");
   $("where").classList.toggle("failed", wrong !== "");
   $("to-wrong").disabled = played.first_wrong === null;
   $("turn").disabled = turnFrom(1) === null;
@@ -366,7 +371,7 @@ function key(event) {
 
 data.programs.forEach((played, number) => {
   const launch = data.launches[played.launch];
-  const name = data.launches.length > 1 ? `launch ${played.launch + 1}, ${launch.kernel} ` : `${launch.kernel} `;
+  const name = data.launches.length > 1 ? say("launch {1}, {2}", played.launch + 1, launch.kernel) + " " : `${launch.kernel} `;
   const option = make("option", { value: number }, `${name}${ids(played)}${played.first_wrong === null ? "" : " ✗"}`);
   $("program").append(option);
   $("beside").append(make("option", { value: number }, `${name}${ids(played)}`));

@@ -1,0 +1,187 @@
+"""Reports in German and Chinese: every sentence has a translation with the same holes, and pages and records keep nothing in English."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradekit import checking
+from gradekit.causes import Cause
+from gradekit.cli import main
+from gradekit.report import gradescope, page, record, story, terminal, text, translation
+from gradekit.report.grade import grade
+from gradekit.report.sentences import ROOMS, sentences
+from gradekit.request import GradingOptions
+from gradekit.tracer.hints import HINTS
+
+from .samples import FAILED, PASSED
+from .samples import record as sample
+
+ROOT = Path(__file__).parents[2]
+OTHERS = [language for language in translation.languages() if language != "en"]
+GRAMMAR = {  # what English alone says twice: "word{2}" for one word or several, "is" and "are"
+    "Only the first {1} of {2} elements of the result {3} ever written.",
+    "Where {1} alone need{2} a gradient",
+    "on a GPU with {1} multiprocessor{2}",
+    "Recorded ({1} word{2}). A person marks this answer.",
+}
+
+
+def templates() -> set[str]:
+    """Every template that `gradekit messages` prints."""
+    causes = [said for cause in Cause for said in (cause.meaning, cause.hint) if said]
+    in_code = [said.strip() for room in ROOMS for row in sentences(room) for said in row]
+    return {*causes, *(advice for _, advice in HINTS), *in_code}
+
+
+@pytest.fixture(params=OTHERS)
+def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(translation.VARIABLE, request.param)
+    return str(request.param)
+
+
+def test_there_are_german_and_chinese() -> None:
+    assert translation.languages() == ["en", "de", "zh"]
+
+
+def test_every_sentence_of_the_list_of_messages_is_translated(language: str) -> None:
+    assert sorted(templates() - translation.table(language).keys()) == []
+
+
+def test_a_translation_takes_in_what_its_sentence_takes_in(language: str) -> None:
+    for english, said in translation.table(language).items():
+        holes, kept = (set(translation._HOLE.findall(one)) for one in (english, said))
+        assert kept == holes or (english in GRAMMAR and kept < holes), english
+
+
+def test_no_translation_is_english(language: str) -> None:
+    left = {said: words for said in translation.table(language).values() if (words := translation.english(translation._HOLE.sub("", said)))}
+    allowed = ("Your task", "May I call torch?", "How it is graded", "other=", "try oder with", "(def, if, for", "try 和 with", "（def、if、for")
+    assert {said: words for said, words in left.items() if not any(one in said for one in allowed)} == {}
+
+
+def test_every_title_of_the_assignments_is_translated(language: str) -> None:
+    files = [*ROOT.glob("assignments/*/test_*.py"), *ROOT.glob("solutions/*/test_*hidden.py")]
+    titles = {title for file in files for title in re.findall(r'(?m)^def test_.*\n    """(.+?)(?:"""|$)', file.read_text())}
+    assert len(titles) > 100 and sorted(titles - translation.table(language).keys()) == []
+
+
+def test_a_report_of_a_wrong_submission_has_no_english_left(language: str, tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text((ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text())
+    report = checking.check(tmp_path / "submission.py", None, GradingOptions(profile="quick", keyword="contiguous or memory"))
+    data = record.to_dict(report)
+    assert any(check["outcome"] == "failed" for check in data["checks"])
+    translated = translation.record(data)
+    said = [translated["message"], *translated["notes"]]
+    said += [check[name] for check in translated["checks"] for name in ("title", "message", "hint")]
+    assert [one for one in said if translation.english(one)] == []
+    assert translated["submission"] == data["submission"] and len(translated["checks"]) == len(data["checks"])
+    shown = [line for line in terminal.render(data).splitlines() if "│" not in line and "gradekit check" not in line]
+    assert [line for line in shown if translation.english(line)] == []
+    result = gradescope.render(translated)
+    assert translation.english(" ".join(test["name"] for test in result["tests"])) == []
+
+
+class Texts(HTMLParser):
+    """The texts of a page, without scripts, styles and what is marked to stay."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.open: list[bool] = []
+        self.language = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in translation_void:
+            self.open.append(tag in ("script", "style", "code") or ("translate", "no") in attrs)
+        self.language = self.language or dict(attrs).get("lang") or ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() and not any(self.open):
+            self.texts.append(" ".join(data.split()))
+
+
+translation_void = {"meta", "link", "input", "br", "img"}
+
+
+def test_a_page_says_its_language_and_keeps_no_english_and_the_submission_as_it_is(language: str) -> None:
+    cause = sample(FAILED, PASSED)
+    for check in cause["checks"]:
+        check["title"] = "Is right around the size of a block"
+    source = "# where the mask is not for the last one\n" + "\n".join(f"x{n} = {n}" for n in range(30))
+    shown = page.render(cause, source)
+    texts = Texts(shown)
+    assert texts.language == language
+    assert [one for one in texts.texts if translation.english(one) and "Your task" not in one] == []
+    assert "# where the mask is not for the last one" in shown
+
+
+def test_what_scripts_say_is_translated_and_allowed_by_its_hash(language: str) -> None:
+    assert '{1} of {2} shown":"' not in page.render(sample(PASSED))
+    for name in ("report.js", "class.js", "steps.js"):
+        script = (ROOT / "gradekit/report/pages" / name).read_text()
+        said = set(re.findall(r'\bsay\("([^"]+)"', script))
+        assert said and sorted(said - translation.table(language).keys()) == []
+
+
+def test_what_no_template_says_stays_as_it_is(language: str) -> None:
+    for said in ("Frobnicates the widget of the x", "", "  ", "x = tl.load(p)", "RuntimeError: the disk is full"):
+        assert translation.say(said) == said
+
+
+def test_values_that_are_sentences_are_translated_too_and_code_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(translation.VARIABLE, "de")
+    said = "There are two mistakes. Line 4 saves `of`, and line 5 takes it for `the`. With that put right, there is another: "
+    said += "The square root in line 9 has no eps under it."
+    wanted = "Es gibt zwei Fehler. Zeile 4 speichert `of`, und Zeile 5 hält es für `the`. Ist das berichtigt, gibt es noch einen: "
+    assert translation.say(said) == wanted + "Unter der Quadratwurzel in Zeile 9 steht kein eps."
+
+
+def test_a_sentence_that_nobody_knows_stays_whole_beside_one_that_is_translated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(translation.VARIABLE, "de")
+    assert translation.say("Every element is 0. Of the gods, one is out.") == "Jedes Element ist 0. Of the gods, one is out."
+
+
+def test_lines_of_a_notebook_are_named_by_their_cells_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = {"cells": [[1, 1], [3, 10]]}
+    said = "Line 12 loads without a mask, so that lanes past the end are read too."
+    monkeypatch.setenv(translation.VARIABLE, "de")
+    assert text.located(said, notebook).startswith("Zelle 3, Zeile 3 lädt ohne Maske")
+    monkeypatch.setenv(translation.VARIABLE, "zh")
+    assert text.located(said, notebook).startswith("单元 3，第 3 行")
+
+
+def test_chinese_is_wrapped_by_columns_and_no_line_begins_with_a_mark() -> None:
+    lines = text.wrapped("只写张量之内的位置：检查 tl.store 的掩码，以及地址是怎样算出来的，还有别的。", 20, "  ", "  ")
+    assert all(text.columns(line) <= 22 for line in lines) and len(lines) > 3
+    assert not any(line.strip()[0] in "，。：" for line in lines)
+    assert "".join(line.strip() for line in lines).replace(" ", "").startswith("只写张量之内的位置：检查tl.store")
+
+
+def test_an_unknown_language_is_wrong_usage_and_a_course_may_name_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, ["--lang", "tlh", "list"]).exit_code == 2
+    monkeypatch.setenv(translation.VARIABLE, "")
+    (tmp_path / "course.toml").write_text('[course]\nlang = "de"\n')
+    (tmp_path / "submission.py").write_text("def f(:\n")
+    answer = CliRunner().invoke(main, ["check", "submission.py", "-a", "vector_add"])
+    assert "Abgelehnt" in answer.stdout
+    (tmp_path / "course.toml").write_text('[course]\nlang = "tlh"\n')
+    monkeypatch.setenv(translation.VARIABLE, "")
+    answer = CliRunner().invoke(main, ["list"])
+    assert answer.exit_code == 2 and "there are en, de, zh" in answer.output
+
+
+def test_a_summary_for_an_lms_is_translated(language: str) -> None:
+    data = translation.record(sample(FAILED, PASSED))
+    assert translation.english(story.summary(data, grade(data))) == []
+    assert json.dumps(data)
