@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -206,6 +207,7 @@ class _Execution:
         self._check_size()
         for step in self._steps():
             self._step(step)
+        self._uses = Counter(one.storage for one in self.program.results if isinstance(one, View))
         results = [self._result(result) for result in self.program.results]
         findings = explain(self.incidents, self.namer, self.grids)
         findings += unwritten(self.program, self.memory, self.namer)
@@ -258,8 +260,7 @@ class _Execution:
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
             storage, found = self.memory.storages[result.storage], read(self.memory, result)
-            shared = sum(isinstance(one, View) and one.storage == storage.id for one in self.program.results) > 1
-            kept = is_whole(storage, result) and not storage.is_input and not shared
+            kept = is_whole(storage, result) and not storage.is_input and self._uses[result.storage] == 1
             return found if kept else found.clone()
         return result.value if isinstance(result, Scalar) else None
 
