@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,86 +25,58 @@ from gradekit.checking import UsageError
 from gradekit.marks import Mark
 from gradekit.request import GradingOptions
 
-CREATE_ATTEMPTS = 10
-"""How often it is tried to make tables that another command makes too."""
-
 _METADATA = sa.MetaData()
 
-_HAND_INS = sa.Table(
-    "hand_in", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("student", sa.Text, nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("email", sa.Text, nullable=False),
-    sa.Column("path", sa.Text, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("submitted", sa.String(40), nullable=False),  # ISO 8601 with its offset, or empty
-    sa.Column("late", sa.Boolean, nullable=False),
-    sa.Column("problem", sa.Text, nullable=False),
-    sa.Column("seen", sa.String(40), nullable=False),
+
+def _table(name: str, *more: sa.Column[Any] | sa.Index | sa.UniqueConstraint) -> sa.Table:
+    return sa.Table(name, _METADATA, sa.Column("id", sa.Integer, primary_key=True), *more)
+
+
+def _text(name: str, most: int | None = None, *, index: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text if most is None else sa.String(most), nullable=False, index=index)
+
+
+_HAND_INS = _table(
+    "hand_in", _text("assignment", 100, index=True), _text("student"), _text("name"), _text("email"), _text("path"),
+    _text("digest", 64),
+    _text("submitted", 40),  # ISO 8601 with its offset, or empty
+    sa.Column("late", sa.Boolean, nullable=False), _text("problem"), _text("seen", 40),
     sa.UniqueConstraint("assignment", "student", "digest", "submitted"),
 )  # fmt: skip
 
-_RESULTS = sa.Table(
-    "result", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("assignment", sa.String(100), nullable=False),
-    sa.Column("release", sa.String(64), nullable=False),
-    sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("machine", sa.String(200), nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("record", sa.JSON, nullable=False),
-    sa.Column("graded", sa.String(40), nullable=False),
-    sa.Column("grader", sa.Text, nullable=False),
+_RESULTS = _table(
+    "result", _text("digest", 64), _text("assignment", 100), _text("release", 64),
+    sa.Column("seed", sa.BigInteger, nullable=False), _text("machine", 200), _text("status", 20),
+    sa.Column("record", sa.JSON, nullable=False), _text("graded", 40), _text("grader"),
     sa.Index("result_key", "assignment", "digest", "release", "seed", "machine"),
 )  # fmt: skip
 
-_KEPT = sa.Table(  # beside a result: not part of the record, and large
-    "kept", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("assignment", sa.String(100), nullable=False),
-    sa.Column("release", sa.String(64), nullable=False),
+_KEPT = _table(  # beside a result: not part of the record, and large
+    "kept", _text("digest", 64), _text("assignment", 100), _text("release", 64),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("programs", sa.Text, nullable=False),  # that wait for a card, as gradekit.recorded writes them, or empty
-    sa.Column("fingerprint", sa.Text, nullable=False),  # JSON, or empty
+    _text("programs"),  # that wait for a card, as gradekit.recorded writes them, or empty
+    _text("fingerprint"),  # JSON, or empty
     sa.Index("kept_key", "assignment", "digest", "release", "seed"),
 )  # fmt: skip
 
-_MARKS = sa.Table(
-    "mark", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("student", sa.Text, nullable=False),
-    sa.Column("check", sa.Text, nullable=False),
+_MARKS = _table(
+    "mark", _text("assignment", 100, index=True), _text("student"), _text("check"),
     sa.Column("points", sa.Float),  # none: a comment alone, or the machine's points again
-    sa.Column("why", sa.Text, nullable=False),
-    sa.Column("person", sa.Text, nullable=False),
-    sa.Column("answer", sa.String(64), nullable=False),  # for this answer alone, where it is one to a question
-    sa.Column("made", sa.String(40), nullable=False),
+    _text("why"), _text("person"),
+    _text("answer", 64),  # for this answer alone, where it is one to a question
+    _text("made", 40),
 )  # fmt: skip
 
-
-_REQUESTS = sa.Table(  # what students asked to be looked at again
-    "request", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("assignment", sa.String(100), nullable=False, index=True),
-    sa.Column("student", sa.Text, nullable=False),
-    sa.Column("check", sa.Text, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Column("made", sa.String(40), nullable=False),
-    sa.Column("answer", sa.Text, nullable=False),  # empty: it is open
-    sa.Column("person", sa.Text, nullable=False),
+_REQUESTS = _table(  # what students asked to be looked at again
+    "request", _text("assignment", 100, index=True), _text("student"), _text("check"), _text("text"), _text("made", 40),
+    _text("answer"),  # empty: it is open
+    _text("person"),
 )  # fmt: skip
 
-_OPTIONS = sa.Table(
-    "grading_options", _METADATA,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("assignment", sa.String(100), nullable=False, index=True),
+_OPTIONS = _table(
+    "grading_options", _text("assignment", 100, index=True),
     sa.Column("options", sa.JSON, nullable=False),  # as GradingOptions.to_json gives them
-    sa.Column("made", sa.String(40), nullable=False),
+    _text("made", 40),
 )  # fmt: skip
 
 
@@ -174,62 +145,46 @@ class Store:
             sa.event.listen(self._engine, "connect", _configure_sqlite)
         _make_tables(self._engine)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
+    def _rows(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
         with self._engine.begin() as connection:
-            yield connection
+            return list(connection.execute(query).mappings())
+
+    def _add(self, table: sa.Table, *rows: Mapping[str, Any]) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sa.insert(table), list(rows))
 
     # --- hand-ins -----------------------------------------------------------------------------------------------------
 
     def add_hand_ins(self, assignment: str, found: Iterable[tuple[HandIn, str]]) -> int:
         """Remember hand-ins with the digests of their files; how many were new."""
-        with self._transaction() as connection:
-            table = _HAND_INS.c
-            query = sa.select(table.student, table.digest, table.submitted).where(table.assignment == assignment)
+        table = _HAND_INS.c
+        query = sa.select(table.student, table.digest, table.submitted).where(table.assignment == assignment)
+        rows = [_hand_in_row(assignment, hand_in, digest) for hand_in, digest in found]
+        new = {(row["student"], row["digest"], row["submitted"]): row for row in rows}
+        with self._engine.begin() as connection:
             known = {tuple(row) for row in connection.execute(query)}
-            rows = [_hand_in_row(assignment, hand_in, digest) for hand_in, digest in found]
-            new = {(row["student"], row["digest"], row["submitted"]): row for row in rows}
             fresh = [row for key, row in new.items() if key not in known]
             if fresh:
                 connection.execute(sa.insert(_HAND_INS), fresh)
-            return len(fresh)
+        return len(fresh)
 
     def hand_ins(self, assignment: str) -> list[tuple[HandIn, str]]:
         """All hand-ins of an assignment with their digests, oldest first."""
         query = sa.select(_HAND_INS).where(_HAND_INS.c.assignment == assignment).order_by(_HAND_INS.c.id)
-        with self._transaction() as connection:
-            rows = list(connection.execute(query).mappings())
-        return [
-            (
-                HandIn(
-                    r["student"],
-                    _path(r["path"]),
-                    r["name"],
-                    r["email"],
-                    _time(r["submitted"]),
-                    r["problem"],
-                    r["late"],
-                ),
-                r["digest"],
-            )
-            for r in rows
-        ]
+        return [(_hand_in(row), row["digest"]) for row in self._rows(query)]
 
     # --- how they are graded ------------------------------------------------------------------------------------------
 
     def add_options(self, assignment: str, options: GradingOptions) -> None:
         """Remember how the class is graded from now on."""
-        row = {"assignment": assignment, "options": options.to_json(), "made": _now()}
-        with self._transaction() as connection:
-            connection.execute(sa.insert(_OPTIONS), [row])
+        self._add(_OPTIONS, {"assignment": assignment, "options": options.to_json(), "made": _now()})
 
     def options(self, assignment: str) -> GradingOptions | None:
         """How the class was graded last; None where it was not yet."""
         table = _OPTIONS.c
         query = sa.select(table.options).where(table.assignment == assignment).order_by(table.id.desc()).limit(1)
-        with self._transaction() as connection:
-            options = connection.execute(query).scalar()
-        return None if options is None else GradingOptions(**options)
+        found = self._rows(query)
+        return GradingOptions(**found[0]["options"]) if found else None
 
     # --- results ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +194,7 @@ class Store:
         """Commit a result with what is kept beside it; older ones of the same key stay as history."""
         row = {"record": dict(record), "status": record["status"], "graded": _now(), "grader": grader}
         of = {name: value for name, value in vars(key).items() if name != "machine"}
-        with self._transaction() as connection:
+        with self._engine.begin() as connection:
             connection.execute(sa.insert(_RESULTS), [vars(key) | row])
             if programs or fingerprint:
                 connection.execute(sa.insert(_KEPT), [of | {"programs": programs, "fingerprint": fingerprint}])
@@ -249,24 +204,21 @@ class Store:
         table = _KEPT.c
         query = sa.select(table.programs).where(table.assignment == assignment, table.digest == digest)
         query = query.where(table.release == release, table.seed == seed).order_by(table.id.desc()).limit(1)
-        with self._transaction() as connection:
-            return connection.execute(query).scalar() or ""
+        return next((str(row["programs"]) for row in self._rows(query)), "")
 
     def fingerprints(self, assignment: str) -> dict[str, Any]:
         """The newest fingerprint of every submission, by digest."""
         table = _KEPT.c
         query = sa.select(table.digest, table.fingerprint).where(table.assignment == assignment).order_by(table.id)
-        with self._transaction() as connection:
-            rows = list(connection.execute(query))
-        return {digest: json.loads(text) for digest, text in rows if text}
+        rows = self._rows(query)
+        return {row["digest"]: json.loads(row["fingerprint"]) for row in rows if row["fingerprint"]}
 
     def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], StoredResult]:
         """The newest result of every submission, by (digest, machine); a fault counts
         only where there is nothing else."""
         table = _RESULTS.c
         query = sa.select(_RESULTS).where(table.assignment == assignment, table.release == release, table.seed == seed)
-        with self._transaction() as connection:
-            rows = list(connection.execute(query.order_by(table.id)).mappings())
+        rows = self._rows(query.order_by(table.id))
         chosen: dict[tuple[str, str], StoredResult] = {}
         for row in sorted(rows, key=lambda row: row["status"] != "fault"):  # stable: faults first, so that others win
             chosen[row["digest"], row["machine"]] = _result(row)
@@ -276,23 +228,20 @@ class Store:
         """The assignments of which there are hand-ins, in the order in which they came."""
         table = _HAND_INS.c
         query = sa.select(table.assignment).group_by(table.assignment).order_by(sa.func.min(table.id))
-        with self._transaction() as connection:
-            return list(connection.execute(query).scalars())
+        return [row["assignment"] for row in self._rows(query)]
 
     def gradings(self, assignment: str) -> list[tuple[str, int]]:
         """The release with options and the seed of each grading of which there are results, the newest first."""
         table = _RESULTS.c
         query = sa.select(table.release, table.seed).where(table.assignment == assignment)
         query = query.group_by(table.release, table.seed).order_by(sa.func.max(table.id).desc())
-        with self._transaction() as connection:
-            return [(release, seed) for release, seed in connection.execute(query)]
+        return [(row["release"], row["seed"]) for row in self._rows(query)]
 
     def history(self, assignment: str, digest: str) -> list[StoredResult]:
         """Every result of one submission, oldest first: who was graded when, by what, on which machine."""
         table = _RESULTS.c
         query = sa.select(_RESULTS).where(table.assignment == assignment, table.digest == digest).order_by(table.id)
-        with self._transaction() as connection:
-            return [_result(row) for row in connection.execute(query).mappings()]
+        return [_result(row) for row in self._rows(query)]
 
     # --- what people decided
 
@@ -300,21 +249,18 @@ class Store:
         """A person's decision: it wins over the machine's points and survives regrades;
         without points it takes one back."""
         row = {"assignment": assignment, "student": student, "check": check, "made": _now()}
-        with self._transaction() as connection:
-            connection.execute(sa.insert(_MARKS), [row | _mark_row(mark)])
+        given = {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
+        self._add(_MARKS, row | given)
 
     def marks(self, assignment: str) -> dict[tuple[str, str], StoredMark]:
         """The newest decision on each check, by (student, check)."""
         query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
-        with self._transaction() as connection:
-            rows = list(connection.execute(query).mappings())
-        return {(row["student"], row["check"]): _persons(row) for row in rows}
+        return {(row["student"], row["check"]): _mark(row) for row in self._rows(query)}
 
     def add_request(self, assignment: str, student: str, check: str, text: str) -> None:
         """Remember that a student asks for a check to be looked at again."""
         row = {"assignment": assignment, "student": student, "check": check, "text": text, "made": _now()}
-        with self._transaction() as connection:
-            connection.execute(sa.insert(_REQUESTS), [row | {"answer": "", "person": ""}])
+        self._add(_REQUESTS, row | {"answer": "", "person": ""})
 
     def answer_request(self, id: int, answer: str, person: str) -> None:
         """Answer a request; the first answer stays.
@@ -323,16 +269,14 @@ class Store:
             StoreError: there is no open request of this number.
         """
         change = sa.update(_REQUESTS).where(_REQUESTS.c.id == id, _REQUESTS.c.answer == "")
-        with self._transaction() as connection:
+        with self._engine.begin() as connection:
             if not connection.execute(change.values(answer=answer, person=person)).rowcount:
                 raise StoreError(f"there is no open request {id}")
 
     def requests(self, assignment: str) -> list[StoredRequest]:
         """All requests of an assignment, oldest first."""
         query = sa.select(_REQUESTS).where(_REQUESTS.c.assignment == assignment).order_by(_REQUESTS.c.id)
-        with self._transaction() as connection:
-            rows = [dict(row) for row in connection.execute(query).mappings()]
-        known = [{name: value for name, value in row.items() if name != "assignment"} for row in rows]
+        known = [{name: value for name, value in row.items() if name != "assignment"} for row in self._rows(query)]
         return [StoredRequest(**row | {"made": datetime.fromisoformat(row["made"])}) for row in known]
 
 
@@ -348,12 +292,13 @@ def _engine(url: str) -> sa.Engine:
 
 def _make_tables(engine: sa.Engine) -> None:
     """Make the tables that are not there; another command may be making them at this very moment."""
-    for attempt in range(CREATE_ATTEMPTS):
+    most = 10
+    for attempt in range(most):
         try:
             _METADATA.create_all(engine)
             return _add_missing_columns(engine)
         except sa.exc.DBAPIError as error:
-            if attempt + 1 == CREATE_ATTEMPTS:
+            if attempt + 1 == most:
                 raise StoreError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
 
@@ -364,9 +309,7 @@ def _add_missing_columns(engine: sa.Engine) -> None:
         known = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
         for column in (column for column in table.columns if column.name not in known):
             name = engine.dialect.identifier_preparer.quote(column.name)
-            empty = (
-                "''" if isinstance(column.type, sa.String) else "false" if isinstance(column.type, sa.Boolean) else "0"
-            )
+            empty = {sa.String: "''", sa.Text: "''", sa.Boolean: "false"}.get(type(column.type), "0")
             needed = "" if column.nullable else f" NOT NULL DEFAULT {empty}"
             kind = column.type.compile(engine.dialect)
             with engine.begin() as connection:
@@ -386,6 +329,12 @@ def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any
         "seen": _now(),
         "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
     }  # fmt: skip
+
+
+def _hand_in(row: sa.RowMapping) -> HandIn:
+    when = datetime.fromisoformat(row["submitted"]) if row["submitted"] else None
+    of = {name: row[name] for name in ("student", "name", "email", "problem", "late")}
+    return HandIn(path=_path(row["path"]), submitted=when, **of)
 
 
 _BYTES = "bytes:"
@@ -410,18 +359,10 @@ def _result(row: sa.RowMapping) -> StoredResult:
     return StoredResult(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
 
 
-def _mark_row(mark: Mark) -> dict[str, Any]:
-    return {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
-
-
-def _persons(row: sa.RowMapping) -> StoredMark:
+def _mark(row: sa.RowMapping) -> StoredMark:
     mark = Mark(row["points"], row["person"], row["why"], row["answer"])
     return StoredMark(row["assignment"], row["student"], row["check"], mark, datetime.fromisoformat(row["made"]))
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-def _time(text: str) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
