@@ -49,9 +49,9 @@ def locate(path: Path) -> Path:
     if path.is_dir():
         return _within(path)
     if not path.is_file():
-        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no file {path}")
+        raise NoSuchSubmission(f"there is no file {path}")
     if path.suffix.lower() not in (".toml", ".ipynb"):
-        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is neither a .toml file nor an .ipynb notebook")
+        raise NoSuchSubmission(f"{path} is neither a .toml file nor an .ipynb notebook")
     return path
 
 
@@ -63,7 +63,7 @@ def _within(folder: Path) -> Path:
     found = [path for path in files if path.name not in others]
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no {FILE} in {folder}; other files with answers: {names}")
+        raise NoSuchSubmission(f"there is no {FILE} in {folder}; other files with answers: {names}")
     return found[0]
 
 
@@ -79,7 +79,7 @@ def read(path: Path) -> Answers:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text: save it as UTF-8") from None
+        raise SubmissionError(f"{file} is not UTF-8 text: save it as UTF-8") from None
     values = _of_notebook(file, text) if file.suffix.lower() == ".ipynb" else _of_toml(file, text)
     given = {name: str(value).strip() for name, value in values.items() if isinstance(value, (str, int, float))}
     return Answers(str(file), hashlib.sha256(data).hexdigest(), given)
@@ -90,9 +90,9 @@ def _bytes(file: Path) -> bytes:
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+        raise SubmissionError(f"{file} cannot be opened: {error.strerror}") from None
     if len(data) > MAX_BYTES:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is larger than {MAX_BYTES >> 20} MiB")
+        raise SubmissionError(f"{file} is larger than {MAX_BYTES >> 20} MiB")
     return data
 
 
@@ -104,7 +104,7 @@ def _of_toml(file: Path, text: str) -> dict[str, Any]:
         lines = text.splitlines() or [""]
         source = SourceLine(number, lines[min(number, len(lines)) - 1])
         message = f'line {number} of {file.name} is not TOML: an answer is written like this: name = "b"'
-        raise SubmissionError(Cause.SYNTAX_ERROR, message, source) from None
+        raise SubmissionError(message, source, Cause.SYNTAX_ERROR) from None
 
 
 def _of_notebook(file: Path, text: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _of_notebook(file: Path, text: str) -> dict[str, Any]:
         cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
         sources = ["".join(cell["source"]) for cell in cells]
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is not a well-formed notebook") from None
+        raise SubmissionError(f"{file} is not a well-formed notebook") from None
     return {name: value for source in sources for name, value in _literals(source)}
 
 

@@ -26,9 +26,6 @@ MAX_SOURCE_BYTES = 1 << 20
 MAX_NOTEBOOK_BYTES = 32 << 20
 """The largest notebook: its outputs may hold pictures."""
 
-MOST_CANDIDATES = 20
-"""So many files of an archive are looked into for the entry."""
-
 MAX_BLOCKS = 100
 """The deepest nesting of blocks at the top level: Python itself allows no more where they are indented."""
 
@@ -36,7 +33,7 @@ MAX_BLOCKS = 100
 class SubmissionError(Exception):
     """The submission cannot be read: `message` says what to do about it, `line` (and its `text`) where it is wrong."""
 
-    def __init__(self, cause: Cause, message: str, source: SourceLine | None = None) -> None:
+    def __init__(self, message: str, source: SourceLine | None = None, cause: Cause = Cause.UNREADABLE) -> None:
         super().__init__(message)
         self.cause = cause
         self.message = message
@@ -70,10 +67,6 @@ class Submission:
     def place(self, number: int) -> str:
         """Where the student finds line `number`: "submission.py:14" or "cell 3, line 4"."""
         return place({"path": self.path, "cells": self.cells}, number)
-
-    def functions(self) -> tuple[str, ...]:
-        """The names of the functions that stand at the top level, in order."""
-        return tuple(_functions(ast.parse(self.text).body))
 
     def names(self) -> tuple[str, ...]:
         """The names that the top level defines or assigns, in order: an entry may be `Attention.apply`, renamed."""
@@ -126,7 +119,7 @@ def _merged(file: Path, data: bytes, read_module: modules.Read) -> bytes:
     except (UnicodeDecodeError, SyntaxError):  # said when the file itself is read
         return data
     except modules.ModuleError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+        raise SubmissionError(f"{file} cannot be graded: {error}") from None
     return data if merged is text else merged.encode()
 
 
@@ -143,11 +136,9 @@ def _own(folder: Path, file: Path) -> str | None:
 
 def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
     if len(data) > _limit(file.name):
-        raise SubmissionError(
-            Cause.UNREADABLE, f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone"
-        )
+        raise SubmissionError(f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone")
     if not data.strip():
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is empty")
+        raise SubmissionError(f"{file} is empty")
     digest = hashlib.sha256(data).hexdigest()
     if file.suffix.lower() == ".ipynb" or _is_notebook(data):
         return _notebook(file, data, digest, entry)
@@ -160,16 +151,15 @@ def _from_archive(file: Path, entry: str | None) -> Submission:
     try:
         member = archive.read(file, lambda names: _meant(names, entry, functools.partial(_inside, file)), _limit)
     except archive.ArchiveError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+        raise SubmissionError(f"{file} cannot be graded: {error}") from None
     except OSError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+        raise SubmissionError(f"{file} cannot be opened: {error.strerror}") from None
     folder = Path(member.name).parent
     data = _merged(file / member.name, member.data, lambda name: _inside(file, str(folder / name)))
     found = _from_bytes(file / member.name, data, entry)
     taken = {str(folder / str(name)) for name, _ in found.cells}
     left_out = [name for name in member.left_out if name not in taken]
-    shown = ", ".join(left_out[:6]) + (", ..." if len(left_out) > 6 else "")
-    notes = (f"Left out of the archive: {shown}.",) if left_out else ()
+    notes = (f"Left out of the archive: {_some(left_out)}.",) if left_out else ()
     return replace(found, notes=notes + found.notes)
 
 
@@ -193,19 +183,26 @@ def _meant(names: Sequence[str], entry: str | None, text_of: modules.Read) -> st
     Raises:
         ArchiveError: there is none, or there are several: the student has to hand in one.
     """
+    if found := _chosen(names, entry, lambda name: text_of(name) or ""):
+        return found
+    if not names:
+        raise archive.ArchiveError("there is no .py file or notebook in it")
+    raise archive.ArchiveError(f"it holds {_some(names)}: call the one that is meant submission.py")
+
+
+def _chosen(names: Sequence[str], entry: str | None, text_of: Callable[[str], str]) -> str | None:
+    """Of several files the one that is called submission, or like the entry; or the only one, or the only one that
+    defines the entry (so many are looked into)."""
     for stem in ("submission", entry):
         named = [name for name in names if Path(name).stem == stem]
         if len(named) == 1:
             return named[0]
-    if len(names) == 1:
-        return names[0]
-    defining = [name for name in names[:MOST_CANDIDATES] if entry and _defines(text_of(name) or "", entry)]
-    if len(defining) == 1:
-        return defining[0]
-    if not names:
-        raise archive.ArchiveError("there is no .py file or notebook in it")
-    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    raise archive.ArchiveError(f"it holds {shown}: call the one that is meant submission.py")
+    fitting = names if len(names) == 1 else [name for name in names[:20] if entry and _defines(text_of(name), entry)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
 
 
 # --- which file -------------------------------------------------------------------------------------------------------
@@ -220,44 +217,38 @@ def locate(path: Path, *, entry: str | None = None) -> Path:
     if path.is_dir():
         return _within(path, entry)
     if not path.exists():
-        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no file {path}{_near(path)}")
+        raise NoSuchSubmission(f"there is no file {path}{_near(path)}")
     if path.suffix.lower() not in (".py", ".ipynb") and not archive.is_archive(path):
         kinds = "a .py file, an .ipynb notebook, a .zip or a .tar.gz"
-        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not {kinds}")
+        raise NoSuchSubmission(f"{path} is not {kinds}")
     if not path.is_file():
-        raise NoSuchSubmission(Cause.UNREADABLE, f"{path} is not a regular file")
+        raise NoSuchSubmission(f"{path} is not a regular file")
     return _stays(path)
 
 
 def _stays(path: Path) -> Path:
     """Following a link out of the folder would show other people's files in a report."""
     if path.resolve().parent != path.parent.resolve():
-        raise SubmissionError(
-            Cause.UNREADABLE, f"{path} is a link that leads out of its folder: hand in the file itself"
-        )
+        raise SubmissionError(f"{path} is a link that leads out of its folder: hand in the file itself")
     return path
 
 
 def _within(folder: Path, entry: str | None) -> Path:
-    candidates = _candidates(folder)
-    for stem in ("submission", entry):
-        named = [file for file in candidates if file.stem == stem]
-        if len(named) == 1:
-            return _stays(named[0])
-    if len(candidates) == 1:
-        return _stays(candidates[0])
-    defining = [file for file in candidates if entry and defines(file, entry)]
-    if len(defining) == 1:
-        return _stays(defining[0])
-    if not candidates:
-        raise NoSuchSubmission(Cause.UNREADABLE, f"there is no .py file or notebook in the folder {folder}")
-    names = ", ".join(file.name for file in candidates[:6]) + (", ..." if len(candidates) > 6 else "")
-    raise NoSuchSubmission(Cause.UNREADABLE, f"which file do you mean in {folder}: {names}? Name it: {candidates[0]}")
+    names = [file.name for file in _candidates(folder)]
+    if found := _chosen(names, entry, lambda name: _text_of(folder / name)):
+        return _stays(folder / found)
+    if not names:
+        raise NoSuchSubmission(f"there is no .py file or notebook in the folder {folder}")
+    raise NoSuchSubmission(f"which file do you mean in {folder}: {_some(names)}? Name it: {folder / names[0]}")
 
 
 def defines(file: Path, entry: str) -> bool:
     """Whether a Python file seems to define `entry` at its top level: a hint which of several files is meant."""
-    return file.suffix.lower() == ".py" and _defines(_bytes(file).decode(errors="replace"), entry)
+    return _defines(_text_of(file), entry)
+
+
+def _text_of(file: Path) -> str:
+    return _bytes(file).decode(errors="replace") if file.suffix.lower() == ".py" else ""
 
 
 def _defines(text: str, entry: str) -> bool:
@@ -287,7 +278,7 @@ def _bytes(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read(_limit(file.name) + 1)
     except OSError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be opened: {error.strerror}") from None
+        raise SubmissionError(f"{file} cannot be opened: {error.strerror}") from None
 
 
 def _limit(name: str) -> int:
@@ -297,9 +288,7 @@ def _limit(name: str) -> int:
 def _decode(file: Path, data: bytes) -> str:
     """The text of a Python file: UTF-8, or what its first lines declare, as Python itself would read it."""
     if b"\0" in data:
-        raise SubmissionError(
-            Cause.UNREADABLE, f"{file} contains NUL bytes: is it a compiled file, or saved as UTF-16?"
-        )
+        raise SubmissionError(f"{file} contains NUL bytes: is it a compiled file, or saved as UTF-16?")
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
@@ -308,7 +297,7 @@ def _decode(file: Path, data: bytes) -> str:
     except (SyntaxError, UnicodeError, LookupError) as error:
         number = _undecodable_line(data)
         where = f" (line {number})" if number and "unknown encoding" not in str(error) else f": {error}"
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text{where}: save it as UTF-8") from None
+        raise SubmissionError(f"{file} is not UTF-8 text{where}: save it as UTF-8") from None
 
 
 _COOKIE = re.compile(r"(?m)^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+")
@@ -333,13 +322,12 @@ def _check(file: Path, text: str) -> None:
         tree = parse(text)
     except SourceError as error:
         where = f"line {error.source.line} of {file.name}" if error.source else file.name
-        raise SubmissionError(
-            Cause.SYNTAX_ERROR, f"Python cannot read {where}: {error.message}", error.source
-        ) from None
+        message = f"Python cannot read {where}: {error.message}"
+        raise SubmissionError(message, error.source, Cause.SYNTAX_ERROR) from None
     if _depth_of_blocks(tree) > MAX_BLOCKS:
-        raise SubmissionError(Cause.SYNTAX_ERROR, f"{file} has blocks nested more than {MAX_BLOCKS} deep")
+        raise SubmissionError(f"{file} has blocks nested more than {MAX_BLOCKS} deep", cause=Cause.SYNTAX_ERROR)
     if all(_is_only_words(node) for node in tree.body):
-        raise SubmissionError(Cause.UNREADABLE, f"{file} holds no code, only comments")
+        raise SubmissionError(f"{file} holds no code, only comments")
 
 
 def _depth_of_blocks(tree: ast.Module) -> int:
@@ -370,26 +358,18 @@ def _notebook(file: Path, data: bytes, digest: str, entry: str | None) -> Submis
     try:
         book = notebook.read(data.decode("utf-8-sig"), entry=entry)
     except UnicodeDecodeError:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} is not UTF-8 text: is it a notebook?") from None
+        raise SubmissionError(f"{file} is not UTF-8 text: is it a notebook?") from None
     except notebook.CellError as error:
-        message = f"Python cannot read {error}"
-        raise SubmissionError(Cause.SYNTAX_ERROR, message, error.source) from None
+        raise SubmissionError(f"Python cannot read {error}", error.source, Cause.SYNTAX_ERROR) from None
     except notebook.NotebookError as error:
-        raise SubmissionError(Cause.UNREADABLE, f"{file} cannot be graded: {error}") from None
+        raise SubmissionError(f"{file} cannot be graded: {error}") from None
     if len(book.text) > MAX_SOURCE_BYTES:
-        raise SubmissionError(Cause.UNREADABLE, f"the code in {file} is larger than {MAX_SOURCE_BYTES >> 20} MiB")
+        raise SubmissionError(f"the code in {file} is larger than {MAX_SOURCE_BYTES >> 20} MiB")
     cells = tuple((cell.number, cell.start) for cell in book.cells)
     return Submission(str(file), book.text, digest, book.notes, cells)
 
 
 # --- its names --------------------------------------------------------------------------------------------------------
-
-
-def _functions(body: Sequence[ast.stmt]) -> Iterable[str]:
-    for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield node.name
-        yield from (name for block in _blocks(node) for name in _functions(block))
 
 
 def _names(body: Sequence[ast.stmt]) -> Iterable[str]:

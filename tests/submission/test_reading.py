@@ -106,10 +106,9 @@ def test_a_declared_encoding_is_honoured(tmp_path: Path) -> None:
     assert "NAME = 'é'" in read(write(tmp_path / "kernel.py", data)).text
 
 
-def test_its_functions_are_those_at_the_top_level(tmp_path: Path) -> None:
+def test_its_names_are_those_of_the_top_level(tmp_path: Path) -> None:
     code = "def a(): pass\nclass C:\n    def m(self): pass\nif True:\n    def b(): pass\nd = C.m\n"
     submission = read(write(tmp_path / "kernel.py", code))
-    assert submission.functions() == ("a", "b")
     assert submission.names() == ("a", "C", "b", "d")
 
 
@@ -127,7 +126,7 @@ def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
     assert submission.place(5) == "cell 2, line 2"
     assert submission.line(5) == SourceLine(5, "    return x")
     assert submission.notes == ("Left out of cell 1: line 2.",)
-    assert submission.functions() == ("f",)
+    assert submission.names() == ("torch", "f")
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
@@ -247,6 +246,6 @@ def test_a_notebook_that_is_called_a_python_file_is_read_as_a_notebook(tmp_path:
     book = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 4}
     path = tmp_path / "add.py"
     path.write_text(json.dumps(book))
-    assert read(path, entry="add").functions() == ("add",)
+    assert read(path, entry="add").names() == ("add",)
     path.write_text(json.dumps({"cells": [cell]}))  # a dictionary, which Python can read, too
-    assert read(path, entry="add").functions() == ()
+    assert read(path, entry="add").names() == ()
