@@ -22,7 +22,9 @@ Grade = Callable[[GradingRequest], Report]
 Cards = Mapping[str, Mapping[str, float]]
 
 MARGIN, STEP = 0.9, 0.05
-"""A right submission needs this share of what it has reached here; what is asked for goes in these steps."""
+"""What is asked for is this share of what the solution has reached here, in these steps."""
+
+SOLUTION = "solution.py"
 
 
 @dataclass(frozen=True)
@@ -89,16 +91,14 @@ def _of_check(name: str, check: Check, cards: Cards) -> Iterator[Reached]:
         yield Reached(name, check.id, said["card"], side, ratio["low"], ratio["high"], factor)
 
 
-def proposed(found: list[Reached], right: Callable[[str], bool]) -> dict[str, float]:
-    """By side, the share of what the checks ask for that every right submission reaches with a margin: 1 at most."""
-    sides = dict.fromkeys(one.side for one in found)
-    least = {side: min(one.share for one in found if one.side == side and right(one.submission)) for side in sides}
-    return {side: min(1.0, int(MARGIN * share / STEP + 1e-9) * STEP) for side, share in least.items()}
-
-
-def is_right(name: str) -> bool:
-    """Whether a submission of that name is no mistake."""
-    return name == "solution.py" or name.startswith("right_")
+def proposed(found: list[Reached]) -> dict[str, float]:
+    """By side, the share of what the checks ask for that the solution, which is to earn all points, reaches with a
+    margin: 1 at most. Other right submissions need not be fast."""
+    shares: dict[str, list[float]] = {}
+    for one in found:
+        if one.submission == SOLUTION:
+            shares.setdefault(one.side, []).append(one.share)
+    return {side: min(1.0, int(MARGIN * min(each) / STEP + 1e-9) * STEP) for side, each in shares.items()}
 
 
 @click.command()
@@ -123,7 +123,8 @@ def calibrate(id: str) -> None:
         found.append(one)
         reached = f"{one.low:5.2f} to {one.high:5.2f} times {one.side}, asked {one.factor:g}"
         click.echo(f"{one.submission:<28} {one.check:<32} {reached}")
-    if not any(is_right(one.submission) for one in found):
+    asked = proposed(found)
+    if not asked:
         raise click.exceptions.Exit(1)
-    row = ", ".join(f"{side} = {share:.3g}" for side, share in proposed(found, is_right).items())
+    row = ", ".join(f"{side} = {share:.3g}" for side, share in asked.items())
     click.echo(f'\n[cards]\n"{found[0].card}" = {{ {row} }}')

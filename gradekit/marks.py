@@ -84,6 +84,9 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
         if id == TOTAL and id not in known:
             _fits_total(report, mark)
             continue
+        if report.status is not Status.GRADED and mark.points is not None:
+            state = "rejected" if report.status is Status.REJECTED else "not graded"
+            raise MarkError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
         if id not in known:
             near = difflib.get_close_matches(id, known, n=1)
             advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.findings import Outcome, Report
+from gradekit.findings import Outcome, Report, Status
 from gradekit.marks import Mark, MarkError, applied, checked, read
 from gradekit.report import junit, page, terminal
 from gradekit.report.record import to_dict
@@ -91,3 +91,11 @@ def test_points_that_a_person_gave_in_part_are_no_failure() -> None:
     assert "<failure" not in junit.render(found)
     commented = to_dict(applied(report(FAILED), {FAILED.id: Mark(None, "Mo", "See line 3.")}))
     assert "✗" in terminal.render(commented)
+
+
+@pytest.mark.parametrize(("status", "said"), [(Status.REJECTED, "was rejected"), (Status.FAULT, "was not graded")])
+def test_a_check_of_what_was_not_graded_earns_nothing_so_a_mark_for_it_is_refused(status: Status, said: str) -> None:
+    rejected = replace(report(ANSWERED), status=status)
+    with pytest.raises(MarkError, match=f"{said}: mark it as a whole, with total in place of test_speed"):
+        checked(rejected, {"test_speed": Mark(3, "Ada", "")})
+    checked(rejected, {"test_speed": Mark(None, "Ada", "a comment")})

@@ -162,13 +162,19 @@ def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) 
 @_BY
 def mark(student: str, check: str, id: str, out: Path, store: str | None, points: float | None, why: str,
          person: str | None) -> None:  # fmt: skip
-    """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade."""
+    """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade.
+
+    The class's files are written anew.
+    """
     from gradekit.marks import Mark, MarkError
 
+    folder = _class(out, store)
     try:
-        click.echo(_class(out, store).mark(id, student, check, Mark(points, person or user(), why)))
+        said = folder.mark(id, student, check, Mark(points, person or user(), why))
     except MarkError as error:
         raise click.UsageError(str(error)) from None
+    _session(folder, id).finish()
+    click.echo(said)
 
 
 def user() -> str:

@@ -27,7 +27,7 @@ from gradekit.batch.roster import Student, squeezed
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
-from gradekit.findings import Check, Report
+from gradekit.findings import Check, Report, Status
 from gradekit.marks import LINE, Mark, MarkError, checked
 from gradekit.report import record
 
@@ -176,7 +176,8 @@ class ClassFolder:
         if not history:
             raise MarkError(f"{student} has no graded submission for {assignment}")
         reports = [record.from_dict(result.record) for result in reversed(history)]
-        report = next((r for r in reports if _of_group(r, check)), reports[0])
+        graded = (report for report in reports if report.status is Status.GRADED)
+        report = next((r for r in graded if _of_group(r, check)), reports[0])
         group = _of_group(report, check)
         marks = _shared(mark, group) if group else {check: mark}
         checked(report, marks)

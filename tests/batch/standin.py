@@ -1,5 +1,5 @@
 """A stand-in course, from a Canvas download to its grade book: own assignments beside built-in ones, hidden tests, late
-work, a kill in the middle, marks, and back to Canvas. What comes out is known by hand.
+work, kills in the middle, a mark, a container without a card, and back to Canvas. What comes out is known by hand.
 
 `python -m tests.batch.standin FOLDER` runs it whole: 60 students, three own and three built-in assignments.
 """
@@ -14,10 +14,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 
+from gradekit.assignment import load
 from gradekit.batch.store import Store
+from tests.lms import container
 from tests.patience import GUARD
 from tests.plugin.samples import RIGHT, TESTS, TOML, TRIPLES
 from tests.zygote import python_path
@@ -43,6 +46,11 @@ OWN = {"right": (RIGHT, Fraction(1)), "wrong": (TRIPLES, Fraction(20, 70)), "bro
 """Texts for an assignment of the course's own, and the part of its 70 points that each earns: 30 for values and 20 for
 memory in the public tests, 20 in the hidden one."""
 
+DUE, DAYS_LATE, A_DAY = datetime(2026, 10, 12, 12, tzinfo=UTC), 2, 10
+"""The first assignment is due then; each day that a hand-in is late costs so many percent."""
+MARKED = Fraction(12, 70)
+"""A person gives 12 points to the first student whose text is broken."""
+
 
 @dataclass(frozen=True)
 class Stand:
@@ -64,8 +72,27 @@ class Stand:
             return None
         if id in self.own:
             return list(OWN.values())[(student + self.own.index(id)) % 3]
+        if student % 5 == 4:
+            return (ROOT / "assignments" / id / "starter.py").read_text(encoding="utf-8"), Fraction(0)
         text = (ROOT / "solutions" / id / "solution.py").read_text(encoding="utf-8")
         return text if student % 2 else text + "\n# mine\n", Fraction(1)
+
+    @property
+    def marked(self) -> int:
+        """The student whom a person gives points for the first assignment."""
+        return next(s for s in range(self.students) if (given := self.text(s, self.ids[0])) and given[0] == BROKEN)
+
+    def is_late(self, student: int, id: str) -> bool:
+        """Whether the hand-in came days after it was due."""
+        return id == self.ids[0] and student % 3 == 1
+
+    def share(self, student: int, id: str) -> Fraction:
+        """The part of the points that counts."""
+        given = self.text(student, id)
+        earned = given[1] if given else Fraction(0)
+        if id == self.ids[0] and student == self.marked:
+            earned = MARKED
+        return earned * (100 - A_DAY * DAYS_LATE) / 100 if self.is_late(student, id) else earned
 
     def lay_out(self) -> None:
         """The course's repository, and a Canvas download for each assignment."""
@@ -78,7 +105,9 @@ class Stand:
             (secret / f"test_{id}_hidden.py").write_text(HIDDEN)
         rules = "".join(f"[assignments.{id}]\nscale = 100\nweight = {n + 1}\n" for n, id in enumerate(self.ids))
         course = '[course]\nname = "Kernels"\nroster = "canvas.csv"\ndrop_lowest = 1\n'
-        (self.folder / "course.toml").write_text(course + rules)
+        late = f"[assignments.{self.ids[0]}]\ndue = {DUE.isoformat()}\nlate = {{percent_a_day = {A_DAY}}}\n"
+        (self.folder / "course.toml").write_text(course + rules.replace(f"[assignments.{self.ids[0]}]\n", late))
+        (self.folder / "times.csv").write_text(self.times())
         (self.folder / "canvas.csv").write_text(self.canvas())
         for id in self.ids:
             for student in range(self.students):
@@ -87,6 +116,12 @@ class Stand:
                     place = self.folder / "in" / id / name
                     place.parent.mkdir(parents=True, exist_ok=True)
                     place.write_text(given[0])
+
+    def times(self) -> str:
+        """When each hand-in came: just in time, or a second too late for the day before."""
+        late = DUE + timedelta(days=DAYS_LATE - 1, seconds=1)
+        when = [(late if self.is_late(s, self.ids[0]) else DUE).isoformat() for s in range(self.students)]
+        return "\n".join(["student,submitted", *(f"{1000 + s},{each}" for s, each in enumerate(when))]) + "\n"
 
     def canvas(self) -> str:
         """Canvas's grade book, which is its class list too."""
@@ -129,16 +164,30 @@ class Stand:
 
     def graded(self) -> None:
         """Grade all assignments into one folder, killed on the way as often as is asked for."""
+        command = ("grade", "in", "-o", "class", "--profile", "quick", "--times", "times.csv", "--resume")
         for kill in range(self.kills):
-            self.run("grade", "in", "-o", "class", "--profile", "quick", "--resume", kill_after=2 * kill + 1)
-        self.run("grade", "in", "-o", "class", "--profile", "quick", "--resume")
+            self.run(*command, kill_after=2 * kill + 1)
+        self.run(*command)
+        self.run(
+            "mark",
+            str(1000 + self.marked),
+            "total",
+            "-a",
+            self.ids[0],
+            "-o",
+            "class",
+            "--points",
+            "12",
+            "--why",
+            "A typing error.",
+        )
 
     def by_hand(self) -> dict[str, tuple[list[str], str]]:
         """By student: the share in each assignment and the total, in percent, as course.csv has to have them."""
         return {str(1000 + student): self._by_hand(student) for student in range(self.students)}
 
     def _by_hand(self, student: int) -> tuple[list[str], str]:
-        shares = [given[1] if (given := self.text(student, id)) else Fraction(0) for id in self.ids]
+        shares = [self.share(student, id) for id in self.ids]
         lowest = shares.index(min(shares))
         counted = [(share, n + 1) for n, share in enumerate(shares) if n != lowest]
         total = sum(share * weight for share, weight in counted) / sum(weight for _, weight in counted)
@@ -184,6 +233,20 @@ def tried(stand: Stand) -> None:
     assert all(id in stand.run("status", "-o", "class") for id in stand.ids)
 
 
+def tried_in_a_container(stand: Stand) -> None:
+    """What Gradescope's container, which has no card, gives the wrong text of an assignment with hidden tests."""
+    text, share = OWN["wrong"]
+    place = stand.folder / "container"
+    place.mkdir()
+    done, results = container.gradescope(place, load(stand.folder / "assignments" / stand.own[0]), text)
+    assert done.code == 0, done.said
+    assert results["score"] == 70 * share
+
+
 if __name__ == "__main__":
-    tried(Stand(Path(sys.argv[1]).resolve(), ("double", "twice", "again"), ("vector_add", "softmax", "matmul"), 60, 2))
+    whole = Stand(Path(sys.argv[1]).resolve(), ("double", "twice", "again"), ("vector_add", "softmax", "matmul"), 60, 2)
+    tried(whole)
     print("the grade book is right")
+    if container.possible():
+        tried_in_a_container(whole)
+        print("and so is what the container says")

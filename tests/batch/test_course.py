@@ -9,7 +9,8 @@ import pytest
 from gradekit.batch import course_pages, gradebook
 from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import Course, Policy, PolicyError, load
-from tests.batch.standin import Stand, tried
+from tests.batch.standin import Stand, tried, tried_in_a_container
+from tests.lms import container
 
 
 def line(student: str, id: str, points: float, status: str = "graded", **more: object) -> Line:
@@ -81,4 +82,7 @@ def test_a_courses_file_names_its_assignments_in_order(tmp_path: Path) -> None:
 
 
 def test_a_stand_in_course_comes_out_right_by_hand(tmp_path: Path) -> None:
-    tried(Stand(tmp_path, ("double", "twice"), ("vector_add",), 8))
+    course = Stand(tmp_path, ("double", "twice"), ("vector_add",), 8)
+    tried(course)
+    if container.possible():
+        tried_in_a_container(course)

@@ -4,6 +4,7 @@ paths, its root user, its limits."""
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import shutil
@@ -14,6 +15,11 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import click
+
+from gradekit.assignment import Assignment
+from gradekit.lms.package import build
 
 HIDDEN = ("work", "tmp", "proc", "old_root", "lost+found")
 """Of the top folders, those that are not as they are here: the repository is none of the container's business."""
@@ -36,6 +42,12 @@ class Run:
     said: str
     computed: float
     peak: int
+
+
+METADATA = {
+    "id": 1, "created_at": "2026-07-01T14:22:32.365935-07:00", "assignment": {"total_points": "100.0"},
+    "submission_method": "upload", "users": [{"email": "ada@x.y", "id": 1, "name": "Ada"}], "previous_submissions": [],
+}  # fmt: skip
 
 
 def packed(package: Path, folder: Path) -> Path:
@@ -75,7 +87,8 @@ def _script(root: Path, mounts: dict[str, Path], command: str) -> str:
         f"printf '{python}' {shlex.quote(sys.executable)} > \"$R/opt/gradekit/bin/python\"",
     ]
     lines += ['chmod 755 "$R/opt/gradekit/bin/python"']
-    for needed in {Path(sys.prefix), Path(sys.base_prefix)}:
+    packages = Path(click.__file__).parents[1]  # they may lie elsewhere than the environment
+    for needed in (Path(sys.prefix), Path(sys.base_prefix), packages):
         lines.append(f'[ -d "$R{needed}" ] || {{ mkdir -p "$R{needed}"; mount --bind {needed} "$R{needed}"; }}')
     for name, place in mounts.items():
         lines += [f'mkdir -p "$R/{name}"', f'mount --bind {shlex.quote(str(place))} "$R/{name}"']
@@ -136,3 +149,29 @@ def _peak(group: Path) -> int:
         with contextlib.suppress(OSError, ValueError):
             return int((group / name).read_text())
     return 0
+
+
+# --- Gradescope's -----------------------------------------------------------------------------------------------------
+
+
+def closed(grader: Path) -> None:
+    """Nobody but root reads the tests."""
+    private = [place for name in ("assignments", "solutions") if (place := grader / name).is_dir()]
+    subprocess.run(["chmod", "-R", "go-rwx", *map(str, private)], check=True)
+
+
+def gradescope(folder: Path, assignment: Assignment, text: str, **limits: float) -> tuple[Run, dict[str, object]]:
+    """The run of Gradescope's container on a submission, in `folder`, and results.json."""
+    place = folder / "autograder"
+    build("gradescope", assignment, folder / "upload.zip")
+    packed(folder / "upload.zip", place / "source")
+    shutil.copy(place / "source/run_autograder", place)
+    (place / "submission").mkdir()
+    (place / "submission/submission.py").write_text(text)
+    (place / "submission_metadata.json").write_text(json.dumps(METADATA))
+    (place / "submission_metadata.json").chmod(0o600)
+    closed(place / "source/grader")  # as setup.sh does
+    (place / "results").mkdir()
+    done = run(folder, {"autograder": place}, "/autograder/run_autograder", **limits)  # type: ignore[arg-type]
+    assert (place / "results/results.json").exists(), done.said
+    return done, json.loads((place / "results/results.json").read_text())

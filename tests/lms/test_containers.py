@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -19,6 +18,7 @@ from gradekit.lms.package import build
 from gradekit.report.record import validate
 from gradekit.sandbox import host
 from tests.lms import container
+from tests.lms.container import closed, gradescope
 from tests.plugin.samples import RIGHT as SMALL
 from tests.plugin.samples import TRIPLES, laid_out
 
@@ -45,42 +45,12 @@ def double(x):
     raise RuntimeError("SEEN " + repr([name for name in found if "gradekit/" not in name]))
 """
 
-METADATA = {
-    "id": 1, "created_at": "2026-07-01T14:22:32.365935-07:00", "assignment": {"total_points": "100.0"},
-    "submission_method": "upload", "users": [{"email": "ada@x.y", "id": 1, "name": "Ada"}], "previous_submissions": [],
-}  # fmt: skip
-
 in_a_container = pytest.mark.skipif(not container.possible(), reason="needs root, unshare and pivot_root")
-
-
-def closed(grader: Path) -> None:
-    """Nobody but root reads the tests."""
-    private = [place for name in ("assignments", "solutions") if (place := grader / name).is_dir()]
-    subprocess.run(["chmod", "-R", "go-rwx", *map(str, private)], check=True)
 
 
 def double(folder: Path) -> Assignment:
     """The small assignment, as a course has it."""
     return load(laid_out(folder / "course") / "double")
-
-
-def gradescope(
-    folder: Path, assignment: Assignment, text: str, **limits: float
-) -> tuple[container.Run, dict[str, object]]:
-    """The run of Gradescope's container on a submission, and results.json."""
-    place = folder / "autograder"
-    build("gradescope", assignment, folder / "upload.zip")
-    container.packed(folder / "upload.zip", place / "source")
-    shutil.copy(place / "source/run_autograder", place)
-    (place / "submission").mkdir()
-    (place / "submission/submission.py").write_text(text)
-    (place / "submission_metadata.json").write_text(json.dumps(METADATA))
-    (place / "submission_metadata.json").chmod(0o600)
-    closed(place / "source/grader")  # as setup.sh does
-    (place / "results").mkdir()
-    done = container.run(folder, {"autograder": place}, "/autograder/run_autograder", **limits)  # type: ignore[arg-type]
-    assert (place / "results/results.json").exists(), done.said
-    return done, json.loads((place / "results/results.json").read_text())
 
 
 @in_a_container
