@@ -34,7 +34,7 @@ with relies_on("triton"):
     from triton.runtime.errors import PTXASError
     from triton.runtime.jit import JITFunction
 
-    _INITIALIZE, _RUN, _PARSE = JITFunction.__init__, JITFunction.run, JITFunction.parse
+    _INITIALIZE, _PARSE = JITFunction.__init__, JITFunction.parse
     _ALLOCATE = nvidia.passes.ttgpuir.add_allocate_shared_memory_nv
     _COMPILE = triton.compiler.compile
     _TENSOR_MAP = launcher.make_tensordesc_arg
@@ -345,16 +345,6 @@ def watch_jit_functions() -> None:
         _JIT_FUNCTIONS.append(weakref.ref(self))  # a list: to hash a jit function is to read all that it refers to
 
     JITFunction.__init__ = watched
-
-
-def settle_arguments(settled: Callable[[Any], Any]) -> None:
-    """From now on, every argument of a kernel is what `settled` makes of it; the grid is left as it is."""
-
-    @functools.wraps(_RUN)  # an argument that is given twice is Python's error, and names the function
-    def settling(self: JITFunction, *args: Any, grid: Any, **named: Any) -> Any:
-        return _RUN(self, *map(settled, args), grid=grid, **{name: settled(value) for name, value in named.items()})
-
-    JITFunction.run = settling
 
 
 def parse_once() -> None:

@@ -16,6 +16,5 @@ nothing else of gradekit is in its reach.
     cuda        torch.cuda and the Triton driver as a machine with one GPU would show them
     kernels     compiles to TTIR within a budget, records launches; `autotune` makes a Choice of an autotuned launch
     lowering    one compilation for all launches that differ in alignment, or in which integers are 1
-    lazy        numbers of machine code, computed where they matter
     errors      an exception becomes (cause, message, line, detail); `hints` adds a kind sentence
 """

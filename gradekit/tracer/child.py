@@ -73,8 +73,6 @@ class Child:
             self.tracer.compiler.budget.renew()
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
-        if self._loaded().notes and self.tracer.compiler.gave_lazy:  # one may have been taken for an int
-            self._load_without_lazy_ints()
         loaded = self._loaded()
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
@@ -101,7 +99,7 @@ class Child:
         self.tracer.tuning.turn, self.tracer.tuning.for_proofs = None, True
         views = [decode(arg, object) for arg in args]
         try:
-            program, origins = self._tried(lambda: self.tracer.follow(self._loaded(), entry, views, wanted))
+            program, origins = self.tracer.follow(self._loaded(), entry, views, wanted)
         finally:
             self.tracer.tuning.for_proofs = False
         return self._program(program) | {"origins": encode(origins)}
@@ -138,7 +136,7 @@ class Child:
         cuda.multiprocessors.count = multiprocessors
         if not cuda.multiprocessors.asked:
             try:
-                program = self._tried(call)
+                program = call()
             except Refusal:
                 if not cuda.multiprocessors.asked:
                     raise
@@ -147,23 +145,7 @@ class Child:
             self.modules.clear()
         if multiprocessors not in self.modules:
             self._load_silently()
-        return dataclasses.replace(self._tried(call), multiprocessors=multiprocessors)
-
-    def _tried(self, call: Callable[[], T]) -> T:
-        """What `call` gives; where it fails and host code has got a LazyInt, which something may have taken for an int,
-        once more from the beginning, without them."""
-        try:
-            return call()
-        except Refusal as error:
-            if not self.tracer.compiler.gave_lazy or error.cause == "timeout":
-                raise
-        self._load_without_lazy_ints()
-        return call()
-
-    def _load_without_lazy_ints(self) -> None:
-        self.tracer.compiler.lazy = self.tracer.compiler.gave_lazy = False
-        self.modules.clear()
-        self._load_silently()
+        return dataclasses.replace(call(), multiprocessors=multiprocessors)
 
     def _load_silently(self) -> None:
         """Loads the submission again: what it prints has been sent."""

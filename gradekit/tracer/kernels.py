@@ -35,7 +35,7 @@ from gradekit.compat.triton import (
     use_compiler,
 )
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
-from gradekit.tracer import cuda, lazy
+from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, shortened
 from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
 from gradekit.tracer.recorder import NAME, Recorder
@@ -56,8 +56,6 @@ class Compiler:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
-        self.lazy = True  # whether host code may get LazyInts in place of ints
-        self.gave_lazy = False  # whether it has got one
         self.hashes_first = False  # whether a kernel that an earlier text had too is to be known before it is compiled
         self.budget = LoweringBudget()
         self.exact = True  # whether a program is to have each kernel as Triton specializes it for the launch
@@ -247,15 +245,10 @@ class TracedKernel:
         """The text of every stage."""
         return self.compiled.asm
 
-    @cached_property
+    @property
     def n_regs(self) -> int:
-        """Registers of one thread, as an int that is computed where it matters."""
-        if not self.compiler.lazy:
-            return self.registers.registers
-        lazy.install()
-        self.compiler.gave_lazy = True
-        most = min(MOST_REGISTERS, cuda.PROPERTIES.regs_per_multiprocessor // self._threads)
-        return lazy.LazyInt(lambda: self.registers.registers, 1, most)  # type: ignore[return-value]
+        """Registers of one thread."""
+        return self.registers.registers
 
     @property
     def n_spills(self) -> int:
@@ -295,7 +288,7 @@ class TracedKernel:
         return lambda *args, stream=None: self.run(*sizes, stream, None, None, None, None, None, *args)
 
     def _arguments(self, found: Specialized, args: Sequence[Any]) -> Iterator[Argument]:
-        flat = list(_flatten(tuple(found.signature.values()), lazy.settled(args)))
+        flat = list(_flatten(tuple(found.signature.values()), args))
         for position, (kind, value) in enumerate(flat):
             if kind != "constexpr":
                 yield self._argument(position, kind, value)
@@ -341,22 +334,18 @@ def key_of(kernel: Kernel) -> str:
     return f"{kernel.name}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
-def checked_grid(*sizes: Any) -> tuple[Any, Any, Any]:
-    """The grid as CUDA takes it; a LazyInt is left as it is where that much is known of it.
+def checked_grid(*sizes: Any) -> tuple[int, int, int]:
+    """The grid as CUDA takes it.
 
     Raises:
         TypeError: a size is no integer. RuntimeError: more programs than CUDA launches, or fewer than none.
     """
-    x, y, z = (_as_int(size) for size in sizes)
+    x, y, z = map(operator.index, sizes)
     if any(size < 0 for size in (x, y, z)) or any(
         size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)
     ):
         raise RuntimeError(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)")
     return x, y, z
-
-
-def _as_int(size: Any) -> Any:
-    return size if type(size) is lazy.LazyInt else operator.index(size)
 
 
 def _flatten(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -379,15 +368,8 @@ def _ints(values: Sequence[Any]) -> tuple[int, ...]:
 # --- what the compiler makes of a kernel's TTIR: its shared memory, and the registers of its machine code -------------
 
 
-REGISTER_BYTES = 4
-MOST_REGISTERS = 255
-"""That one thread can have."""
-
 _REGISTERS, _STACK = 0x2F, 0x12
 """Attributes in a cubin's `.nv.info`: how many registers a function has, and the bytes of stack that it needs."""
-
-_SIZED = 4
-"""Form of an attribute that is followed by its size."""
 
 
 @dataclass(frozen=True)
@@ -425,9 +407,9 @@ def registers_of(code: bytes) -> Registers:
         ValueError: they are not in there.
     """
     found = {kind: struct.unpack("<II", value)[1] for kind, value in _attributes(code) if len(value) == 8}
-    if _REGISTERS not in found or not 0 < found[_REGISTERS] <= MOST_REGISTERS:
+    if not found.get(_REGISTERS):
         raise ValueError("no register count in the machine code")
-    return Registers(found[_REGISTERS], found.get(_STACK, 0) // REGISTER_BYTES)  # Triton counts the stack as spilled
+    return Registers(found[_REGISTERS], found.get(_STACK, 0) // 4)  # Triton counts the stack as spilled registers
 
 
 def _attributes(code: bytes) -> Iterator[tuple[int, bytes]]:
@@ -437,7 +419,7 @@ def _attributes(code: bytes) -> Iterator[tuple[int, bytes]]:
     while at + 4 <= len(info):
         form, kind, size = struct.unpack_from("<BBH", info, at)
         at += 4
-        if form == _SIZED:
+        if form == 4:  # the attribute is followed by its size
             yield kind, info[at : at + size]
             at += size
 

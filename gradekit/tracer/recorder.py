@@ -43,7 +43,6 @@ from gradekit.program import (
     run_steps,
 )
 from gradekit.tracer.errors import DeferredOperation, Refusal, shortened
-from gradekit.tracer.lazy import LazyInt
 
 NAME = "submission.py"
 """What a program calls the file, wherever it stands, so that the same submission always gives the same program."""
@@ -321,7 +320,7 @@ def numbers_in(value: Any) -> Iterator[int]:
 
 
 def map_views(value: Any, rename: Callable[[int], int]) -> Any:
-    """`value` with every storage number in it replaced, and every number computed."""
+    """`value` with every storage number in it replaced."""
     kind: Any = type(value)
     if kind is View:
         return View(rename(value.storage), value.dtype, value.shape, value.stride, value.offset)
@@ -331,7 +330,5 @@ def map_views(value: Any, rename: Callable[[int], int]) -> Any:
         return tuple([map_views(item, rename) for item in value])
     if kind is dict:
         return {key: map_views(item, rename) for key, item in value.items()}
-    if kind is LazyInt:  # of a grid
-        return int(value)
     parts = _parts(kind)
     return kind(*[map_views(getattr(value, name), rename) for name in parts]) if parts else value

@@ -20,7 +20,6 @@ from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
 from gradekit.tracer.kernels import Compiler
-from gradekit.tracer.lazy import settled
 from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
 from gradekit.tracer.origin_trace import Both, Exploring, Following, bound_arguments
@@ -211,7 +210,6 @@ class CallTracer:
         return self.recorder.program(inputs, results, kind, self.compiler.kernels, notice)
 
     def _results(self, result: Any) -> tuple[str, list[Argument]]:
-        result = settled(result)
         if result is None:
             return "none", []
         if isinstance(result, torch.Tensor):

@@ -12,8 +12,8 @@ import triton
 import triton.language as tl
 
 from gradekit.compat.torch import keep_dynamo_out
-from gradekit.compat.triton import ASTSource, lower, parse_once, settle_arguments, watch_jit_functions
-from gradekit.tracer import child, lazy
+from gradekit.compat.triton import ASTSource, lower, parse_once, watch_jit_functions
+from gradekit.tracer import child
 
 __all__ = ["child", "pace", "threads", "warm_up", "while_idle"]
 
@@ -31,7 +31,6 @@ def warm_up() -> None:
     keep_dynamo_out()
     watch_jit_functions()
     parse_once()
-    settle_arguments(lazy.settled)
     lower(_source(), {})
     freeze()
 

@@ -71,8 +71,7 @@ def launches() -> None:
     of_triton.use_driver(Card())
     FOUND["target"] = of_triton.active_target().arch
     of_triton.use_compiler(compiled)
-    of_triton.settle_arguments(lambda value: int(value) if isinstance(value, str) else value)
-    early[(3,)](torch.empty(32, device="meta"), "17", BLOCK=32)
+    early[(3,)](torch.empty(32, device="meta"), 17, BLOCK=32)
 
 
 def dynamo() -> None:

@@ -39,7 +39,7 @@ def test_triton_compiles_with_what_was_put_in_place_of_its_compiler(patched: dic
     assert patched["compiled"] == ["early", {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}]
 
 
-def test_a_launch_has_its_grid_and_settled_arguments(patched: dict[str, Any]) -> None:
+def test_a_launch_has_its_grid_and_arguments(patched: dict[str, Any]) -> None:
     grid, arguments = patched["launched"]
     assert grid == [3, 1, 1] and "17" in arguments
 

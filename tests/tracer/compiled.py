@@ -24,7 +24,7 @@ from triton.compiler import ASTSource
 from triton.runtime.errors import PTXASError
 
 from gradekit.compat.triton import TARGET, lower
-from gradekit.tracer.kernels import REGISTER_BYTES, registers, shared_bytes
+from gradekit.tracer.kernels import registers, shared_bytes
 
 
 @triton.jit
@@ -47,7 +47,7 @@ def by_triton(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int
         command = [knobs.nvidia.cuobjdump.path, "-res-usage", file.name]
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     numbers = {name: int(value) for name, value in re.findall(r"(REG|STACK|LOCAL):(\d+)", shown)}
-    return compiled.metadata.shared, numbers["REG"], (numbers["STACK"] + numbers["LOCAL"]) // REGISTER_BYTES
+    return compiled.metadata.shared, numbers["REG"], (numbers["STACK"] + numbers["LOCAL"]) // 4
 
 
 def by_us(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:

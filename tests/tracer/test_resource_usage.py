@@ -55,31 +55,14 @@ def test_a_grid_that_depends_on_registers_is_that_of_a_gpu(rows: int, programs: 
     assert only(traced(OCCUPANCY, tensor(0, rows)).steps, Launch).grid == (programs, 1, 1)
 
 
-@pytest.mark.parametrize("use", ["torch.arange(kernel.n_regs).numel()", "json.loads(json.dumps(kernel.n_regs))"])
-def test_what_takes_nothing_but_an_int_gets_one(use: str) -> None:
-    """The submission is run again, with every figure computed; what it printed is told once"""
-    body = f"""
-        import json
-        print("hello")
+def test_a_kernels_registers_may_be_an_argument_or_a_size() -> None:
+    body = """
         def entry(x):
             kernel = copy_kernel.warmup(x, x, 100, BLOCK=128, grid=(1,))
-            copy_kernel[(1,)](x, torch.empty(x.shape[0] + {use}, device="cuda"), kernel.n_regs, BLOCK=128)
+            copy_kernel[(1,)](x, torch.empty(x.shape[0] + kernel.n_regs, device="cuda"), kernel.n_regs, BLOCK=128)
         """
     with sandbox.Tracer(submission(body)) as tracer:
         program = tracer.trace("entry", [X])
-        assert kinds(program.steps) == ["Allocate", "Launch"] and tracer.output == "hello\n"
+        assert kinds(program.steps) == ["Allocate", "Launch"]
     registers = only(program.steps, Launch).args[2].value
     assert 8 <= registers <= 255 and only(program.steps, Launch).args[1].shape == (100 + registers,)
-
-
-def test_a_statement_that_takes_nothing_but_an_int_is_not_left_out() -> None:
-    body = """
-        x = torch.empty(100, device="cuda")
-        kernel = copy_kernel.warmup(x, x, 100, BLOCK=128, grid=(1,))
-        SIZES = torch.arange(kernel.n_regs)
-        def entry(x):
-            return torch.empty(len(SIZES), device="cuda")
-        """
-    with sandbox.Tracer(submission(body)) as tracer:
-        assert tracer.load().notes == ()
-        assert 8 <= tracer.trace("entry", [X]).results[0].shape[0] <= 255  # type: ignore[union-attr]
