@@ -106,7 +106,7 @@ def _fits_total(report: Report, mark: Mark) -> None:
 def _fits(check: Check, mark: Mark) -> None:
     is_number = mark.points is None or type(mark.points) in (int, float)
     if not is_number or not 0 <= (mark.points or 0) <= check.possible:
-        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points!r}")
+        raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points}")
 
 
 def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) -> Report:

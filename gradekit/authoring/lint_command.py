@@ -16,6 +16,7 @@ def lint(id: str | None) -> None:
     """
     from gradekit.assignment import folders, named_folder
     from gradekit.authoring.lint import lint as linted
+    from gradekit.report.text import counted
 
     found = []
     for folder in [named_folder(id)] if id else folders().values():
@@ -23,7 +24,8 @@ def lint(id: str | None) -> None:
             found.append(complaint)
             click.echo(f"{'note: ' if complaint.is_note else ''}{_near(complaint.text)}")
     wrong = sum(not complaint.is_note for complaint in found)
-    click.echo(f"{wrong or 'nothing'} to mend" + (f", {len(found) - wrong} notes" if len(found) > wrong else ""))
+    notes = f", {counted(len(found) - wrong, 'note')}" if len(found) > wrong else ""
+    click.echo(f"{wrong or 'nothing'} to mend{notes}")
     raise click.exceptions.Exit(1 if wrong else 0)
 
 

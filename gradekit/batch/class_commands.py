@@ -374,11 +374,15 @@ def marking(id: str, out: Path, store: str | None, person: str | None, anonymous
 def requests(id: str, out: Path, store: str | None, person: str | None, student: str | None, check: str,
              text: str | None, answer: tuple[int, str] | None) -> None:  # fmt: skip
     """List what students have asked to be looked at again; add a request, or answer one."""
+    from gradekit.marks import MarkError
     from gradekit.report.text import one_line
 
     folder = _class(out, store)
     if student and text:
-        folder.store.add_request(id, folder.student(id, student), check, text)
+        try:
+            folder.ask(id, student, check, text)
+        except MarkError as error:
+            raise click.UsageError(str(error)) from None
     if answer:
         folder.store.answer_request(answer[0], answer[1], person or user())
     for each in folder.store.requests(id):

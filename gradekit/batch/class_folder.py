@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from gradekit.assignment import COURSE_FILE
 from gradekit.batch import course_pages, gradebook, policy, scheduler, totals
-from gradekit.batch.feedback import safe_name
+from gradekit.batch.feedback import safe_name, source_of
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Course
@@ -28,7 +28,7 @@ from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Report, Status
-from gradekit.marks import LINE, Mark, MarkError, checked
+from gradekit.marks import LINE, TOTAL, Mark, MarkError, checked
 from gradekit.report import record
 
 WRITTEN = (
@@ -171,11 +171,7 @@ class ClassFolder:
             MarkError: the student has no hand-in, their report has no such check, or it is not worth that much.
         """
         student = self.student(assignment, student)
-        digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
-        history = [result for digest in digests for result in self.store.history(assignment, digest)]
-        if not history:
-            raise MarkError(f"{student} has no graded submission for {assignment}")
-        reports = [record.from_dict(result.record) for result in reversed(history)]
+        reports = self._reports(assignment, student)
         graded = (report for report in reports if report.status is Status.GRADED)
         report = next((r for r in graded if _of_group(r, check)), reports[0])
         group = _of_group(report, check)
@@ -183,10 +179,38 @@ class ClassFolder:
         checked(report, marks)
         answers = {found.id: found.details.get("answer", "") for found in group}
         if check.startswith(LINE):
+            self._has_line(assignment, student, report, int(check.removeprefix(LINE)))
             answers[check] = str(report.submission.get("sha256", ""))
         for id, share in marks.items():
             self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
+
+    def ask(self, assignment: str, student: str, check: str, text: str) -> None:
+        """Keep a student's request that a check, or the "total", be looked at again.
+
+        Raises:
+            MarkError: the student has no graded submission, or no such check.
+        """
+        student = self.student(assignment, student)
+        report = self._reports(assignment, student)[0]
+        if check != TOTAL and not _of_group(report, check):
+            checked(report, {check: Mark(None)})
+        self.store.add_request(assignment, student, check, text)
+
+    def _reports(self, assignment: str, student: str) -> list[Report]:
+        """What the student's hand-ins came to, newest first: one at least."""
+        digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
+        history = [result for digest in digests for result in self.store.history(assignment, digest)]
+        if not history:
+            raise MarkError(f"{student} has no graded submission for {assignment}")
+        return [record.from_dict(result.record) for result in reversed(history)]
+
+    def _has_line(self, assignment: str, student: str, report: Report, number: int) -> None:
+        digest = str(report.submission.get("sha256", ""))
+        paths = [hand_in.path for hand_in, _ in self.store.hand_ins(assignment) if hand_in.student == student]
+        count = max((len(source_of(path, digest).splitlines()) for path in paths), default=0)
+        if count and not 1 <= number <= count:
+            raise MarkError(f"there is no line {number}: what {student} handed in has {count} lines")
 
 
 def _words(hand_in: HandIn) -> set[str]:

@@ -55,7 +55,8 @@ class Marking:
              "request": "request" if line.student in open_ else ""}
             for number, line in enumerate(self.handed_in())
         ]  # fmt: skip
-        return {"title": f"{one_line(self.id)}: marking", "rows": rows, "requests": self._shown_requests()}
+        asked = sorted(self._shown_requests(), key=lambda each: bool(each["answer"]))  # open ones first
+        return {"title": f"{one_line(self.id)}: marking", "rows": rows, "requests": asked}
 
     def one(self, number: int) -> dict[str, Any]:
         """One hand-in: its checks, its source with what is said of each line, and reasons to give again.
@@ -67,6 +68,7 @@ class Marking:
         if not 0 <= number < len(lines):
             raise IndexError(number)
         line = lines[number]
+        worth = f"{points(line.points)} of {points(line.possible)} points" + f" ({line.note})" * bool(line.note)
         marks = self.folder.store.marks(self.id)
         found = totals.marked(self.session.records()[line.digest], line.student, marks)
         comments = {
@@ -83,7 +85,7 @@ class Marking:
         return {
             "title": f"{one_line(self.id)}: {self.called(number, line)}", "number": number,
             "before": number - 1, "after": number + 1 if number + 1 < len(lines) else -1,
-            "points": f"{points(line.points)} of {points(line.possible)} points", "message": clean(found["message"]),
+            "points": clean(worth), "message": clean(found["message"]),
             "checks": [_check(check) for check in found["checks"]], "reasons": reasons(marks),
             "source": list(source_view.rows(self._source(line, found), said)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],

@@ -37,7 +37,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
     monkeypatch.chdir(tmp_path)
     made = ClassFolder.open(tmp_path / "out", new=True)
     request = GradingSession(made, "double").request
-    for student, digest, found in (("ada", "a", WRONG), ("bob", "a", WRONG), ("cyd", "c", record(**REJECTED, checks=()))):
+    for student, digest, found in (
+        ("ada", "a", WRONG),
+        ("bob", "a", WRONG),
+        ("cyd", "c", record(**REJECTED, checks=())),
+    ):
         (tmp_path / f"{student}.py").write_text(SOURCE)
         made.store.add_hand_ins("double", [(HandIn(student, tmp_path / f"{student}.py", student.title()), digest)])
         made.store.add_result(request.key(digest), found, "host")
@@ -95,7 +99,12 @@ def test_marks_survive_a_regrade_and_comments_stay_with_their_text(server: Marki
 
 def test_only_who_has_the_address_gets_in(server: MarkingServer, folder: ClassFolder) -> None:
     root = f"http://127.0.0.1:{server.server_port}"
-    for url, host in ((f"{root}/", None), (f"{root}/0", None), (f"{root}/guessed/0", None), (server.url, "evil.example")):
+    for url, host in (
+        (f"{root}/", None),
+        (f"{root}/0", None),
+        (f"{root}/guessed/0", None),
+        (server.url, "evil.example"),
+    ):
         with pytest.raises(urllib.error.HTTPError) as refused:
             fetched(url, host)
         with refused.value:
@@ -142,11 +151,24 @@ def test_requests_are_a_list_with_answers(server: MarkingServer, folder: ClassFo
     assert done.exit_code == 2 and "no open request 1" in done.output
 
 
+def test_a_request_names_a_check_and_a_comment_a_line_that_is_there(folder: ClassFolder) -> None:
+    common = ["-a", "double", "-o", str(folder.path)]
+    asked = ["requests", *common, "--student", "ada", "--text", "Why?", "--check"]
+    done = CliRunner().invoke(main, [*asked, FAILED.id[:-1]])
+    assert done.exit_code == 2 and f"did you mean {FAILED.id}?" in done.output
+    assert folder.store.requests("double") == []
+    assert CliRunner().invoke(main, [*asked, "total"]).exit_code == 0
+    done = CliRunner().invoke(main, ["mark", "ada", "line:5", "--why", "so", *common])
+    assert done.exit_code == 2 and "there is no line 5: what ada handed in has 4 lines" in done.output
+
+
 def test_the_command_does_what_the_page_does(folder: ClassFolder) -> None:
     said(folder, "mark", "Ada", "line:4", "--why", "Why a string?", "--by", "Mo")
     said(folder, "mark", "Ada", FAILED.id, "--points", "15", "--why", "Nearly.", "--by", "Mo")
     assert points(folder)["ada"] == 55
-    done = CliRunner().invoke(main, ["mark", "Ada", "line:4", "--points", "3", "--why", "x", "-a", "double", "-o", str(folder.path)])
+    done = CliRunner().invoke(
+        main, ["mark", "Ada", "line:4", "--points", "3", "--why", "x", "-a", "double", "-o", str(folder.path)]
+    )
     assert done.exit_code == 2 and "a comment without points" in done.output
     told = said(folder, "history", "ada")
     assert "40 of 70 points, graded" in told and "15 points by Mo" in told and "line:4: a comment by Mo" in told
