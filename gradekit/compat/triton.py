@@ -112,12 +112,12 @@ def _is_plain(value: Any) -> bool:
     return value is None or type(value) in (bool, float) or (type(value) is int and abs(value) < 1 << 63)
 
 
-def known_text(function: JITFunction) -> str | None:
+def text_of(function: JITFunction) -> str | None:
     """What a jit function says, with all that it refers to: equal for functions of two modules that say the same. None
-    before Triton has hashed it, for that may refuse it."""
-    with relies_on("triton"):
-        known, used = function.hash, function.used_global_vals
-    if known is None or known.startswith("recursion:"):
+    where Triton, which hashes it before it compiles it, refuses it."""
+    try:
+        known, used = function.cache_key, function.used_global_vals
+    except Exception:  # noqa: BLE001  (it reads whatever the function refers to)
         return None
     values = sorted((name, repr(value)) for (name, _), (value, _) in used.items())
     return repr((function.__name__, function.fn.__code__.co_filename, known, values))

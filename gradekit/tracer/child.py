@@ -37,7 +37,7 @@ class Child:
         self.directory = directory
         self.tracer = CallTracer(str(directory / "submission.py"))
         self.modules: dict[int, loading.LoadedModule] = {}  # by the number of multiprocessors that they were told
-        self.text, self.has_loaded = "", False
+        self.text = ""
         self.sent: set[str] = set()
 
     def answer(self, request: dict[str, Any]) -> Any:
@@ -153,8 +153,6 @@ class Child:
             self._load()
 
     def _load(self) -> None:
-        self.tracer.compiler.hashes_first = self.has_loaded
-        self.has_loaded = True
         with self.tracer.mask, self.tracer.steps:
             self.modules[self._multiprocessors] = loading.load(self.text, self.directory)
 

@@ -56,7 +56,6 @@ class Compiler:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.kernels: dict[str, Kernel] = {}
-        self.hashes_first = False  # whether a kernel that an earlier text had too is to be known before it is compiled
         self.budget = LoweringBudget()
         self.exact = True  # whether a program is to have each kernel as Triton specializes it for the launch
         self._alignments = Alignments(self._lower)
@@ -74,9 +73,6 @@ class Compiler:
             raise self._failed[key][1].with_traceback(None)
         if src.ext != "ttir":
             raise NotImplementedError("This kernel is written in Gluon; only Triton's own language is read here.")
-        if self.hashes_first:
-            with contextlib.suppress(Exception):  # what Triton refuses is refused below
-                src.hash()
         return TracedKernel(self, src, options or {})
 
     def specialized(self, src: Any, options: dict[str, Any], exact: bool) -> Specialized:
@@ -93,10 +89,7 @@ class Compiler:
             self._failed[key] = src, error  # an autotuner meets the same one at every call
             raise
         _assert_no_result(src.fn.__name__, ttir)
-        src.hash()  # refuses what a kernel may not refer to, and notes its globals, as Triton does; after `_lower`, for
-        # that names the line
-        self._alignments.share(source, options)
-        self._unit_arguments.share(source, options)
+        src.hash()  # refuses what a kernel may not refer to, as Triton does; after `_lower`, for that names the line
         text = ttir.replace(self.recorder.path, NAME)
         kernel = Kernel(shortened(src.fn.__name__), text, launch_options(parsed), plain_constants(source))
         return Specialized(kernel, key_of(kernel), source.signature, parsed)

@@ -18,7 +18,7 @@ from typing import Any
 
 import triton.language as tl
 
-from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction, known_text
+from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction, text_of
 from gradekit.program import ALIGNMENT, FUNCTION
 
 ALIGNED = [["tt.divisibility", 16]]
@@ -51,9 +51,7 @@ class Alignments:
 
     def __init__(self, compile: Compile) -> None:
         self._compile = compile
-        # the sources keep alive what the keys name by id
-        self._known: dict[str, tuple[ASTSource, Template | None]] = {}
-        self._by_text: dict[str, Template] = {}
+        self._known: dict[str, tuple[ASTSource, Template | None]] = {}  # the sources keep alive what keys name by id
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Lowered:
         """As `compat.triton.lower`."""
@@ -62,20 +60,11 @@ class Alignments:
             return self._compile(source, options)
         name = source_key(source, options)
         if name not in self._known:
-            same = self._by_text.get(_text_key(source, options) or "")
-            self._known[name] = source, same or self._template(source, options, paths)
+            self._known[name] = source, self._template(source, options, paths)
         template = self._known[name][1]
         if template is None:
             return self._compile(source, options)
         return template.text(source.attrs), template.options
-
-    def share(self, source: ASTSource, options: dict[str, Any]) -> None:
-        """Lets functions that say the same as that of `source`, which Triton has hashed, have what it was lowered to: a
-        submission that is loaded once for each GPU has each function several times."""
-        template = self._known.get(source_key(source, options), (source, None))[1]
-        text = _text_key(source, options)
-        if template is not None and text is not None:
-            self._by_text.setdefault(text, template)
 
     def _template(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
         """The text of `source` with a gap at every path; None where it is not as expected."""
@@ -92,24 +81,10 @@ class Alignments:
 
 
 def source_key(source: ASTSource, options: dict[str, Any]) -> str:
-    """A name for all that is compiled but for the alignment, as long as the objects in `source` live."""
-    return repr((id(source.fn), source.fn.src, *_specialization(source, options)))
-
-
-def source_keys(source: ASTSource, options: dict[str, Any]) -> list[str]:
-    """`key`, and where it is known, a name that functions of two modules have which say the same."""
-    return [name for name in (source_key(source, options), _text_key(source, options)) if name is not None]
-
-
-def _text_key(source: ASTSource, options: dict[str, Any]) -> str | None:
-    """As `key`, by what the function says; None where that is not known yet."""
-    text = known_text(source.fn)
-    return None if text is None else repr((text, *_specialization(source, options)))
-
-
-def _specialization(source: ASTSource, options: dict[str, Any]) -> tuple[Any, ...]:
+    """A name for all that is compiled but for the alignment, as long as the objects in `source` live; that of another
+    module's function which says the same, too: a submission that is loaded once for each GPU has each several times."""
     constants = {path: _identity(value) for path, value in source.constants.items()}
-    return source.signature, constants, options
+    return repr((text_of(source.fn) or (id(source.fn), source.fn.src), source.signature, constants, options))
 
 
 def _identity(value: Any) -> Any:
@@ -224,18 +199,17 @@ class UnitArguments:
         if not ones:
             return source
         found = _with_arguments(source, ones)
-        names = source_keys(found, options)
-        known = [self._chosen[name] for name in names if name in self._chosen]
-        serves = known[0] if known else self._serves(found, options)
-        self._chosen |= dict.fromkeys(names, serves)
-        return found if serves else source
+        name = source_key(found, options)
+        if name not in self._chosen:
+            self._chosen[name] = self._serves(found, options)
+        return found if self._chosen[name] else source
 
     def _serves(self, found: ASTSource, options: dict[str, Any]) -> bool:
         try:
             visits = self._walk(found, options)
             places = frozenset((visit.place, _kind(visit.result)) for visit in visits)
             others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
-            known = self._verdicts.setdefault(source_keys(_of_anything(found), others)[-1], [])
+            known = self._verdicts.setdefault(source_key(_of_anything(found), others), [])
             is_usual = all(value >= 1 for value in found.constants.values() if type(value) is int)
             for verdict in known if is_usual else ():
                 if verdict.for_others and places <= verdict.places:
@@ -247,16 +221,10 @@ class UnitArguments:
         return same is not None
 
     def _walk(self, source: ASTSource, options: dict[str, Any]) -> list[Visit]:
-        keys = source_keys(source, options)
-        if self.visits.keys().isdisjoint(keys):
+        key = source_key(source, options)
+        if key not in self.visits:
             self._lower(source, options)
-        return next(self.visits[key] for key in keys if key in self.visits)
-
-    def share(self, source: ASTSource, options: dict[str, Any]) -> None:
-        """As `Alignments.share`."""
-        first, *others = source_keys(source, options)
-        if first in self.visits:
-            self.visits |= dict.fromkeys(others, self.visits[first])
+        return self.visits[key]
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------

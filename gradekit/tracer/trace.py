@@ -185,8 +185,8 @@ class CallTracer:
     def _upstream(self, result: torch.Tensor, upstream: View | None, args: Sequence[Argument]) -> torch.Tensor:
         if upstream is None:
             number = 1 + max(arg.storage for arg in args if isinstance(arg, View))
-            shape = tuple(result.shape)
-            upstream = View(number, dtype_name(result.dtype), shape, contiguous(shape))
+            contiguous = torch.empty(result.shape, device="meta").stride()
+            upstream = View(number, dtype_name(result.dtype), tuple(result.shape), contiguous)
         (tensor,) = make_arguments([upstream])
         self.recorder.input(tensor, upstream.storage)
         return tensor
@@ -279,15 +279,6 @@ def _differentiable(result: Any, entry: str) -> torch.Tensor:
 
 def _is_several(result: Any) -> bool:
     return isinstance(result, (tuple, list))
-
-
-def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a contiguous tensor of that shape."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:

@@ -52,7 +52,6 @@ class Comparison:
         self.compared = self.lowered = 0
         self.different: list[str] = []
         self.alignments = Alignments(self._lower)
-        self.share = self.alignments.share
 
     def _lower(self, source: ASTSource, options: dict[str, Any]) -> Any:
         self.lowered += 1
