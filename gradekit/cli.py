@@ -353,7 +353,7 @@ def verify(
     """
     from gradekit.assignment import discover, get
     from gradekit.authoring.lint import reads_well
-    from gradekit.batch.grader_pool import graders
+    from gradekit.batch.pool import graders
     from gradekit.course import mistakes
     from gradekit.course import verify as verifying
 

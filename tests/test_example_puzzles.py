@@ -13,7 +13,7 @@ from gradekit.assignment import discover, get
 from gradekit.authoring.lint import lint
 from gradekit.batch import digests
 from gradekit.batch.grader import Grader
-from gradekit.batch.grader_pool import grading_job
+from gradekit.batch.pool import grading_job
 from gradekit.course.mistakes import all_of
 from gradekit.course.release import stale
 from gradekit.course.verify import claims, tried

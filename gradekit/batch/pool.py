@@ -1,50 +1,51 @@
-"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both
-return futures of JobResult as text.
+"""Where jobs run: grader processes of this machine, or the workers of a Dask cluster. Both return futures of JobResult
+as text.
 
-Results come back as JSON of a limited size. A worker that dies loses its jobs, and
-nothing else: `run` hands them out again.
+Results come back as JSON of a limited size. A worker that dies loses its jobs, and nothing else: the scheduler hands
+them out again. `graders` is for who grades many texts by one assignment: claims, mutants.
 """
 
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
 import json
 import os
 import platform
-import queue
+import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
-from gradekit.batch.grader import CARD, LARGEST_ANSWER, Grader, GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.assignment import Assignment
+from gradekit.batch import gpus
+from gradekit.batch.digests import release
+from gradekit.batch.grader import CARD, FAKE_GPU, LARGEST_ANSWER, Grader, GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.confine import linux
+from gradekit.findings import Report
 from gradekit.report import record
+from gradekit.request import GradingOptions, GradingRequest
 
 if TYPE_CHECKING:
     from distributed import Client
 
+T = TypeVar("T")
+R = TypeVar("R")
 
-import signal
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import FrameType
-
-from gradekit.batch.grader import FAKE_GPU
-from gradekit.confine import linux
-
-SECONDS = 600.0
-"""A grading that takes longer is the grader's fault: tracing and running a submission
-have tighter limits of their own."""
-
-PATIENCE = 600.0
-"""Seconds that a cluster's scheduler may be away."""
+SECONDS = 1800.0
+"""A grading that takes longer is the grader's fault, on a busy machine too: tracing and running a submission have
+tighter limits of their own."""
 
 RESOURCES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
@@ -86,58 +87,110 @@ def graded(text: str) -> JobResult:
     return answer
 
 
-# --- on a worker ------------------------------------------------------------------------------------------------------
-
-_LOCAL = threading.local()
-_GRADERS: list[Grader] = []
-
-
-def run_job(job: AnyJob) -> str:
-    """`job`, by this thread's own grader process; the result as JSON. Runs on a worker.
-
-    Raises:
-        GraderFailed: there is no result; the next try gets a new process.
-    """
-    grader = getattr(_LOCAL, "grader", None)
-    if grader is None:
-        grader = _LOCAL.grader = Grader(getattr(_LOCAL, "card", os.environ.get(CARD, "")))
-        _GRADERS.append(grader)
-    text = json.dumps(asdict(_with_host(grader.grade(job, SECONDS))), allow_nan=False)
-    if len(text) > LARGEST_ANSWER:
-        raise GraderFailed(f"the record has {len(text)} characters")
-    return text
-
-
-def _with_host(answer: JobResult) -> JobResult:
-    environment = answer.record["environment"] | {"host": platform.node()}
-    return JobResult(answer.record | {"environment": environment}, answer.programs, answer.fingerprint)
-
-
-@atexit.register
-def _close_graders() -> None:
-    while _GRADERS:
-        _GRADERS.pop().close()
-
-
 # --- this machine -----------------------------------------------------------------------------------------------------
 
 
-class LocalPool:
-    """Threads of this process, each with a grader's process of its own: `workers` of
-    them, and one for each of `cards`."""
+class GraderPool:
+    """A grader for each of `cards`, or `count` of them without one. As many threads may ask at once; one
+    more waits until a grader is idle."""
 
-    def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
-        self._executors_by_job: dict[type, ThreadPoolExecutor] = {GradingJob: _threads(workers, [""] * workers)}
-        if cards:
-            self._executors_by_job[SpeedJob] = _threads(len(cards), cards)
+    def __init__(self, count: int, cards: Sequence[str] = ()) -> None:
+        self._graders = [Grader(card) for card in cards or [""] * count]
+        self._threads = ThreadPoolExecutor(len(self._graders), thread_name_prefix="gradekit")
+        self._idle: SimpleQueue[Grader] = SimpleQueue()
+        for grader in self._graders:
+            self._idle.put(grader)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End all graders, also one that still works."""
+        self.stop(at_once=True)
+
+    def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """`work` of each item, in their order, with as many at once as there are graders; `work` may ask them."""
+        for future in [self._threads.submit(work, item) for item in items]:
+            yield future.result()
 
     def submit(self, job: AnyJob) -> Future[str]:
         """The future of what `run_job` answers."""
-        return self._executors_by_job[type(job)].submit(run_job, job)
+        return self._threads.submit(lambda: _answer(self.graded(job)))
+
+    def graded(self, job: AnyJob) -> JobResult:
+        """What an idle grader answers.
+
+        Raises:
+            GraderFailed: its process died, or took longer than SECONDS.
+        """
+        grader = self._idle.get()
+        try:
+            return grader.grade(job, SECONDS)
+        finally:
+            self._idle.put(grader)
+
+    def grade(self, request: GradingRequest) -> Report:
+        """The report on a submission that is a file; as `gradekit.plugin.grade`, in another process.
+
+        Raises:
+            GraderFailed: see `graded`.
+        """
+        path = request.submission
+        assert isinstance(path, Path), "a pool grades files"
+        asked = grading_job(request.assignment, path.name, path.read_bytes(), request.options)
+        return record.from_dict(self.graded(asked).record)
+
+    def stop(self, *, at_once: bool) -> None:
+        """End all graders; `at_once`, also in the middle of a job."""
+        if at_once:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._close()
+        self._threads.shutdown()
+        self._close()
+
+    def _close(self) -> None:
+        for grader in self._graders:
+            grader.close()
+
+
+@contextmanager
+def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Report], Callable[..., Iterable[Any]]]]:
+    """How to grade a file, and the `map` that grades several: by `jobs` warm graders, by default one for each core.
+
+    Where there is a GPU, which one grading at a time may use, and no `jobs` are asked for: in this process, in order.
+    """
+    if jobs is None and gpus.visible():
+        from gradekit.plugin import grade
+
+        yield grade, map
+        return
+    with GraderPool(jobs or os.cpu_count() or 1) as pool:
+        yield pool.grade, pool.map
+
+
+def grading_job(
+    assignment: Assignment, name: str, content: bytes, options: GradingOptions, *, digests: bool = False
+) -> GradingJob:
+    """The job that grades the file `name` with this `content`."""
+    text = base64.b64encode(content).decode("ascii")
+    return GradingJob(assignment.id, release(assignment), options.to_json(), name, text, digests=digests)
+
+
+class LocalPool:
+    """Graders of this machine: `workers` of them, and one for each of `cards`."""
+
+    def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
+        self._pools: dict[type, GraderPool] = {GradingJob: GraderPool(workers)}
+        if cards:
+            self._pools[SpeedJob] = GraderPool(len(cards), cards)
+
+    def submit(self, job: AnyJob) -> Future[str]:
+        """The future of what `run_job` answers."""
+        return self._pools[type(job)].submit(job)
 
     def has_gpus(self) -> bool:
         """Whether this machine has a card."""
-        return SpeedJob in self._executors_by_job
+        return SpeedJob in self._pools
 
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
@@ -145,24 +198,8 @@ class LocalPool:
 
     def stop(self, *, at_once: bool) -> None:
         """End all graders; `at_once`, also in the middle of a job."""
-        if at_once:
-            for executor in self._executors_by_job.values():
-                executor.shutdown(wait=False, cancel_futures=True)
-            _close_graders()
-        for executor in self._executors_by_job.values():
-            executor.shutdown()
-        _close_graders()
-
-
-def _threads(count: int, cards: Sequence[str]) -> ThreadPoolExecutor:
-    names: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for card in cards:
-        names.put(card)
-
-    def begin() -> None:
-        _LOCAL.card = names.get_nowait()
-
-    return ThreadPoolExecutor(count, thread_name_prefix="gradekit", initializer=begin)
+        for pool in self._pools.values():
+            pool.stop(at_once=at_once)
 
 
 @contextmanager
@@ -179,6 +216,37 @@ def local(workers: int, cards: Sequence[str] = ()) -> Iterator[Pool]:
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
 
+_LOCAL = threading.local()
+_GRADERS: list[Grader] = []
+
+
+def run_job(job: AnyJob) -> str:
+    """`job`, by this thread's own grader process; the result as JSON. Runs on a worker of a cluster.
+
+    Raises:
+        GraderFailed: there is no result; the next try gets a new process.
+    """
+    grader = getattr(_LOCAL, "grader", None)
+    if grader is None:
+        grader = _LOCAL.grader = Grader(os.environ.get(CARD, ""))
+        _GRADERS.append(grader)
+    return _answer(grader.grade(job, SECONDS))
+
+
+def _answer(result: JobResult) -> str:
+    environment = result.record["environment"] | {"host": platform.node()}
+    named = JobResult(result.record | {"environment": environment}, result.programs, result.fingerprint)
+    text = json.dumps(asdict(named), allow_nan=False)
+    if len(text) > LARGEST_ANSWER:
+        raise GraderFailed(f"the record has {len(text)} characters")
+    return text
+
+
+@atexit.register
+def _close_graders() -> None:
+    while _GRADERS:
+        _GRADERS.pop().close()
+
 
 class ClusterPool:
     """The workers of a Dask scheduler ("tcp://host:8786", "tls://..."), which may die and return, as it may itself.
@@ -186,7 +254,8 @@ class ClusterPool:
     Certificates for tls:// lie in the folder that GRADEKIT_CERTIFICATES names, or where Dask's own configuration says.
     """
 
-    def __init__(self, address: str, patience: float = PATIENCE) -> None:
+    def __init__(self, address: str, patience: float = 600.0) -> None:
+        """`patience` is how many seconds the scheduler may be away."""
         self.address = address
         self.patience = patience
         self._client: Client | None = None
@@ -284,9 +353,9 @@ def _security() -> Any:
 
 
 @contextmanager
-def cluster(address: str, patience: float = PATIENCE) -> Iterator[Pool]:
+def cluster(address: str) -> Iterator[Pool]:
     """A pool of the workers that the scheduler at `address` has."""
-    pool = ClusterPool(address, patience)
+    pool = ClusterPool(address)
     try:
         yield pool
     finally:

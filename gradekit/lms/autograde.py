@@ -16,8 +16,8 @@ from typing import Any
 from gradekit.assignment import Assignment, get
 from gradekit.batch import digests
 from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, SpeedJob
-from gradekit.batch.grader_pool import grading_job
 from gradekit.batch.intake import HandIn, Wanted, chosen
+from gradekit.batch.pool import grading_job
 from gradekit.batch.scheduler import awaits_gpu, merged
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy

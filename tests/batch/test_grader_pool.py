@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import grader_pool
+from gradekit.batch import pool as pools
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
-from gradekit.batch.grader_pool import GraderPool, graders
+from gradekit.batch.pool import GraderPool, graders
 from gradekit.findings import Report, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
@@ -22,7 +22,7 @@ class CountingGrader:
 
     made: list[CountingGrader]
 
-    def __init__(self) -> None:
+    def __init__(self, card: str = "") -> None:
         self.asked: list[GradingJob] = []
         self.is_closed = self.was_shared = False
         self._busy = threading.Lock()
@@ -45,7 +45,7 @@ class CountingGrader:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[CountingGrader]:
     monkeypatch.setattr(CountingGrader, "made", [], raising=False)
-    monkeypatch.setattr(grader_pool, "Grader", CountingGrader)
+    monkeypatch.setattr(pools, "Grader", CountingGrader)
     return CountingGrader.made
 
 
@@ -89,4 +89,4 @@ def test_without_a_gpu_there_is_a_grader_for_each_core_and_with_one_this_process
     with graders(jobs) as (grade, each):
         assert len(made) == count
         assert list(each(abs, [-1, 2])) == [1, 2]
-        assert (grade.__module__ == "gradekit.batch.grader_pool") == bool(count)
+        assert (grade.__module__ == "gradekit.batch.pool") == bool(count)

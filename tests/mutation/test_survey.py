@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import Assignment, load
-from gradekit.batch import grader_pool
+from gradekit.batch import pool
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
 from gradekit.course.edits import edited
@@ -89,6 +89,9 @@ class FakeGrader:
     failed: Answer
     asked: list[str]
 
+    def __init__(self, card: str) -> None:
+        assert not card
+
     def grade(self, job: GradingJob, seconds: float) -> JobResult:
         text = job.bytes.decode()
         names = ("test_values", "test_b[1]") if job.options.get("hidden") else ("test_values",)
@@ -110,7 +113,7 @@ class FakeGrader:
 @pytest.fixture
 def grader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeGrader]]:
     FakeGrader.failed, FakeGrader.asked = staticmethod(lambda text: ()), []
-    monkeypatch.setattr(grader_pool, "Grader", FakeGrader)
+    monkeypatch.setattr(pool, "Grader", FakeGrader)
     yield FakeGrader
 
 
