@@ -72,7 +72,7 @@ def points(number: int, measured: bool) -> tuple[float, float, str]:
         return 0, 0, "graded"
     if KINDS[kind] is WRONG:
         return 0, 0 if measured else 40, "graded"
-    return (100, 0, "graded") if measured else (60, 40, "graded")
+    return 100, 0 if measured else 40, "graded"  # what is not measured counts as the rest does
 
 
 def expected(measured: bool, count: int = COUNT) -> dict[str, tuple[float, float, str]]:
