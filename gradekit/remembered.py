@@ -16,7 +16,6 @@ from gradekit.report.record import write
 from gradekit.submission import SubmissionError, read
 from gradekit.versions import cache_folder, version
 
-MOST_BYTES = 1 << 22
 MOST_FILES = 64
 """Records that are kept: the newest."""
 
@@ -25,7 +24,7 @@ def last(path: Path) -> dict[str, Any] | None:
     """The record of the last check of the submission at `path`, whatever has changed since; None where none is kept."""
     with contextlib.suppress(OSError, ValueError):
         file = _file(path)
-        kept = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= MOST_BYTES else None
+        kept = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= 1 << 22 else None
         return kept if isinstance(kept, dict) and isinstance(kept.get("checks"), list) else None
     return None
 

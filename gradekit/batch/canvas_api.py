@@ -21,7 +21,6 @@ from gradekit.checking import UsageError
 from gradekit.report.text import one_line, points
 
 TOKEN = "CANVAS_TOKEN"
-SECONDS = 60
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
@@ -97,7 +96,7 @@ class Canvas:
     def _open(self, url: str, form: bytes | None = None) -> tuple[bytes, str]:
         asked = urllib.request.Request(url, form, {"Authorization": f"Bearer {self.token}"})
         try:
-            with urllib.request.build_opener(_NoRedirect).open(asked, timeout=SECONDS) as answer:
+            with urllib.request.build_opener(_NoRedirect).open(asked, timeout=60) as answer:
                 return answer.read(), answer.headers.get("Link", "")
         except urllib.error.HTTPError as error:
             with error:

@@ -22,11 +22,6 @@ from gradekit.report.text import counted, one_line, points, shortened
 
 Records = Mapping[str, Mapping[str, Any]]
 
-LONGEST = 160
-"""Characters of a note or a line of source that a table shows."""
-
-MOST_MISTAKES = 20
-
 _STATUS = {"fault": "not graded"}
 """What a page calls a status, where that is another word."""
 
@@ -86,7 +81,7 @@ def _tally(lines: Sequence[Line]) -> str:
 def _person(line: Line) -> dict[str, str]:
     there = line.digest or line.status in ("graded", "rejected")
     link = f"feedback/{quote(safe_name(line.student))}/report.html" if there else ""
-    return {"name": one_line(line.name or line.student), "link": link, "why": shortened(one_line(line.note), LONGEST)}
+    return {"name": one_line(line.name or line.student), "link": link, "why": shortened(one_line(line.note), 160)}
 
 
 def _row(line: Line) -> dict[str, str]:
@@ -141,12 +136,12 @@ def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
             mistake.students[line.student] = line
             mistake.titles.setdefault(one_line(check["title"]))
     shared = [(cause, mistake) for (cause, _), mistake in groups.items() if len(mistake.students) > 1]
-    for cause, mistake in sorted(shared, key=lambda each: -len(each[1].students))[:MOST_MISTAKES]:
+    for cause, mistake in sorted(shared, key=lambda each: -len(each[1].students))[:20]:
         first, *others = mistake.titles
         yield {
             "title": first + (f" and {counted(len(others), 'other check')}" if others else ""),
             "cause": one_line(cause),
-            "text": shortened(mistake.text, LONGEST), "students": [_person(line) for line in mistake.students.values()],
+            "text": shortened(mistake.text, 160), "students": [_person(line) for line in mistake.students.values()],
         }  # fmt: skip
 
 

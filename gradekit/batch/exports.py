@@ -46,27 +46,26 @@ def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Fi
     """
     rows, write = _table(text)
     header = rows[0]
-    if len(header) < 4 or not _is_canvas(header):
+    if not _is_canvas(header):
         raise ExportError(f"this is no grade book from Canvas: its header begins {', '.join(header[:4])}")
     target = _canvas_column(header, column)
     worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
     if worth is not None and _number(worth[target]) not in (None, possible):
         there = f"{header[target]} is worth {worth[target]} points in Canvas, and {points(possible)} here"
         raise ExportError(f"{there}: {_scaled(worth[target])}")
-    identity = _canvas_identity(header)
-    result = _fill(rows, target, lambda row: _keys(row, header, _CANVAS_KEYS), lines, _is_canvas_special)
-    kept = [*range(identity + 1), target]
+    names = ("ID", "SIS User ID", "SIS Login ID", "Student")
+    result = _fill(rows, target, lambda row: _keys(row, header, names), lines, _is_canvas_special)
+    kept = [*range(header.index("Section") + 1), target]  # who a student is, and the points
     return Filled(write([[_at(row, i) for i in kept] for row in rows]), *result)
 
 
 def is_canvas(text: str) -> bool:
     """Whether it is a grade book from Canvas."""
-    rows, _ = _table(text)
-    return len(rows[0]) >= 4 and _is_canvas(rows[0])
+    return _is_canvas(_table(text)[0][0])
 
 
-def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade", identifier: str = "") -> Filled:
-    """Moodle's grading worksheet, filled. On a site in another language, name its headers.
+def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade") -> Filled:
+    """Moodle's grading worksheet, filled. On a site in another language, name its header for the grade.
 
     Raises:
         ExportError: it is no worksheet, or the assignment is worth other points there.
@@ -84,7 +83,7 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
         if there not in (None, possible):
             said = f"the assignment is worth {there:g} points in Moodle, and {points(possible)} here"
             raise ExportError(f"{said}: {_scaled(f'{there:g}')}")
-    names = (identifier or header[0], "Email address", "ID number", "Full name")
+    names = (header[0], "Email address", "ID number", "Full name")
     result = _fill(rows, target, lambda row: _keys(row, header, names), lines, lambda row: False)
     return Filled(write(rows), *result)
 
@@ -195,12 +194,9 @@ def _table(text: str) -> tuple[list[Row], Callable[[Sequence[Row]], str]]:
 
 
 def _fill(
-    rows: list[Row],
-    target: int,
-    keys: Callable[[Row], Sequence[str]],
-    lines: Iterable[Line],
+    rows: list[Row], target: int, keys: Callable[[Row], Sequence[str]], lines: Iterable[Line],
     special: Callable[[Row], bool],
-) -> tuple[int, tuple[str, ...]]:
+) -> tuple[int, tuple[str, ...]]:  # fmt: skip
     """Write each student's points into column `target`; how many there were, and which rows have none."""
     known = _index(lines)
     filled, without = 0, []
@@ -246,16 +242,10 @@ def _number(text: str) -> float | None:
 
 # --- Canvas -----------------------------------------------------------------------------------------------------------
 
-_CANVAS_KEYS = ("ID", "SIS User ID", "SIS Login ID", "Student")
-
 
 def _is_canvas(header: Row) -> bool:
-    return ("Student" in header[0] or header[0] == "LastName") and "ID" in header[:3] and "Section" in header
-
-
-def _canvas_identity(header: Row) -> int:
-    """The last of the columns that say who a student is."""
-    return header.index("Section")
+    begins = "Student" in header[0] or header[0] == "LastName"
+    return len(header) >= 4 and begins and "ID" in header[:3] and "Section" in header
 
 
 def _canvas_column(header: Row, column: str) -> int:

@@ -28,8 +28,6 @@ MOST = 1000
 still compared by the same sample."""
 
 MOST_WORDS = 300
-TOKENS = 6
-MOST_BAGS = 1 << 12
 
 _SYMMETRIC = frozenset(
     f"arith.{name}" for name in
@@ -79,7 +77,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[str]:
 
 _Bag = tuple[Counter[str], str, set[int]]
 
-_bags: SharedCache[bytes, tuple[_Bag | None]] = shared(MOST_BAGS)
+_bags: SharedCache[bytes, tuple[_Bag | None]] = shared(1 << 12)
 """Those of kernels that have come up before, wherever their lines stand: of a class, many have the same."""
 
 
@@ -152,7 +150,7 @@ def of_source(text: str) -> Fingerprint:
     kept = [token for token in tokens if token.type not in (*_SKIPPED, tokenize.COMMENT)]
     names = {_hash(t.string) for t in kept if t.type == tokenize.NAME and not keyword.iskeyword(t.string)}
     plain = [_plain(token) for token in kept]
-    runs = {_hash(*plain[i : i + TOKENS]) for i in range(len(plain) - TOKENS + 1)}
+    runs = {_hash(*six) for six in zip(*(plain[i:] for i in range(6)), strict=False)}
     return {
         "tokens": sorted(runs)[:MOST_WORDS],
         "names": sorted(names)[:MOST_WORDS],

@@ -15,8 +15,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-SECONDS = 30
-
 
 def visible() -> list[str]:
     """The UUIDs of the cards that this process may use; none where there is no driver."""
@@ -25,7 +23,7 @@ def visible() -> list[str]:
         return []
     command = [tool, "--query-gpu=index,uuid", "--format=csv,noheader"]
     try:
-        listing = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
+        listing = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
     return selected(listing, os.environ.get("CUDA_VISIBLE_DEVICES"))

@@ -36,25 +36,15 @@ LARGEST_JOB = 64 << 20
 LARGEST_ANSWER = 16 << 20
 """Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
 
-MAX_GRADINGS = 200
-"""After so many gradings a process makes room for a new one, so that nothing adds up for a whole night."""
-
-
 CARD = "GRADEKIT_CARD"
 """The variable that tells a grader's process, and a cluster's worker, the UUID of its card."""
 
 FAKE_GPU = "standin"
 
-RETURNED = 1 << 20
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
 """Bytes from which on a tensor's memory goes back to the system when it is freed: the C library raises this itself to
-32 MiB, and then keeps hundreds of MiB in pieces."""
-
-PRODUCTS = 16
-"""Forms of matrix products in half precision whose machine code torch keeps (1,024 if nobody says so): each takes up to
-a MiB, and references are worked out in hundreds of shapes, each of them once."""
-
-EXIT_SECONDS = 2.0
-"""Seconds that a process has to end by itself."""
+32 MiB, and then keeps hundreds of MiB in pieces. And forms of matrix products in half precision whose machine code
+torch keeps (1,024 if nobody says so): each takes up to a MiB, and references have hundreds of shapes, each once."""
 
 
 class GraderFailed(Exception):
@@ -125,7 +115,8 @@ class Grader:
         Raises:
             GraderFailed: no record within `seconds`, or a process that died.
         """
-        if self._process is None or not self._process.is_alive() or self._done >= MAX_GRADINGS:
+        # After so many gradings a process makes room for a new one, so that nothing adds up for a whole night.
+        if self._process is None or not self._process.is_alive() or self._done >= 200:
             self.close()
             self._process, self._done = self._started(), 0
         sock = self._process.sock
@@ -150,19 +141,15 @@ class Grader:
 
     def _started(self) -> ChildProcess:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
-        settings = {CARD: self.card, "CUDA_VISIBLE_DEVICES": _visible(self.card), "PYTHONPATH": package}
-        settings |= {"MALLOC_MMAP_THRESHOLD_": str(RETURNED), "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(PRODUCTS)}
+        visible = "" if self.card == FAKE_GPU else self.card
+        settings = MEMORY | {CARD: self.card, "CUDA_VISIBLE_DEVICES": visible, "PYTHONPATH": package}
         ours, theirs = socket.socketpair()
         with theirs:
             descriptor = theirs.fileno()
             command = Command(
                 "gradekit.batch.grader", (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None
             )
-            return ChildProcess(command, ours, patience=EXIT_SECONDS)
-
-
-def _visible(card: str) -> str:
-    return "" if card == FAKE_GPU else card
+            return ChildProcess(command, ours, patience=2.0)
 
 
 def _failure(error: wire.WireError, seconds: float) -> str:

@@ -39,9 +39,6 @@ from gradekit.report import record
 from gradekit.report.text import counted, one_line
 from gradekit.request import GradingOptions, new_secret_seed
 
-DASHBOARD_EVERY = 20
-"""Results after which the class's page is written anew while grading goes on."""
-
 USUAL = GradingOptions(hidden=True, isolation=RECOMMENDED)
 """How a class is graded unless staff say otherwise."""
 
@@ -141,7 +138,7 @@ class GradingSession:
         Raises:
             UsageError: there are none: who and what there is.
         """
-        records, given = self._records(), self.folder.store.hand_ins(self.request.assignment.id)
+        records, given = self.records(), self.folder.store.hand_ins(self.request.assignment.id)
         if not given:
             raise UsageError(f"there is no hand-in for {self.request.assignment.id}")
         key = None if student is None else self.folder.student(self.request.assignment.id, student)
@@ -180,8 +177,8 @@ class GradingSession:
 
         def graded(digest: str, found: Mapping[str, Any]) -> None:
             log.graded(digest, found)
-            if next(results) % DASHBOARD_EVERY == 0:
-                self._dashboard(self.lines(), self._records(), f"Grading goes on: {log.state}.")
+            if next(results) % 20 == 0:
+                self._dashboard(self.lines(), self.records(), f"Grading goes on: {log.state}.")
 
         return graded
 
@@ -194,7 +191,7 @@ class GradingSession:
     def finish(self) -> str:
         """Write the grade book, the feedback and the summary of this assignment, and those of the course over all that
         were graded into the folder; the summary's text."""
-        lines, records, id = self.lines(), self._records(), self.request.assignment.id
+        lines, records, id = self.lines(), self.records(), self.request.assignment.id
         self.folder.tidy()
         own = self.folder.of(id)
         record.write(gradebook.to_csv(lines), own / "gradebook.csv")
@@ -207,7 +204,7 @@ class GradingSession:
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""
-        return self.folder.lines(self.request.assignment.id, self._records(), self.course, self._students)
+        return self.folder.lines(self.request.assignment.id, self.records(), self.course, self._students)
 
     def course_lines(self) -> dict[str, list[Line]]:
         """The lines of all assignments that were graded into the folder, in the course's order."""
@@ -279,18 +276,15 @@ class GradingSession:
             record.write(page, self.folder.of(id) / "leaderboard.html")
         return found
 
-    def _records(self) -> totals.Records:
-        return scheduler.records(self.folder.store, self.request)
-
     def records(self) -> totals.Records:
         """The newest record of each submission of this grading, by digest."""
-        return self._records()
+        return scheduler.records(self.folder.store, self.request)
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def listed(names: Sequence[str]) -> str:
     """ "ada; bob; ... and 3 more"."""
-    shown = "; ".join(map(one_line, names[:most]))
-    return shown + (f"; ... and {len(names) - most} more" if len(names) > most else "")
+    shown = "; ".join(map(one_line, names[:5]))
+    return shown + (f"; ... and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _options(store: Store, assignment: Assignment, named: Mapping[str, Any]) -> GradingOptions:

@@ -18,10 +18,6 @@ from gradekit.marks import MarkError
 from gradekit.report import templates
 from gradekit.report.text import one_line
 
-LARGEST = 1 << 20
-"""Bytes of a form that is read."""
-
-
 HEADERS: dict[str, str | int] = {
     "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
@@ -81,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _decided(self, place: str) -> None:
         length = int(self.headers.get("Content-Length") or 0)
-        if length > LARGEST:
+        if length > 1 << 20:
             raise ValueError("the form is too long")
         form = dict(parse_qsl(self.rfile.read(length).decode("utf-8"), keep_blank_values=True))
         self.server.marking.decide(int(place), form)

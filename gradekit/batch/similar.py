@@ -20,11 +20,9 @@ Fingerprint = Mapping[str, Any]
 LEAST = 0.8
 """The score from which on two submissions are listed."""
 
-USUAL = 0.2
-"""A program that more than this part of the class has handed in (and more than three) is the usual one."""
-
 SAME_SOURCE = 0.8
-"""How much of the source must agree before two hand-ins of the usual program are listed."""
+"""How much of the source must agree before two hand-ins of the usual program (which more than a fifth of the class has
+handed in, and more than three) are listed."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def resemblance(
     prints = {student: found for student, found in prints.items() if found["shingles"]}
     weights = _weights(prints.values())
     groups = Counter(found["whole"] for found in prints.values())
-    usual = {whole for whole, count in groups.items() if count > max(3, USUAL * len(prints))}
+    usual = {whole for whole, count in groups.items() if count > max(3, len(prints) / 5)}
     pairs = [
         pair
         for one, other in _candidates(prints, weights)

@@ -18,7 +18,7 @@ from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 
 SHOWN = 5
-CLOSE = 0.05
+"""The most lines that one section has."""
 
 
 def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], width: int = 100) -> str:
@@ -82,7 +82,7 @@ def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     """Speeds that lie within 5 % of what was asked for: the ones that a student will ask about."""
     asked = [(check, *pair) for record in records for check in record["checks"] for pair in _asked(check)]
     close = sorted((value / least, value, least, one_line(check["title"])) for check, value, least in asked)
-    rows = [f"  {value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < CLOSE]
+    rows = [f"  {value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < 0.05]
     return ["speeds within 5 % of what was asked for:", *(shortened(row, width) for row in rows[:20])] if rows else []
 
 

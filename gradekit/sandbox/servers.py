@@ -23,13 +23,7 @@ START_SECONDS = 120.0
 CONFINE_SECONDS = 30.0
 """Seconds that a fork and its confinement may take, on a heavily loaded machine too."""
 
-STOP_SECONDS = 10.0
-"""How long the end of all submissions may take before the supervisor itself is killed."""
-
 CONTROL_CAP = 1 << 16
-
-CLOSED = 2
-"""The level from which on the filesystem, and so /proc, is out of a submission's sight."""
 
 
 class ForkServer:
@@ -48,7 +42,7 @@ class ForkServer:
             command = Command(
                 "gradekit.tracer", arguments, clean_environment(self.scratch), self._folder.path, (theirs.fileno(),)
             )
-            self.process = ChildProcess(command, ours, patience=STOP_SECONDS, terminate=True)
+            self.process = ChildProcess(command, ours, patience=10.0, terminate=True)
         self._control = ours
         self._means: Means | None = None
         self.pace = 1.0
@@ -122,7 +116,7 @@ class ForkServer:
         if self._means is None:
             said = wire.receive(self._control, CONTROL_CAP, deadline)
             self._means, self.pace = Means.of(said["means"]), float(said["pace"])
-            if self._means.level < CLOSED:
+            if self._means.level < 2:  # the filesystem, and so /proc, is in a submission's sight
                 identity.close_to_others()
         return self._means
 

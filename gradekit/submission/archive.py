@@ -25,7 +25,6 @@ MAX_BYTES = 64 << 20
 MAX_ENTRIES = 2000
 """The most entries: a hand-in is one file, perhaps with the course's folder around it."""
 
-_DIRECTORY_BYTES = 1 << 20  # of a zip's table of contents: 46 and more for each entry
 _END = b"PK\x05\x06"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _BROKEN: tuple[type[Exception], ...] = (
@@ -93,7 +92,7 @@ def _check_directory(file: io.BufferedIOBase) -> None:
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + 22:
         raise ArchiveError("it is damaged, or not a zip file")
-    if int.from_bytes(tail[at + 12 : at + 16], "little") > _DIRECTORY_BYTES:
+    if int.from_bytes(tail[at + 12 : at + 16], "little") > 1 << 20:  # an entry has 46 bytes and more
         raise ArchiveError(f"it has more than {MAX_ENTRIES} entries")
     file.seek(0)
 
