@@ -77,7 +77,7 @@ def test_first_and_last_label(submission, call):
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-EXTREME = {"logits": ["far_above", "far_below", "spread", "spike", "zeros", "shifted"]}
+EXTREME = {"logits": ["far_above", "far_below", "negative", "spread", "spike", "zeros", "shifted"]}
 
 
 @points(10)

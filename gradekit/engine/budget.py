@@ -31,7 +31,7 @@ class Budget:
     who has accessed what in one launch: each of the three.
     """
 
-    work: int = 5_000_000_000
+    work: int = 20_000_000_000
     bytes: int = 1 << 28
 
 

@@ -255,7 +255,7 @@ def _worked_out(
     single = native
     if steps == "float32" and any(_is_narrow(n) for n in native):
         single = _unrounded(function, [_single(a) for a in tensors])
-    allowances = [_allowance(*each) for each in zip(exact, native, single, strict=True)]
+    allowances = [_before_rounding(*each) for each in zip(exact, native, single, strict=True)]
     if scale is not None:
         extra = _scaled(scale, tensors, native, steps, terms, input_precision)
         allowances = [a + x if n.is_floating_point() else a for a, x, n in zip(allowances, extra, native, strict=True)]
@@ -264,6 +264,9 @@ def _worked_out(
             lambda *args: bound(Rounding(native[0].dtype, input_precision), *args), list(map(_double, tensors))
         )
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
+    for e, n, one, a in zip(exact, native, single, allowances, strict=True):
+        if one.dtype != n.dtype:
+            a += tolerance.rounded_once(e.abs() + a, n.dtype)
     return tuple(
         Worked(e, n, a, tuple(args), function, _again(function, args, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
@@ -342,13 +345,11 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _allowance(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor) -> torch.Tensor:
-    """What a result may be off whose steps have the dtype of `single`, and which is then rounded to `native`'s."""
+def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor) -> torch.Tensor:
+    """What a result may be off whose steps have the dtype of `single`, before it is rounded to another."""
     if not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
-    once = single.dtype != native.dtype
-    least = tolerance.rounded_once(exact, native.dtype) if once else tolerance.floor(exact, native.dtype)
-    return least.add_(tolerance.own_error(exact, single))
+    return tolerance.floor(exact, single.dtype).add_(tolerance.own_error(exact, single))
 
 
 def _scaled(

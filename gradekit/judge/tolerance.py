@@ -58,9 +58,10 @@ def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return ulp(exact, dtype).mul_(ULPS.get(dtype, ULPS_NARROW)).add_(flushed)
 
 
-def rounded_once(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What a float32 result may lose when it is rounded to the narrower `dtype`, and what it may be off before."""
-    return ulp(exact, dtype).mul_(ROUNDED_ONCE).add_(floor(exact, torch.float32))
+def rounded_once(largest: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What a float32 result may lose when it is rounded to the narrower `dtype`: of the `largest` that it may be, for a
+    power of two may lie between that and the exact one."""
+    return ulp(largest, dtype).mul_(ROUNDED_ONCE)
 
 
 def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:

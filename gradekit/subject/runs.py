@@ -364,7 +364,9 @@ class Runs:
         try:
             seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
         except Failure as failure:
-            self._spend(budget.work if failure.cause is Cause.BUDGET_EXCEEDED else 0)
+            if failure.cause is Cause.BUDGET_EXCEEDED:
+                self.work += budget.work
+                self._of_check += budget.work if self._overdue else 0  # what the first took, others need not go without
             raise
         self._spend(seen.counters.work)
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)

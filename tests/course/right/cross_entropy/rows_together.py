@@ -11,8 +11,8 @@ def kernel(x_ptr, y_ptr, o_ptr, M, V, sm, sv, sy, R: tl.constexpr, BLOCK: tl.con
     for start in range(0, V, BLOCK):
         v = start + tl.arange(0, BLOCK).to(tl.int64)
         inside = (m[:, None] < M) & (v[None, :] < V)
-        x = tl.load(x_ptr + m[:, None] * sm + v[None, :] * sv, mask=inside, other=-1e30).to(tl.float32)
-        x = tl.where(inside, x, -1e30)
+        x = tl.load(x_ptr + m[:, None] * sm + v[None, :] * sv, mask=inside, other=-float("inf")).to(tl.float32)
+        x = tl.where(inside, x, -float("inf"))
         new = tl.maximum(top, tl.max(x, 1))
         total = total * tl.exp(top - new) + tl.sum(tl.where(inside, tl.exp(x - new[:, None]), 0.0), 1)
         top = new
