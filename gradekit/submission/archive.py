@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from gradekit.submission.syntax import first_line
+
 SUFFIXES = (".zip", ".tar.gz", ".tgz", ".tar")
 
 MAX_BYTES = 64 << 20
@@ -68,7 +70,7 @@ def read(path: Path, choose: Callable[[Sequence[str]], str], limit: Callable[[st
         except ArchiveError:
             raise
         except _BROKEN as error:
-            raise ArchiveError(f"it is damaged, or not what its name says ({_first_line(error)})") from None
+            raise ArchiveError(f"it is damaged, or not what its name says ({first_line(error)})") from None
 
 
 # --- zip --------------------------------------------------------------------------------------------------------------
@@ -208,7 +210,3 @@ def _member(name: str, data: bytes, names: Sequence[str]) -> Member:
 
 def _shown(name: str) -> str:
     return repr(name[:100])
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]

@@ -17,10 +17,11 @@ import symtable
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from gradekit.findings import SourceLine
-from gradekit.submission.syntax import SourceError, parse
+from gradekit.submission.syntax import SourceError, first_line, parse
 
 _PYTHON_CELL_MAGIC = re.compile(r"%%(time|capture|prun|memit|mprun|gradekit|writefile\s+\S+\.py)\b")
 _MAGIC_LINE = re.compile(r"\s*([%!]|\?{1,2}\w|[\w.\[\]]+\?{1,2}\s*$|[\w, ]+=\s*[%!])")
@@ -33,9 +34,6 @@ MOST_PARTS = 1_000_000
 
 MOST_CODE, MOST_STATEMENTS = 1 << 20, 3000
 """Characters and top-level statements of all code cells together; those of a long lab are 30,000 and 300."""
-
-MOST_PARSED = 8 * MOST_CODE
-"""A limit on the characters parsed in total: a cell is parsed again for each of its lines that is a magic."""
 
 
 class NotebookError(ValueError):
@@ -81,7 +79,8 @@ def read(data: str, *, entry: str | None = None) -> Notebook:
 
 
 def _read(cells: list[Cell], entry: str | None) -> Notebook:
-    most = MOST_PARSED // (sum(len(cell.text) for cell in cells) + 1)
+    # A cell is parsed again for each of its lines that is a magic: so many characters in total.
+    most = 8 * MOST_CODE // (sum(len(cell.text) for cell in cells) + 1)
     statements = [statement for cell in cells for statement in _statements(cell, most)]
     if len(statements) > MOST_STATEMENTS:
         raise NotebookError(f"its code has more than {MOST_STATEMENTS} statements")
@@ -102,7 +101,7 @@ def _code_cells(data: str) -> list[str]:
     except NotebookError:
         raise
     except Exception as error:  # noqa: BLE001  # nbformat raises whatever the malformed data leads it to
-        raise NotebookError(f"it is not a well-formed notebook ({_first_line(error)})") from None
+        raise NotebookError(f"it is not a well-formed notebook ({first_line(error)})") from None
     if "python" not in language.lower():
         raise NotebookError(f"its language is {language}, not Python")
     if not all(isinstance(text, str) for text in texts):
@@ -139,11 +138,6 @@ def _without_outputs(book: Any) -> Any:
             if "outputs" in cell:
                 cell["outputs"] = []
     return book
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:120] if lines else type(error).__name__
 
 
 def _number(texts: Sequence[str]) -> list[Cell]:
@@ -289,8 +283,9 @@ def _kept(statements: Sequence[_Statement], entry: str | None) -> list[_Statemen
     kept = {i for i, statement in enumerate(statements) if _is_definition(statement.node)}
     while True:
         needed = {name for i in kept for name in statements[i].needs} | {entry}
-        defined = {name for i in kept if not _is_import(statements[i].node) for name in statements[i].binds}
-        assigned = {name for i in kept if _is_assignment(statements[i].node) for name in statements[i].binds}
+        bound = [(statements[i].node, statements[i].binds) for i in kept]
+        defined = {name for node, names in bound if not isinstance(node, _DEFINITIONS[:2]) for name in names}
+        assigned = {name for node, names in bound if isinstance(node, (ast.Assign, ast.AnnAssign)) for name in names}
         more = {i for i, s in enumerate(statements) if _is_needed(s, needed, defined, assigned)} - kept
         if not more:
             return [statements[i] for i in sorted(kept)]
@@ -314,14 +309,6 @@ def _inside(node: ast.stmt) -> Iterable[ast.stmt]:
 
 def _is_main_guard(node: ast.stmt) -> bool:
     return isinstance(node, ast.If) and "__name__" in {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
-
-
-def _is_import(node: ast.stmt) -> bool:
-    return isinstance(node, (ast.Import, ast.ImportFrom))
-
-
-def _is_assignment(node: ast.stmt) -> bool:
-    return isinstance(node, (ast.Assign, ast.AnnAssign))
 
 
 def _is_needed(statement: _Statement, needed: set[str | None], defined: set[str], assigned: set[str]) -> bool:
@@ -375,19 +362,10 @@ def _cells(numbers: Sequence[int]) -> str:
 
 
 def _lines(spans: Sequence[tuple[int, int]]) -> str:
-    words = [str(first) if first == last else f"{first} to {last}" for first, last in _merged(spans)]
-    plural = len(words) > 1 or " to " in words[0]
-    return f"line{'s' * plural} {_and(words)}"
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for first, last in spans:
-        if merged and first <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-        else:
-            merged.append((first, last))
-    return merged
+    lines = sorted({line for first, last in spans for line in range(first, last + 1)})
+    runs = [[line for _, line in run] for _, run in groupby(enumerate(lines), lambda placed: placed[1] - placed[0])]
+    words = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"line{'s' * (len(lines) > 1)} {_and(words)}"
 
 
 def _and(words: Sequence[str]) -> str:

@@ -40,6 +40,11 @@ def parse(text: str) -> ast.Module:
     return tree
 
 
+def first_line(error: Exception) -> str:
+    """What an error says in its first line, shortened; its type where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
+
+
 _HINTS = (
     (r"Missing parentheses in call to 'print'", "in Python 3, print is a function: print(...)"),
     (r"expected ':'", "a line that opens a block (def, if, for, while, class) ends in a colon"),
