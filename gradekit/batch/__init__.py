@@ -8,7 +8,7 @@ pool             grader processes here, or the workers of a Dask cluster, and wh
 grader           the process that grades one submission after another
 gpus             the GPUs of this machine
 policy           course.toml: a course, and its rules as data: due dates, lateness, attempts
-totals           from results, marks and the policy to the lines of the `gradebook`; `course_pages`: as pages
+gradebook        from results, marks and the policy to a line for each student; `course_pages`: as pages
 exports          the files of Canvas and Moodle filled; `canvas_api`: points into Canvas by its API, after a yes
 feedback         a report for each student, and all as one zip; `summary`: of all, and progress; `dashboard`: as a page
 similar          which submissions resemble each other, by what `fingerprint` kept of them

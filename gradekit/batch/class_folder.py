@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gradekit.assignment import COURSE_FILE
-from gradekit.batch import course_pages, gradebook, policy, scheduler, totals
+from gradekit.batch import course_pages, gradebook, policy, scheduler
 from gradekit.batch.feedback import safe_name, source_of
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn
@@ -98,9 +98,9 @@ class ClassFolder:
         named = file.parent / policy.load(file).roster if file else None
         return named if named and named.is_file() else None
 
-    def lines(self, id: str, records: totals.Records, course: Course, students: Sequence[Student]) -> list[Line]:
+    def lines(self, id: str, records: gradebook.Records, course: Course, students: Sequence[Student]) -> list[Line]:
         """The grade book's lines of one assignment, with what people decided."""
-        return totals.lines(id, self.store.hand_ins(id), records, self.store.marks(id), course.policy(id), students)
+        return gradebook.lines(id, self.store.hand_ins(id), records, self.store.marks(id), course.policy(id), students)
 
     def course_lines(self, course: Course, students: Sequence[Student]) -> dict[str, list[Line]]:
         """The lines of all assignments of which there are hand-ins, as they were graded last, in the course's order."""

@@ -15,15 +15,12 @@ from urllib.parse import quote
 
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line
-from gradekit.batch.summary import shares_of
+from gradekit.batch.summary import STATUS, shares_of, tally
 from gradekit.report import charts, templates
 from gradekit.report.grouping import MARKS
 from gradekit.report.text import counted, one_line, points, shortened
 
 Records = Mapping[str, Mapping[str, Any]]
-
-_STATUS = {"fault": "not graded"}
-"""What a page calls a status, where that is another word."""
 
 
 def render(assignment: str, lines: Sequence[Line], records: Records, progress: str = "") -> str:
@@ -43,7 +40,7 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
         (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
     ]
     return {
-        "title": f"{one_line(assignment)}: class", "tally": _tally(lines),
+        "title": f"{one_line(assignment)}: class", "tally": tally(lines),
         "distribution": charts.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
         "groups": list(_groups(lines)), "columns": list(columns.values()),
@@ -71,13 +68,6 @@ def _cells(record: Mapping[str, Any] | None, columns: Columns) -> list[str]:
     return [next((one for one in MARKS if one in outcomes[name]), "") for name in columns]
 
 
-def _tally(lines: Sequence[Line]) -> str:
-    by_status = Counter(line.status for line in lines)
-    parts = [f"{number} {_STATUS.get(status, status)}" for status, number in by_status.most_common()]
-    parts += [f"{late} late"] if (late := sum(line.penalty > 0 for line in lines)) else []
-    return f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students yet"
-
-
 def _person(line: Line) -> dict[str, str]:
     there = line.digest or line.status in ("graded", "rejected")
     link = f"feedback/{quote(safe_name(line.student))}/report.html" if there else ""
@@ -87,7 +77,7 @@ def _person(line: Line) -> dict[str, str]:
 def _row(line: Line) -> dict[str, str]:
     result = f"{points(line.points)} / {points(line.possible)}" if line.counts else ""
     return _person(line) | {
-        "status": _STATUS.get(line.status, line.status), "points": result,
+        "status": STATUS.get(line.status, line.status), "points": result,
         "pending": points(line.pending) if line.pending else "",
         "penalty": f"{points(line.penalty)} %" if line.penalty else "",
     }  # fmt: skip

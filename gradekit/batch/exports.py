@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.batch.gradebook import Line
+from gradekit.batch.roster import by_word
 from gradekit.checking import UsageError
 from gradekit.report.text import points
 
@@ -198,7 +199,7 @@ def _fill(
     special: Callable[[Row], bool],
 ) -> tuple[int, tuple[str, ...]]:  # fmt: skip
     """Write each student's points into column `target`; how many there were, and which rows have none."""
-    known = _index(lines)
+    known = by_word((line, {line.student, line.email, line.name}) for line in lines)
     filled, without = 0, []
     for row in rows[1:]:
         if special(row):
@@ -212,15 +213,6 @@ def _fill(
             row[target] = points(line.points)
             filled += 1
     return filled, tuple(without)
-
-
-def _index(lines: Iterable[Line]) -> dict[str, Line | None]:
-    index: dict[str, Line | None] = {}
-    for line in lines:
-        for key in {line.student, line.email, line.name} - {""}:
-            key = key.lower()
-            index[key] = line if index.get(key, line) == line else None
-    return index
 
 
 def _keys(row: Row, header: Row, names: Iterable[str]) -> list[str]:

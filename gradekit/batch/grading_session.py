@@ -24,7 +24,6 @@ from gradekit.batch import (
     roster,
     scheduler,
     summary,
-    totals,
 )
 from gradekit.batch import similar as similarity
 from gradekit.batch.class_folder import ClassFolder
@@ -182,7 +181,7 @@ class GradingSession:
 
         return graded
 
-    def _dashboard(self, lines: Sequence[Line], records: totals.Records, progress: str = "") -> None:
+    def _dashboard(self, lines: Sequence[Line], records: gradebook.Records, progress: str = "") -> None:
         page = dashboard.render(self.request.assignment.id, lines, records, progress)
         record.write(page, self.folder.of(self.request.assignment.id) / "index.html")
 
@@ -246,7 +245,7 @@ class GradingSession:
         known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
         return similarity.resemblance(known, starter, least)
 
-    def _feedback(self, lines: Iterable[Line], records: totals.Records) -> None:
+    def _feedback(self, lines: Iterable[Line], records: gradebook.Records) -> None:
         """A report for each student: of the attempt that counts, else of the last
         one; with what the grade book says."""
         id, store = self.request.assignment.id, self.folder.store
@@ -258,7 +257,7 @@ class GradingSession:
         for line in lines:
             digest = line.digest or last.get(line.student, "")
             if digest in records:
-                own = totals.marked(records[digest], line.student, marks, totals.possible_points(records))
+                own = gradebook.marked(records[digest], line.student, marks, gradebook.possible_points(records))
                 own = feedback.with_grade(feedback.visible(own, seen), line, self._policy.pending)
                 own["notes"] += course_pages.standing(line.student, found)
                 path = paths.get((line.student, digest))
@@ -266,7 +265,7 @@ class GradingSession:
                 facts = feedback.hand_in_facts(line)
                 feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
 
-    def _speeds(self, lines: Iterable[Line], records: totals.Records) -> dict[str, list[course_pages.Speed]]:
+    def _speeds(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, list[course_pages.Speed]]:
         """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""
         nicknames, id = self._policy.leaderboard, self.request.assignment.id
         if nicknames is None:
@@ -276,7 +275,7 @@ class GradingSession:
             record.write(page, self.folder.of(id) / "leaderboard.html")
         return found
 
-    def records(self) -> totals.Records:
+    def records(self) -> gradebook.Records:
         """The newest record of each submission of this grading, by digest."""
         return scheduler.records(self.folder.store, self.request)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.batch import feedback, totals
+from gradekit.batch import feedback, gradebook
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.grading_session import GradingSession
@@ -70,7 +70,7 @@ class Marking:
         line = lines[number]
         worth = f"{points(line.points)} of {points(line.possible)} points" + f" ({line.note})" * bool(line.note)
         marks = self.folder.store.marks(self.id)
-        found = totals.marked(self.session.records()[line.digest], line.student, marks)
+        found = gradebook.marked(self.session.records()[line.digest], line.student, marks)
         comments = {
             int(check.removeprefix(LINE)): kept.mark
             for (student, check), kept in marks.items()
@@ -128,7 +128,7 @@ class Marking:
         ]  # fmt: skip
 
 
-def reasons(marks: totals.Marks) -> list[dict[str, str]]:
+def reasons(marks: gradebook.Marks) -> list[dict[str, str]]:
     """The rubric: points with their reasons as they were given before, the most frequent first."""
     given = [kept.mark for (_, check), kept in marks.items() if kept.mark.comment and not check.startswith(LINE)]
     found = [("" if mark.points is None else f"{mark.points:g}", mark.comment) for mark in given]

@@ -6,9 +6,12 @@ import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from gradekit.batch.intake import HandIn
 from gradekit.checking import UsageError
+
+T = TypeVar("T")
 
 _COLUMNS = {
     "student": ("student id", "id", "sid", "user id", "userid", "sis user id", "username", "login", "sis login id"),
@@ -85,17 +88,17 @@ def _in_order(name: str) -> str:
 
 def matched(hand_ins: Iterable[HandIn], roster: Iterable[Student]) -> list[HandIn]:
     """The hand-ins under the class list's keys and names; who is not on it stays as the LMS calls them."""
-    known = _index(roster)
+    known = by_word((s, {s.student, s.email, s.name, squeezed(s.name), *s.others}) for s in roster)
     return [_as(hand_in, known) for hand_in in hand_ins]
 
 
-def _index(roster: Iterable[Student]) -> dict[str, Student | None]:
-    """Every word that means one student; None where it could mean two."""
-    index: dict[str, Student | None] = {}
-    for student in roster:
-        for word in {student.student, student.email, student.name, squeezed(student.name), *student.others} - {""}:
-            key = word.lower()
-            index[key] = student if index.get(key, student) == student else None
+def by_word(named: Iterable[tuple[T, set[str]]]) -> dict[str, T | None]:
+    """Every word, in small letters, that means one of those that are `named` by some words; None where it could mean
+    two."""
+    index: dict[str, T | None] = {}
+    for one, words in named:
+        for key in {word.lower() for word in words if word}:
+            index[key] = one if index.get(key, one) == one else None
     return index
 
 

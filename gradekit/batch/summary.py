@@ -25,17 +25,23 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     """The summary as text: `lines` of the grade book, and the records (by digest) that were graded."""
     graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
-        _tally(lines), _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
+        [tally(lines)], _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
         _speeds(graded, width), _pending(graded, width), _slowest(lines, records),
         _resting(graded, width), _unfollowed(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
 
-def _tally(lines: Sequence[Line]) -> list[str]:
+STATUS = {"fault": "not graded"}
+"""What people are told of a status, where that is another word."""
+
+
+def tally(lines: Sequence[Line]) -> str:
+    """How many students have which status, and how many were late."""
     by_status = Counter(line.status for line in lines)
-    parts = [f"{number} {status}" for status, number in by_status.most_common()]
-    return [f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students"]
+    parts = [f"{number} {STATUS.get(status, status)}" for status, number in by_status.most_common()]
+    parts += [f"{late} late"] if (late := sum(line.penalty > 0 for line in lines)) else []
+    return f"{counted(len(lines), 'student')}: {', '.join(parts)}" if lines else "no students yet"
 
 
 def shares_of(lines: Iterable[Line]) -> list[float]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gradekit.batch import feedback, summary, totals
+from gradekit.batch import feedback, gradebook, summary
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import LatePolicy, Policy
@@ -35,7 +35,7 @@ def marked(student: str, check: str, points: float | None) -> dict[tuple[str, st
 
 def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:
     values: dict[str, Any] = {"records": RECORDS, "marks": {}, "policy": Policy(due=DUE)} | changes
-    return totals.lines("softmax", given, **values)
+    return gradebook.lines("softmax", given, **values)
 
 
 def test_every_student_has_one_line() -> None:
@@ -50,27 +50,27 @@ def test_every_student_has_one_line() -> None:
 def test_a_persons_mark_wins_and_says_why() -> None:
     (line,) = lines([(handed("ada"), "wrong")], marks=marked("ada", "test_matches_torch", 25))
     assert line.points == 65
-    own = totals.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
+    own = gradebook.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
     assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == (
         "seen on my card (marked by tutor)", "failed",
     )  # fmt: skip
-    assert totals.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
+    assert gradebook.marked(WRONG, "bob", marked("ada", "test_matches_torch", 25)) == WRONG
 
 
 def test_a_persons_mark_settles_what_is_pending() -> None:
-    own = totals.marked(RIGHT, "ada", marked("ada", "test_speed", 30))
+    own = gradebook.marked(RIGHT, "ada", marked("ada", "test_speed", 30))
     assert own["score"] == {"earned": 70, "possible": 70, "pending": 0}
     assert own["checks"][1]["outcome"] == "passed"
 
 
 def test_a_comment_changes_no_points() -> None:
-    own = totals.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
+    own = gradebook.marked(WRONG, "ada", marked("ada", "test_matches_torch", None))
     assert own["score"] == WRONG["score"]
     assert own["checks"][1]["message"].endswith("seen on my card (comment by tutor)")
 
 
 def test_nobody_earns_more_than_a_check_is_worth() -> None:
-    assert totals.marked(WRONG, "ada", marked("ada", "test_small", 99))["score"]["earned"] == 40
+    assert gradebook.marked(WRONG, "ada", marked("ada", "test_small", 99))["score"]["earned"] == 40
 
 
 def test_a_fault_does_not_cost_an_earlier_attempt() -> None:
@@ -95,7 +95,7 @@ def test_the_summary_tells_the_class_at_a_glance() -> None:
     records = RECORDS | {"close": close}
     given = [(handed(f"s{i}"), digest) for i, digest in enumerate(records)]
     text = summary.render(lines(given, records=records), records)
-    assert "5 students: 3 graded, 1 rejected, 1 fault" in text
+    assert "5 students: 3 graded, 1 rejected, 1 not graded" in text
     assert "   1  Agrees with torch.softmax on any shape, dtype and stride  (missing-mask 1)" in text
     assert "rejected as a whole: syntax-error 1" in text
     assert "  1.470 of 1.5  Agrees with torch.softmax" in text and "of 0.7" not in text
@@ -125,7 +125,7 @@ def test_a_hand_in_that_cannot_be_read_has_none_of_what_the_assignment_is_worth(
 
 
 def test_the_summary_of_nothing_is_short() -> None:
-    assert summary.render([], {}) == "no students\n"
+    assert summary.render([], {}) == "no students yet\n"
 
 
 def test_a_submission_in_one_line() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch import exports, feedback, totals
+from gradekit.batch import exports, feedback, gradebook
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
 from gradekit.credit import PendingPolicy
@@ -29,7 +29,7 @@ MOODLE = "Identifier,Full name,Grade,Maximum Grade,Last modified (grade)\nPartic
 
 def line(found: Mapping[str, Any], policy: PendingPolicy) -> Any:
     given = [(HandIn("ada", Path("a.py"), "Ada"), "digest")]
-    (made,) = totals.lines("softmax", given, {"digest": found}, {}, Policy(pending=policy))
+    (made,) = gradebook.lines("softmax", given, {"digest": found}, {}, Policy(pending=policy))
     return made
 
 
