@@ -7,7 +7,7 @@
     memory    memory: storages in one address space; access: what is asked of the memory of a launch; fast and checked
               are such memories (fast says why there are two); masks and addressing serve the first, lanes and history
               the second
-    runs      executor: a Program and its inputs give a RunResult; schedule: which programs run together; arguments;
+    runs      executor: a Program and its inputs give a RunResult; launch: which programs run together; arguments;
               host: fills, copies and allowed torch operations; budget; explain: incidents in the student's words
     facts     kernel_facts, liveness, masked_lanes, value_numbers: what the text of a kernel tells before anything runs
     traffic   what a program moves and computes, counted on a sample

@@ -196,9 +196,7 @@ class CheckedMemory:
             atomics.refine()
             self._report_overwritten(lanes, atomics, why)
 
-    def _report_same_program(
-        self, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None
-    ) -> None:
+    def _report_same_program(self, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None) -> None:
         """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them. `one` is
         the program that wrote them all."""
         if one is not None and one != lanes.program:

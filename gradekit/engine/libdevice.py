@@ -13,8 +13,7 @@ from torch import Tensor
 
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
-from gradekit.engine.libdevice_integers import INTEGER_FUNCTIONS
-from gradekit.engine.libdevice_rounding import ROUNDED
+from gradekit.engine.libdevice_exact import INTEGER_FUNCTIONS, ROUNDED
 from gradekit.engine.registry import evaluates
 from gradekit.engine.unsupported import Unsupported
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradekit.engine.frame import Frame, LaunchContext, Observe
     from gradekit.engine.ttir import Op
 
+
 class Observer(Protocol):
     """Who looks on while a program runs."""
 

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.history import NOBODY
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import touched
 from gradekit.engine.ttir import Op
-
-NOBODY = -1
 
 _WRITES = ("tt.store", "tt.descriptor_store", "tt.experimental_descriptor_store")
 _ATOMIC = "tt.atomic_"

@@ -27,12 +27,12 @@ from gradekit.engine.conditions import FILLINGS, Conditions, Earlier, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_undefined, parsed, promises_contiguity
 from gradekit.findings import Cause, Finding
+from gradekit.observations import SHOWN
 from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
 SECOND_CALL = "In a second call, which finds in kept memory what one with other values has left there"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
-SHOWN = 8
 CHEAP, COSTLY = 1_000_000, 10_000_000
 """A run of no more work than the first is always made under other conditions, too; of others one of OFTEN, and of those
 with more than the second, one of SELDOM."""

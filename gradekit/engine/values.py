@@ -35,8 +35,6 @@ FLOAT = {
     "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,
     "f8E4M3FNUZ": torch.float8_e4m3fnuz, "f8E5M2FNUZ": torch.float8_e5m2fnuz,
 }  # fmt: skip
-UNBOUNDED = 1 << 80
-"""A bound that no 64-bit value reaches: 64-bit sums are kept modulo 2**64, so that their bounds need not hold."""
 
 
 @dataclass(slots=True)

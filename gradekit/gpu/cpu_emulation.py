@@ -23,7 +23,7 @@ from gradekit.findings import Cause
 from gradekit.gpu.card import Card
 from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.timing import Call, Turn
+from gradekit.gpu.timing import Call, Turn, samples
 from gradekit.observations import Incident, Traffic
 from gradekit.program import ADDRESS_GAP, Argument, Kernel
 
@@ -34,7 +34,6 @@ ENDLESS = Budget(work=1 << 62, bytes=1 << 62)
 """As a card has none, so that a kernel that hangs there hangs here."""
 
 _OUTSIDE = (Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE)
-LEAST_CALLS = 3
 
 
 class CpuMachine:
@@ -86,13 +85,13 @@ class CpuClock:
 
     def turn(self, milliseconds: float) -> Turn:
         """About so many milliseconds of calls, in rotation; three rounds at least."""
-        taken: list[float] = []
-        while len(taken) < LEAST_CALLS or sum(taken) * len(self._calls) < milliseconds / 1e3:
-            self._refresh()
-            began = time.perf_counter()
-            self.outputs = [call() for call in self._calls]
-            taken.append((time.perf_counter() - began) / len(self._calls))
-        return Turn(tuple(taken))
+        return Turn(samples(self._once, milliseconds / 1e3 / len(self._calls)))
+
+    def _once(self) -> float:
+        self._refresh()
+        began = time.perf_counter()
+        self.outputs = [call() for call in self._calls]
+        return (time.perf_counter() - began) / len(self._calls)
 
     def close(self) -> None:
         """Forget the calls and what they returned."""

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradekit.engine.memory import POISON
 from gradekit.program import ADDRESS_GAP, ITEMSIZE, ProgramError, View
 
 ZONE = 1 << 18
 """Bytes of a red zone; a multiple of any alignment that Triton assumes."""
-
-POISON = 0xFF
-"""Byte that fills memory nobody has written."""
 
 _PATTERNS = 8
 

@@ -15,9 +15,6 @@ import torch
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 
-CardInput = Input
-"""A spec whose tensor is to be made on a card."""
-
 Argument = Input | int | float | bool | None
 """An argument of a timed call: a spec, or a value that is passed as it is."""
 

@@ -23,20 +23,12 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1]
 
 READ_EARLY = (
-    "PYTHON",
-    "TORCH",
-    "PYTORCH",
-    "TRITON",
-    "OMP_",
-    "MKL_",
-    "KMP_",
-    "ATEN_",
-    "CUDA",
-    "LD_",
-    "HYPOTHESIS",
-    "MALLOC_",
-)
+    "PYTHON", "TORCH", "PYTORCH", "TRITON", "OMP_", "MKL_", "KMP_", "ATEN_", "CUDA", "LD_", "HYPOTHESIS", "MALLOC_"
+)  # fmt: skip
 """How the names of variables begin that may be read while modules are imported."""
+
+CAP = 16 << 20
+"""Bytes of a message between a command, a template and what it forks: the environment and the arguments."""
 
 LONGEST = 100
 """Bytes of a socket's path: Linux takes 107."""

@@ -25,11 +25,11 @@ from typing import Any
 from gradekit import wire
 from gradekit.processes import clean_environment
 from gradekit.server import address
+from gradekit.server.address import CAP
 
 COMMANDS = {"check"}
 """Those that need torch in two processes. (`watch` runs `check`.)"""
 
-CAP = 1 << 16
 LOST = 3
 """The exit code where the grader ended without one."""
 

@@ -30,25 +30,15 @@ from typing import Any, NoReturn
 
 from gradekit import processes, wire
 from gradekit.server import tracers
+from gradekit.server.address import CAP
 
 IDLE_SECONDS = 30 * 60.0
 """How long a resident template waits for the next client before it ends."""
 
-CAP = 16 << 20
 STREAMS = 3
 ROOMS = (
-    "plugin",
-    "subject",
-    "engine",
-    "judge",
-    "prove",
-    "formulas",
-    "unseen",
-    "relations",
-    "inputs",
-    "sandbox",
-    "report",
-)
+    "plugin", "subject", "engine", "judge", "prove", "formulas", "unseen", "relations", "inputs", "sandbox", "report"
+)  # fmt: skip
 """The parts of gradekit that nearly every check needs, each imported whole by a resident template."""
 
 

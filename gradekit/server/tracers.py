@@ -19,8 +19,8 @@ from typing import NoReturn
 
 from gradekit import wire
 from gradekit.processes import Command, Forked
+from gradekit.server.address import CAP
 
-CAP = 1 << 20
 PULSE_MS = 1000
 _PID = 8
 
