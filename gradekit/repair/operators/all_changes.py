@@ -30,16 +30,18 @@ def changes_of_kernel(
 
 
 def changes_of(site: ChangeSite) -> Iterator[Change]:
-    """All changes of a function."""
+    """All changes of a function; where late ones alone are asked for, what names and additions give."""
+    is_early = site.turns.start in EARLY
     for node in site.kernel.nodes:
         if isinstance(node, ast.stmt) or node in site.watched.values:
-            for rule in RULES.get(type(node), ()):
+            for rule in RULES.get(type(node), ()) if is_early or isinstance(node, ast.Name) else ():
                 yield from rule(site, node)
             if isinstance(node, ast.expr):
                 yield from around(site, node)
-    yield from of_several_places(site)
-    yield from insertions(site)
-    yield from moves(site)
+    if is_early:
+        yield from of_several_places(site)
+        yield from insertions(site)
+        yield from moves(site)
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

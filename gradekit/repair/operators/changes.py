@@ -101,7 +101,8 @@ def parsed(change: Change) -> ast.AST | None:
         return change.built
     try:
         if isinstance(change.node, ast.stmt):
-            return ast.parse(change.new).body[0]
+            body = ast.parse(change.new).body
+            return body[0] if len(body) == 1 else ast.If(ast.Constant(True), body, [])
         return ast.parse(f"({change.new})", mode="eval").body
     except SyntaxError:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -72,21 +71,18 @@ def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             continue
         name, first = target_of(statement), loop.body[0]
         new = f"{site.source.of(statement)}; {site.source.of(first)}"
-        built = ast.If(ast.Constant(True), [copy.deepcopy(statement), copy.deepcopy(first)], [])
         says = (
             f"begins `{name}` once, and the loop in line {loop.lineno} goes on from what it held when it begins again.",
             f"set {name} anew in each step of the outer loop",
         )
-        change = site.change(ChangeKind.UPDATE, first, new, says, 0, built)
-        yield _of_line(change, statement, says)
+        yield _of_line(site.change(ChangeKind.UPDATE, first, new, says), statement, says)
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:
     """A statement at the end of a step."""
     last = loop.body[-1]
     if simple(last):
-        built = ast.If(ast.Constant(True), [copy.deepcopy(last), *ast.parse(new).body], [])
-        change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says, 0, built)
+        change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says)
         yield _of_line(change, blamed, says)
 
 

@@ -4,7 +4,6 @@ factor that belongs to another line of the formula."""
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +28,8 @@ _OF_TERMS = 2
 
 def moves(site: ChangeSite) -> Iterator[Change]:
     """All moves of a function."""
-    every = sorted(_of_statements(site), key=lambda pair: pair[0])
-    yield from (change for _, change in every[:MOST])
+    every = sorted(_of_statements(site), key=lambda one: one[0])
+    yield from (_move(site, moved, gap) for _, moved, gap in every[:MOST])
     yield from _of_terms(site)
     yield from _left_out(site)
 
@@ -49,24 +48,28 @@ class _Gap:
     loop: Loop | None
 
 
-def _of_statements(site: ChangeSite) -> Iterator[tuple[int, Change]]:
-    """Moves with how far they go."""
-    order = {statement: number for number, statement in enumerate(site.kernel.statements)}
-    gaps = [gap for block, loop in _blocks(site) for gap in _gaps(block, order, loop)]
-    for block, own in _blocks(site):
+def _of_statements(site: ChangeSite) -> Iterator[tuple[int, Sequence[ast.stmt], _Gap]]:
+    """How far statements are moved, these, and where to."""
+    every, blocks = site.kernel.statements, _blocks(site)
+    order = {statement: number for number, statement in enumerate(every)}
+    names = {statement: _Names.of(site, statement) for statement in every}
+    gaps = [gap for block, loop in blocks for gap in _gaps(block, order, loop)]
+    for block, own in blocks:
         for length, start in itertools.product(range(1, LONGEST + 1), range(len(block))):
             moved = block[start : start + length]
-            if len(moved) == length and all(map(_is_moved, moved)):
-                first, last = order[moved[0]], order[moved[-1]]
-                for gap in gaps:
-                    crossed = site.kernel.statements[gap.place : first] or site.kernel.statements[last + 1 : gap.place]
-                    is_other = all(one in block and _is_moved(one) for one in crossed) and gap.loop is own
-                    if is_other and (len(crossed), gap.place) < (length, first):
-                        continue  # the same as to move these past the others
-                    matters = gap.loop is not own or _matters(moved, crossed)
-                    is_near = len(crossed) <= FARTHEST and gap.beside not in moved
-                    if is_near and matters and _is_known(site, moved, gap):
-                        yield len(crossed) + length, _move(site, moved, gap)
+            if len(moved) < length or not all(map(_is_moved, moved)):
+                continue
+            first, last = order[moved[0]], order[moved[-1]]
+            for gap in gaps:
+                crossed = every[gap.place : first] or every[last + 1 : gap.place]
+                if len(crossed) > FARTHEST or gap.beside in moved:
+                    continue
+                is_other = gap.loop is own and all(one in block and _is_moved(one) for one in crossed)
+                if is_other and (len(crossed), gap.place) < (length, first):
+                    continue  # the same as to move these past the others
+                mine, theirs = ([names[one] for one in part] for part in (moved, crossed))
+                if (gap.loop is not own or _matters(mine, theirs)) and _is_known(site, mine, gap):
+                    yield len(crossed) + length, moved, gap
 
 
 def _is_moved(statement: ast.stmt) -> bool:
@@ -86,40 +89,46 @@ def _gaps(block: Sequence[ast.stmt], order: dict[ast.stmt, int], loop: Loop | No
             yield _Gap(after, False, order[after], loop)
 
 
-def _matters(moved: Sequence[ast.stmt], crossed: Sequence[ast.stmt]) -> bool:
+@dataclass(frozen=True)
+class _Names:
+    """The name that a statement gives a value, and those that it takes; of a loop or a branch, those of its head."""
+
+    made: str
+    used: frozenset[str]
+
+    @staticmethod
+    def of(site: ChangeSite, statement: ast.stmt) -> _Names:
+        part = statement.iter if isinstance(statement, ast.For) else getattr(statement, "test", None) or statement
+        used = site.kernel.names(part if not _is_moved(statement) else statement.value)  # type: ignore[attr-defined]
+        made = target_of(statement)
+        return _Names(made, frozenset(used | ({made} if isinstance(statement, ast.AugAssign) else set())))
+
+
+def _matters(moved: Sequence[_Names], crossed: Sequence[_Names]) -> bool:
     """Whether an order decides what is computed: one side takes what the other makes."""
-    inside = [part for one in crossed for part in ast.walk(one)]
-    made, used = {target_of(one) for one in moved}, {name for one in moved for name in _used(one)}
-    return bool(made & {part.id for part in inside if isinstance(part, ast.Name)} or used & {*map(target_of, inside)})
+    made, used = {one.made for one in moved}, {name for one in moved for name in one.used}
+    return any(one.made in made or one.made in used or made & one.used for one in crossed)
 
 
-def _used(statement: ast.stmt) -> set[str]:
-    own = {target_of(statement)} if isinstance(statement, ast.AugAssign) else set()
-    value = getattr(statement, "value", statement)
-    return own | {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
-
-
-def _is_known(site: ChangeSite, moved: Sequence[ast.stmt], gap: _Gap) -> bool:
+def _is_known(site: ChangeSite, moved: Sequence[_Names], gap: _Gap) -> bool:
     """Whether all that statements use has a value where they are moved to."""
     if gap.beside not in site.watched.names:
         return False
     known = {*site.watched.names[gap.beside], *([target_of(gap.beside)] if gap.behind else ())}
     for one in moved:
-        if any(name not in known for name in _used(one) & site.kernel.values.keys()):
+        if any(name in site.kernel.values and name not in known for name in one.used):
             return False
-        known.add(target_of(one))
+        known.add(one.made)
     return True
 
 
 def _move(site: ChangeSite, moved: Sequence[ast.stmt], gap: _Gap) -> Change:
     text, beside = "; ".join(map(ast.unparse, moved)), site.source.of(gap.beside)
     new = f"{beside}; {text}" if gap.behind else f"{text}; {beside}"
-    both = [gap.beside, *moved] if gap.behind else [*moved, gap.beside]
-    built = ast.If(ast.Constant(True), copy.deepcopy(both), [])
     says = _told(site, moved, gap)
     gone = (site.change(ChangeKind.MOVED, one, _nothing(site, one), says, 0, ast.Pass()) for one in moved)
     first, *rest = gone
-    put = site.change(ChangeKind.MOVED, gap.beside, new, says, 0, built)
+    put = site.change(ChangeKind.MOVED, gap.beside, new, says)
     return replace(first, also=(*rest, put))
 
 
