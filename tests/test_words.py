@@ -52,6 +52,6 @@ def test_the_page_of_messages_has_every_sentence() -> None:
         "- Every element is {1} times what it must be.\n",
         "- {1} has shape {2}, and must have {3}.\n",
         "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
-        "- keeps `{1}` in {2}: each addition rounds to so many bits.\n",
+        "- keeps `{1}` in {2}: each addition rounds to so many bits. / keep the sum in float32, and convert what is stored\n",
     ):
         assert said in text, said

@@ -1,10 +1,12 @@
-"""The sentences of the tutor and of the judge, read from gradekit's own source and its tables of idioms: what varies in
-them is {1}, {2} ... in code, and $name in a table."""
+"""The sentences of the tutor and of the judge, read from gradekit's own source and its tables of words and of idioms:
+what varies in them is {1}, {2} ... in code and words, and $name in idioms."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import itertools
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,14 +36,21 @@ _NAMES = {"survived", "NotWalked", "ContextVar"}
 
 @functools.cache
 def sentences(room: str) -> tuple[tuple[str, ...], ...]:
-    """Each sentence or part of one that a room has in code or in its tables of idioms, with what it has beside it,
-    such as the advice."""
+    """Each sentence or part of one that a room has in code or in its tables, with what it has beside it, such as the
+    advice."""
     folder = Path(gradekit.__file__).parent / room
     files = sorted(folder.rglob("*.py"))
     found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")))]
     tables = (tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.rglob("*.toml")))
-    told = ((one["says"], one["hint"]) for table in tables for one in table.values() if "says" in one)
-    return tuple(dict.fromkeys([*told, *found]))
+    rows = (row for table in tables for row in table.values())
+    told = (tuple(_numbered(row[key]) for key in ("says", "hint") if key in row) for row in rows)
+    return tuple(dict.fromkeys([*filter(None, told), *found]))
+
+
+def _numbered(text: str) -> str:
+    """A text of a table with its {holes} as those of code are written."""
+    numbers = itertools.count(1)
+    return re.sub(r"\{\w+\}", lambda _: f"{{{next(numbers)}}}", text)
 
 
 def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:

@@ -9,33 +9,28 @@ from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
+from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.source.expressions import calls, target_of, without_conversions
 from gradekit.source.kernel import ACCESSES
 from gradekit.source.loops import counter_of, counts_steps, head_of
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (
-    ("tl.exp({})", "`tl.exp` is missing"), ("-{}", "a minus is missing"), ("(1.0 / {})", "its inverse is wanted"),
-    ("tl.sqrt({})", "a square root is missing"), ("({} * {})", "it is to be squared, or is missing as a factor"),
-    ("tl.log({})", "`tl.log` is missing"),
-    ("tl.trans({})", "`tl.trans` is missing"), ("(1 - {})", "1 minus it is wanted"),
-    ("tl.exp2({})", "`tl.exp2` is missing"),
-    ("(2 * {})", "twice as much is wanted"), ("(0.5 * {})", "half of it is wanted"),
-    ("(1.0 + {})", "1 plus it is wanted"),
+    ("tl.exp({})", "exp"), ("-{}", "minus"), ("(1.0 / {})", "inverse"), ("tl.sqrt({})", "root"),
+    ("({} * {})", "square"), ("tl.log({})", "log"), ("tl.trans({})", "trans"), ("(1 - {})", "less"),
+    ("tl.exp2({})", "exp2"), ("(2 * {})", "twice"), ("(0.5 * {})", "half"), ("(1.0 + {})", "more"),
 )  # fmt: skip
+"""What may be missing around an expression, and the role of that in the table of words."""
 
 _LACKED = {"(2 * {})": "2", "(0.5 * {})": "0.5", "(1.0 + {})": "1.0"}
 """The number that is missing at an expression."""
 
 _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
-    (ChangeKind.FACTOR, "*", ast.Mult, "`{name}` is missing as a factor of {part}"),
-    (ChangeKind.FACTOR, "/", ast.Div, "it is to be divided by `{name}`"),
-    (ChangeKind.TERM, "-", ast.Sub, "`{name}` is to be subtracted from it"),
-    (ChangeKind.TERM, "+", ast.Add, "`{name}` is missing as a term"),
-    (ChangeKind.TERM, "%", ast.Mod, "it is to be taken modulo `{name}`"),
-    (ChangeKind.TERM, "//", ast.FloorDiv, "it is to be divided by `{name}`"),
-)
-"""What a name may be to an expression: the symbol and its node, a hint."""
+    (ChangeKind.FACTOR, "*", ast.Mult, "lacks-factor"), (ChangeKind.FACTOR, "/", ast.Div, "lacks-divisor"),
+    (ChangeKind.TERM, "-", ast.Sub, "lacks-less"), (ChangeKind.TERM, "+", ast.Add, "lacks-term"),
+    (ChangeKind.TERM, "%", ast.Mod, "lacks-modulo"), (ChangeKind.TERM, "//", ast.FloorDiv, "lacks-divisor"),
+)  # fmt: skip
+"""What a name may be to an expression: the symbol and its node, its role in the table of words."""
 
 FIRST_COMBINED = 3
 """The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
@@ -58,23 +53,18 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
     text = site.source.operand(node)
     whole = _is_whole(site, node)
     if kind.of == "float" and not isinstance(node, ast.Constant) and called(node) not in ("tl.zeros", "tl.full"):
-        for form, hint in _WRAPS:
+        for form, role in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 number = _LACKED.get(form)
-                what = "term" if "+" in form else "factor"
-                as_it_is = f"takes {part} as it is, in {context(site, node)}."
-                without = f"has {part} without a {what} {number}."
-                told = without if number else as_it_is, f"look at `{site.source.of(node)}`: {hint}"
+                holes = {"part": part, "number": number, "place": context(site, node), "it": site.source.of(node)}
+                told = words(f"around-{role}", **holes)
                 new, built = form.format(text, text), _around(form, node)
                 squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _without_its_sign(site, node, kind, whole)
-        says = (
-            f"has {part} in {context(site, node)}.",
-            "powers of 2 want log2(e) as a factor: exp(x) is exp2(x * log2(e))",
-        )
+        says = words("powers-of-2", part=part, place=context(site, node))
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if isinstance(node, ast.Constant):
         yield from _over_another(site, node)
@@ -92,8 +82,8 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
         condition = fitted(name, other.shape, kind.shape) if other.of == "condition" else None
         for value in ("0.0", 'float("-inf")') if condition is not None and other.shape else ():
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
-            says = f"takes {shown(site.source.of(node))} in all lanes, also where `{_bare(name)}` is False."
-            yield site.change(ChangeKind.LANES, node, new, (says, f"these must count as {value}: {shown(new)}"), 2)
+            says = words("lanes", it=shown(site.source.of(node)), mask=_bare(name), value=value, new=shown(new))
+            yield site.change(ChangeKind.LANES, node, new, says, 2)
 
 
 def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
@@ -106,11 +96,8 @@ def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whol
         of = call.args[0] if call.args else None
         if isinstance(of, ast.Name) and made in site.kernel.origins(node) and site.names(node).get(of.id) == kind:
             text = site.source.operand(node)
-            made_of = f"makes {shown(site.source.of(node))} of `tl.abs({of.id})`"
-            says = f"{made_of}, and nothing gives it the sign of `{of.id}` back."
-            hint = f"where `{of.id}` is negative it has the other sign: choose by tl.where({of.id} < 0, ...)"
             new = f"tl.where({of.id} < 0, -{text}, {text})"
-            yield site.change(ChangeKind.LANES, node, new, (says, hint), 2)
+            yield site.change(ChangeKind.LANES, node, new, words("sign", it=shown(site.source.of(node)), of=of.id), 2)
 
 
 def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
@@ -167,11 +154,11 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
     compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
     compared += [text for one in every for text in _of_other_names(site, one, names)]
     text = site.source.operand(node)
-    says = f"has the condition {shown(site.source.of(node))} alone, in {context(site, node)}."
+    whole, place = shown(site.source.of(node)), context(site, node)
     for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
         if one != text:
-            hint = f"add {shown(one)} to it"
-            yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", (says, hint), 1)
+            says = words("condition", it=whole, place=place, new=shown(one))
+            yield site.change(ChangeKind.CONDITION, node, f"({text} & {one})", says, 1)
 
 
 def _of_other_names(site: ChangeSite, node: ast.Compare, names: Mapping[str, ValueKind]) -> Iterator[str]:
@@ -203,24 +190,20 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             continue
         if name in mine and kind.of != "float":
             continue
-        says, right = f"has {part} in {place}.", _tree(one)
+        says, right = sentence_of("lacks", part=part, place=place), _tree(one)
         is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
         turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
         known = _known(site, node).get(name)
         is_one = isinstance(known, int) and known == 1
-        for change, symbol, operator, hint in _COMBINED:
+        for change, symbol, operator, role in _COMBINED:
             if is_one and symbol in ("%", "//"):
                 continue  # modulo 1 is 0, and says nothing of the name
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = FIRST_COMBINED - 1 if again else turn
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
-                told_here = says, hint.format(name=name, part=part)
-                if is_idle:
-                    says_idle = f"{says.removesuffix('.')}, and the kernel never uses `{idle}`.", told_here[1]
-                    yield site.change(ChangeKind.IDLE, node, new, says_idle, soon, built, name)
-                else:
-                    yield site.change(change, node, new, told_here, soon, built, name)
+                said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
+                yield site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
 
 
 def _with_an_idle_value(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
@@ -229,13 +212,11 @@ def _with_an_idle_value(site: ChangeSite, node: ast.expr, kind: ValueKind) -> It
     values = {name for name, other in site.names(node).items() if other == kind}
     made = getattr(statement, "value", None) is node and not isinstance(node, (ast.Name, ast.Constant))
     for idle in sorted(name for name in values if made and name in site.kernel.values and site.is_idle(name)):
-        says = f"lacks `{idle}`, which the kernel computes and never uses."
         for name in sorted(values - {idle}):
             for term in (form.format(idle, name) for form in _OF_TWO):
                 for symbol in "+-":
-                    told = says, f"is a term with `{idle}` missing there? see the formula in the handout"
                     new = f"({site.source.of(node)} {symbol} {term})"
-                    yield site.change(ChangeKind.IDLE, node, new, told, 0, lacks=idle)
+                    yield site.change(ChangeKind.IDLE, node, new, words("lacks-value", name=idle), 0, lacks=idle)
 
 
 _OF_TWO = ("({0} - {1}) / {0}", "({0} - {1}) / {1}", "{0} / {1}", "{1} / {0}", "{0} * {1}", "({0} - {1})")
@@ -249,11 +230,11 @@ def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
     if kind is None or kind.of != "float":
         return
     text = site.source.of(node)
-    says = f"has {text} in {context(site, node)}."
+    says = sentence_of("lacks", part=text, place=context(site, node))
     for name, other in site.names(node).items():
         if other == kind and site.is_near(name, node, CLOSE):
-            for change, symbol, operator, hint in _COMBINED[:2]:
-                told = says, hint.format(name=name, part=text)
+            for change, symbol, operator, role in _COMBINED[:2]:
+                told = says, hint_of(role, name=name, part=text)
                 built = ast.BinOp(node, operator(), ast.Name(name, ast.Load()))
                 new = f"({text} {symbol} {name})"
                 yield site.change(change, node, new, told, FIRST_COMBINED - 1, built, name)
@@ -274,7 +255,7 @@ def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> It
         if other == kind:
             right = ast.BinOp(node.right, ast.Mult(), ast.Name(name, ast.Load()))
             built = ast.BinOp(node.left, node.op, right)
-            says = f"has `{node.right.id}` in {context(site, node.right)}.", f"`{name}` is missing as a factor of it"
+            says = words("lacks-tile", number=node.right.id, place=context(site, node.right), name=name)
             yield site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built, name)
 
 

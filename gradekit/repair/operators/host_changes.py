@@ -19,6 +19,7 @@ from gradekit.causes import Cause
 from gradekit.interpreter.host_values import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.operators.changes import Change, ChangeKind, around
+from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 LATER = 1
@@ -110,26 +111,26 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
     kind = _kind(site.value(node))
     if not kind or not isinstance(node.ctx, ast.Load):
         return
-    says = f"uses `{node.id}` in {site.context(node)}."
     for name, value in site.names(node).items():
         if name != node.id and (_kind(value) == kind or isinstance(value, Tensor) and kind.endswith("tensor")):
-            yield site.change(ChangeKind.NAME, node, name, (says, f"try `{name}` in its place"))
+            says = sentence_of("use", stride="", name=node.id, place=site.context(node)), hint_of("name", name=name)
+            yield site.change(ChangeKind.NAME, node, name, says)
 
 
 def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
     value, parent = node.value, site.parents.get(node)
     if isinstance(value, bool):
-        says = f"has {value} in {site.context(node)}."
-        yield site.change(ChangeKind.NUMBER, node, str(not value), (says, f"write {not value}"))
+        says = words("truth", it=value, place=site.context(node), new=not value)
+        yield site.change(ChangeKind.NUMBER, node, str(not value), says)
     elif _is_dimension(site, node):
         for other in (one for one in range(-1, 4) if one != value):
-            told = f"takes the dimension {value} in {site.context(node)}.", f"try the dimension {other}"
-            yield site.change(ChangeKind.AXIS, node, str(other), told)
+            says = words("dimension", it=value, place=site.context(node), new=other)
+            yield site.change(ChangeKind.AXIS, node, str(other), says)
     elif isinstance(value, (int, float)) and isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         others: list[float] = [value + 1, value - 1, 2 * value, 0.5 * value, *([1 / value] if value else [])]
         for number in dict.fromkeys(one for one in others if one != value):
-            told = f"has the number {value!r} in {site.context(node)}.", f"try {number!r}"
-            yield site.change(ChangeKind.NUMBER, node, repr(number), told)
+            says = words("number-on-host", it=repr(value), place=site.context(node), new=repr(number))
+            yield site.change(ChangeKind.NUMBER, node, repr(number), says)
 
 
 def _is_dimension(site: HostSite, node: ast.AST) -> bool:
@@ -151,22 +152,21 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
         return
     source = site.source
     left, right = source.operand(node.left), source.operand(node.right)
-    says = f"computes {shown(source.of(node))}."
+    whole = shown(source.of(node))
     for other in _SIBLINGS[op]:
         if other in ("*", "/") and getattr(node.right, "value", None) == 1:
             continue  # which is to leave out that side
         new = f"({left} {other} {right})"
-        yield site.change(ChangeKind.OPERATOR, node, new, (says, f"try `{other}` in place of `{op}`"))
+        yield site.change(ChangeKind.OPERATOR, node, new, words("operation", it=whole, new=other, old=op))
     if op in ("-", "/", "//"):
-        hint = f"the two sides of `{op}` seem to be swapped"
-        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, hint))
+        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", words("operation-sides", it=whole, old=op))
     if op == "//":
-        hint = "the last, partial one is left out: round up, with `triton.cdiv`"
-        yield site.change(ChangeKind.STEP, node, f"triton.cdiv({left}, {right})", (says, hint))
-    for one, said in ((node.left, f"{op} {right}"), (node.right, f"{left} {op}")):
+        says = words("operation-rounded-down-on-host", it=whole)
+        yield site.change(ChangeKind.STEP, node, f"triton.cdiv({left}, {right})", says)
+    for one, said in ((node.left, (op, right)), (node.right, (left, op))):
         if op in ("+", "*") or one is node.left:
-            told = f"has `{said}` in {site.context(node)}.", "leave it out"
-            yield site.change(ChangeKind.DROPPED, node, source.operand(one), told)
+            says = words("dropped", one=said[0], other=said[1], place=site.context(node))
+            yield site.change(ChangeKind.DROPPED, node, source.operand(one), says)
     yield from _other_brackets(site, node, (left, op, right))
     if op == "/":
         yield from _other_divisor(site, node)
@@ -175,18 +175,18 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
 def _other_divisor(site: HostSite, node: Any) -> Iterator[Change]:
     """Another number, be it one of a tensor, to divide by."""
     mine = _kind(site.value(node.right))
-    says = f"divides by {shown(site.source.of(node.right))} in {site.context(node)}."
     for name, value in site.names(node).items():
         kind = _kind(value)
         if kind in ("size", "number", "number of a tensor") and (kind != mine or not isinstance(node.right, ast.Name)):
-            yield site.change(ChangeKind.NAME, node.right, name, (says, f"divide it by `{name}`"))
+            says = words("divisor", it=shown(site.source.of(node.right)), place=site.context(node), name=name)
+            yield site.change(ChangeKind.NAME, node.right, name, says)
 
 
 def _other_brackets(site: HostSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     """`a / (b * c)` for `a / b * c`, and the other way round."""
     left, op, right = parts
     source = site.source
-    says = f"computes {shown(source.of(node))}.", "look at the brackets: other parts belong together"
+    says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := _WRITTEN.get(type(node.left.op))):
         a, b = source.operand(node.left.left), source.operand(node.left.right)
         yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {right}))", says)
@@ -199,19 +199,17 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
     path = called(node)
     if path in _MAKERS:
         new = f"{_MAKERS[path]}{site.source.of(node).removeprefix(path)}"
-        says = f"allocates with {path}, which holds no values yet, in {site.context(node)}."
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"use {_MAKERS[path]}"))
+        says = words("allocated-empty", it=path, place=site.context(node), new=_MAKERS[path])
+        yield site.change(ChangeKind.FUNCTION, node, new, says)
     if path in ("math.sqrt", "abs", "int", "float") and node.args:
-        told = f"takes {shown(site.source.of(node))}.", f"leave `{path}` out"
-        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), told)
+        says = words("function-dropped-on-host", it=shown(site.source.of(node)), name=path)
+        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), says)
     if isinstance(node.func, ast.Attribute) and isinstance(site.value(node.func.value), Tensor):
         yield from _method(site, node)
     if path == "torch.empty_like" and node.args and isinstance(site.value(node), Tensor):
         of = site.source.operand(node.args[0])
-        says = f"has {path}({of}), which keeps the strides of {of}; the kernel stores as if it were contiguous."
-        hint = "allocate the result with torch.empty and its shape, or store with its strides"
         new = f"torch.empty({of}.shape, dtype={of}.dtype, device={of}.device)"
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, hint))
+        yield site.change(ChangeKind.FUNCTION, node, new, words("allocated-alike", it=path, of=of))
     if isinstance(site.value(node.func), Launcher):
         yield from _strides_of_arguments(site, node)
     yield from _exchanged(site, node, node.args)
@@ -228,22 +226,22 @@ def _strides_of_arguments(site: HostSite, node: ast.Call) -> Iterator[Change]:
         for tensor, value in tensors.items():
             for dimension in range(value.dim()):
                 new = f"{tensor}.stride({dimension})"
-                passed = f"passes {site.source.of(argument)} in {site.context(argument)}"
-                says = f"{passed}, where a stride of {tensor} belongs."
-                change = site.change(ChangeKind.NAME, argument, new, (says, f"pass {new}"))
+                given, place = site.source.of(argument), site.context(argument)
+                says = words("stride-passed", it=given, place=place, tensor=tensor, new=new)
+                change = site.change(ChangeKind.NAME, argument, new, says)
                 yield replace(change, cause=Cause.IGNORES_STRIDES)
 
 
 def _method(site: HostSite, node: Any) -> Iterator[Change]:
     """No method, or its sibling, where a method of a tensor is called."""
     name, of = node.func.attr, site.source.of(node.func.value)
-    says = f"calls `.{name}` in {site.context(node)}."
+    says = sentence_of("method", it=name, place=site.context(node))
     if name in _DROPPABLE:
-        yield site.change(ChangeKind.DROPPED, node, of, (says, "leave it out"))
+        yield site.change(ChangeKind.DROPPED, node, of, (says, hint_of("dropped")))
     other = {"sum": "mean", "mean": "sum"}.get(name)
     if other is not None:
         new = f"{of}.{other}({', '.join(map(site.source.of, (*node.args, *node.keywords)))})"
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, f"write `.{other}`"))
+        yield site.change(ChangeKind.FUNCTION, node, new, (says, hint_of("method", new=other)))
 
 
 def _tuple(site: HostSite, node: Any) -> Iterator[Change]:
@@ -257,11 +255,10 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
         texts = site.source.of(one), site.source.of(other)
         kinds = {_kind(site.value(part)) or "tensor" for part in (one, other)}
         if texts[0] != texts[1] and len(kinds) == 1:
-            says = f"has `{texts[0]}` and `{texts[1]}` in each other's place, in {site.context(one)}."
-            hint = "exchange the two: they are swapped"
+            says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
             turn = LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            first = site.change(ChangeKind.SIDES, one, texts[1], (says, hint), turn)
+            first = site.change(ChangeKind.SIDES, one, texts[1], says, turn)
             yield replace(first, also=(back,))
 
 
@@ -294,9 +291,8 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
         others = [other for other, value in site.names(node).items() if isinstance(value, Tensor) and other != name]
         for start, other in itertools.product(range(len(mine)), others if len(mine) > 1 else ()):
             for end in range(start + 2, len(mine) + 1):
-                says = f"passes the strides or sizes of `{name}` in {site.context(mine[start])}."
-                hint = f"pass those of `{other}`"
-                every = (site.change(ChangeKind.NAME, one, other, (says, hint)) for one in mine[start:end])
+                says = words("tensor-passed", name=name, place=site.context(mine[start]), other=other)
+                every = (site.change(ChangeKind.NAME, one, other, says) for one in mine[start:end])
                 first, *rest = every
                 yield replace(first, also=tuple(rest))
 
@@ -304,7 +300,7 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
 def _dtype(site: HostSite, node: Any) -> Iterator[Change]:
     value = site.value(node)
     if isinstance(value, torch.dtype) and value.is_floating_point and value is not torch.float32:
-        says = f"has {shown(site.source.of(node))} in {site.context(node)}.", "use float32, which keeps its digits"
+        says = words("dtype", it=shown(site.source.of(node)), place=site.context(node))
         yield site.change(ChangeKind.FUNCTION, node, "torch.float32", says)
 
 
@@ -315,17 +311,17 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
         return
     yield from _idle_parameter(site, node)
     yield from _one_off(site, node, text) if kind == "size" and not isinstance(node, ast.Constant) else ()
-    place = f"{shown(site.source.of(node))} in {site.context(node)}."
-    for form, hint in (("({} ** 0.5)", "a square root is missing"), ("(1.0 / {})", "its inverse is wanted")):
+    says = sentence_of("lacks", part=shown(site.source.of(node)), place=site.context(node))
+    for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse")):
         if kind != "number of a tensor" and not isinstance(node, ast.Constant):
-            yield site.change(ChangeKind.WRAPPED, node, form.format(text), (f"has {place}", hint))
+            yield site.change(ChangeKind.WRAPPED, node, form.format(text), (says, hint_of(role)))
     for name, value in site.names(node).items():
         of = _kind(value)
         if of in ("number", "size", "number of a tensor") and (kind != "size" or of == "size") and name != text:
-            for symbol, hint in (("*", f"`{name}` is missing as a factor"), ("/", f"divide it by `{name}`")):
+            for symbol, role in (("*", "lacks-factor-on-host"), ("/", "divisor")):
                 op = "//" if kind == "size" and symbol == "/" else symbol
-                new = f"({text} {op} {name})"
-                yield replace(site.change(ChangeKind.FACTOR, node, new, (f"has {place}", hint), LATER), lacks=name)
+                told = says, hint_of(role, name=name)
+                yield replace(site.change(ChangeKind.FACTOR, node, f"({text} {op} {name})", told, LATER), lacks=name)
 
 
 def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
@@ -333,13 +329,13 @@ def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
     names = {one.id for one in site.nodes if isinstance(one, ast.Name)}
     for name, value in site.names(node).items() if not isinstance(node, ast.Name) else ():
         if name not in names and _kind(value) in ("number", "size"):
-            says = f"has {shown(site.source.of(node))} in {site.context(node)}, and nothing uses `{name}`."
-            yield site.change(ChangeKind.IDLE, node, name, (says, f"use `{name}` there"))
+            says = words("parameter-unused", it=shown(site.source.of(node)), place=site.context(node), name=name)
+            yield site.change(ChangeKind.IDLE, node, name, says)
 
 
 def _one_off(site: HostSite, node: ast.expr, text: str) -> Iterator[Change]:
     for sign in "+-":
-        says = f"has {shown(site.source.of(node))} in {site.context(node)}.", f"is it one off? try `{text} {sign} 1`"
+        says = words("one-off", it=shown(site.source.of(node)), place=site.context(node), new=f"{text} {sign} 1")
         yield site.change(ChangeKind.TERM, node, f"({text} {sign} 1)", says, LATER)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.words import words
 from gradekit.source.expressions import simple, target_of, value_of
 from gradekit.source.loops import Loop, counter_of, names_of_steps
 
@@ -32,10 +33,7 @@ def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             value = value_of(statement)
             is_next = value is not None and not isinstance(value, ast.Name) and name in site.kernel.names(value)
             if is_next and values and _kind_after(site, name, loop) == _kind_after(site, other, loop) is not None:
-                says = (
-                    f"computes `{other}` of `{name}`, and `{name}` is never updated: the next step takes the old one.",
-                    f"each step is to go on with what the step before it has found: {name} = {other} at its end",
-                )
+                says = words("kept", name=name, other=other)
                 yield from _put(site, loop, f"{name} = {other}", says, statement)
 
 
@@ -54,11 +52,7 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
         widths = dict.fromkeys(one for one in (*sorted(names_of_steps(loop)), *site.kernel.constexprs) if one in known)
         ways = [*like, *(f"{width} * {stride}" for width in widths for stride in behind), *widths]
         for way in dict.fromkeys(ways):
-            says = (
-                f"goes on, and `{name}` is never advanced: every step loads the same tile.",
-                f"move {name} on at the end of each step",
-            )
-            yield from _put(site, loop, f"{name} += {way}", says, loop)
+            yield from _put(site, loop, f"{name} += {way}", words("advanced", name=name), loop)
 
 
 def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
@@ -71,10 +65,7 @@ def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
             continue
         name, first = target_of(statement), loop.body[0]
         new = f"{site.source.of(statement)}; {site.source.of(first)}"
-        says = (
-            f"begins `{name}` once, and the loop in line {loop.lineno} goes on from what it held when it begins again.",
-            f"set {name} anew in each step of the outer loop",
-        )
+        says = words("begun-once", name=name, line=loop.lineno)
         yield _of_line(site.change(ChangeKind.UPDATE, first, new, says), statement, says)
 
 

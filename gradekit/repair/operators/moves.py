@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.words import words
 from gradekit.source.expressions import simple, target_of
 from gradekit.source.loops import Loop
 
@@ -142,13 +143,13 @@ def _told(site: ChangeSite, moved: Sequence[ast.stmt], gap: _Gap) -> tuple[str, 
     loop, own = gap.loop, site.kernel.in_loop(moved[0])
     if own is not None and loop is None:
         where = "behind" if gap.beside.lineno > moved[-1].lineno else "before"
-        return f"runs in each step of the loop in line {own.lineno}.", f"move {lines} out of the loop, {where} it"
+        return words("moved-out", line=own.lineno, lines=lines, where=where)
     if loop is not None and own is None:
-        return f"runs once, outside of the loop in line {loop.lineno}.", f"move {lines} into the loop"
+        return words("moved-in", line=loop.lineno, lines=lines)
     name = next((one for one in map(target_of, moved)), "")
     too = "too late" if gap.place <= site.kernel.statements.index(moved[0]) else "too early"
     side = "behind" if gap.behind else "before"
-    return f"gives `{name}` its value {too}.", f"move {lines} {side} line {gap.beside.lineno}"
+    return words("moved", name=name, too=too, lines=lines, side=side, line=gap.beside.lineno)
 
 
 def _left_out(site: ChangeSite) -> Iterator[Change]:
@@ -156,8 +157,8 @@ def _left_out(site: ChangeSite) -> Iterator[Change]:
     for statement in site.kernel.statements:
         name = target_of(statement)
         if _is_moved(statement) and name in site.watched.names.get(statement, ()):
-            says = f"gives `{name}` another value, and is not needed.", "leave the line out"
-            yield site.change(ChangeKind.DROPPED, statement, _nothing(site, statement), says, 0, ast.Pass())
+            gone = _nothing(site, statement)
+            yield site.change(ChangeKind.DROPPED, statement, gone, words("statement", name=name), 0, ast.Pass())
 
 
 # --- terms and factors --------------------------------------------------------------------------------------------
@@ -176,10 +177,7 @@ def _of_terms(site: ChangeSite) -> Iterator[Change]:
                 continue
             op, piece = WRITTEN[type(node.op)], " ".join(site.source.operand(moved).split())
             rest = node.left if moved is node.right else node.right
-            says = (
-                f"has `{op} {piece}`, which belongs to line {line.lineno}.",
-                f"leave it out there, and put it to all that line {line.lineno} computes",
-            )
+            says = words("moved-part", op=op, it=piece, line=line.lineno)
             new = f"({site.source.operand(line.value)} {op} {piece})"
             built = ast.BinOp(line.value, node.op, moved)
             put = site.change(ChangeKind.MOVED_PART, line.value, new, says, _OF_TERMS, built)

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
+from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.source.expressions import EXP, target_of
 from gradekit.submission.parsed_source import called, shown
 
@@ -31,7 +32,7 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
             is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
             turn = LAST_TURN if is_far else turn
-            told = (says, f"try `{name}` in its place" if is_alike else f"`{name}` belongs there")
+            told = says, hint_of("name" if is_alike else "name-other-role", name=name)
             if site.is_idle(name):
                 likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
@@ -41,13 +42,13 @@ def _use_of_a_name(site: ChangeSite, node: ast.Name) -> str:
     """What a name is used for, by where it stands."""
     parent = site.kernel.parents.get(node)
     if isinstance(parent, ast.Compare) and parent.comparators == [node]:
-        return f"bounds {shown(site.source.of(parent.left))} by `{node.id}`, in {context(site, node)}."
+        return sentence_of("use-bound", it=shown(site.source.of(parent.left)), name=node.id, place=context(site, node))
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
         other = parent.right if parent.left is node else parent.left
         if isinstance(other, ast.Name) and other.id in site.kernel.pids or called(other) == "tl.program_id":
-            return f"lets each program begin {node.id} places after the one before it, in {context(site, node)}."
+            return sentence_of("use-width", name=node.id, place=context(site, node))
     is_stride = "the stride " if site.role(node.id) == "stride" else ""
-    return f"uses {is_stride}`{node.id}` in {context(site, node)}."
+    return sentence_of("use", stride=is_stride, name=node.id, place=context(site, node))
 
 
 def _divides_values(site: ChangeSite, node: ast.AST) -> bool:
@@ -68,7 +69,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     value = node.value
     if type(value) not in (int, float) or _is_axis(site, node) or _stands_in_for_an_integer(site, node):
         return
-    says = f"has {value:g} in {context(site, node)}."
+    says = sentence_of("number", it=f"{value:g}", place=context(site, node))
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
@@ -77,16 +78,15 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     parent = site.kernel.parents.get(node)
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
-    told = f"fills lanes that the mask leaves out with {value:g}, and they take part in the result." if fills else says
     for text in texts:
-        hint = f"try other={text}" if fills else f"try {text} in its place"
-        yield site.change(likely, node, text, (told, hint), 1)
+        told = words("number-filled", it=f"{value:g}", new=text) if fills else (says, hint_of("number", new=text))
+        yield site.change(likely, node, text, told, 1)
     mine = site.kind(node)
     for name, kind in site.names(node).items():
         if mine is not None and kind == mine and site.is_idle(name):
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
         elif mine is not None and kind == mine:
-            yield site.change(ChangeKind.NUMBER, node, name, (says, f"try `{name}` in its place"), 1)
+            yield site.change(ChangeKind.NUMBER, node, name, (says, hint_of("name", name=name)), 1)
 
 
 def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[Change]:
@@ -94,10 +94,10 @@ def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[C
     for number in (one for one in site.numbers if float(one) != node.value):
         is_alike = _digits(number) == _digits(repr(node.value))
         if is_alike or not any(number in text for text in (site.source.text,)):
-            hint = f"does {number} belong there? compare the numbers with those of the formula in the handout"
+            hint = hint_of("number-handout", number=number)
             yield site.change(ChangeKind.NUMBER, node, number, (says, hint), 1 - is_alike)
     if node.value > 1:
-        yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, "take its square root"), 1)
+        yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, hint_of("number-root")), 1)
 
 
 def _digits(number: str) -> str:
@@ -107,7 +107,7 @@ def _digits(number: str) -> str:
 
 def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
     """What is said, with what nobody uses, and where that belongs."""
-    return f"{says.removesuffix('.')}, and the kernel never uses `{name}`.", f"`{name}` belongs there"
+    return unused(says, name), hint_of("name-other-role", name=name)
 
 
 def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
@@ -119,10 +119,8 @@ def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
 
 def _negative(site: ChangeSite, node: Any) -> Iterator[Change]:
     if isinstance(node.op, ast.USub) and site.kind(node) is not None:
-        says = f"has a minus before {shown(site.source.of(node.operand))}."
-        yield site.change(
-            ChangeKind.DROPPED, node, site.source.operand(node.operand), (says, "leave it out")
-        )
+        says = words("minus", it=shown(site.source.of(node.operand)))
+        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.operand), says)
 
 
 def _is_axis(site: ChangeSite, node: ast.AST) -> bool:
@@ -146,25 +144,25 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     if op is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.right)
-    says = f"computes {shown(site.source.of(node))}."
+    whole = shown(site.source.of(node))
     for other in _SIBLINGS.get(type(node.op), ()):
         if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
             continue
         if other in "*/" and (getattr(node.right, "value", None) == 1 or called(node.right) in EXP):
             continue  # which is to leave out that side, or to give its exponent the other sign
-        hint = f"try `{other}` in place of `{op}`"
-        yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", (says, hint))
+        says = words("operation", it=whole, new=other, old=op)
+        yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _chosen_by(site, node, op)
     yield from _clamped(site, node, op)
     yield from _product_of_matrices(site, node, op)
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     if op == "//":
-        hint = "the last, partial one is left out: round up, with `tl.cdiv`"
-        yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", (says, hint))
+        says = words("operation-rounded-down", it=whole)
+        yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", says)
     if op in ("-", "/"):
-        sides = f"the two sides of `{op}` seem to be swapped"
-        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", (says, sides))
+        sides = words("operation-sides", it=whole, old=op)
+        yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", sides)
     yield from _without_a_side(site, node, (left, op, right))
     yield from _other_brackets(site, node, op)
 
@@ -177,8 +175,8 @@ def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
         kind = site.kind(condition)
         if kind is not None and kind.of == "condition":
             new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
-            says = f"multiplies {shown(site.source.of(one))} by a condition, and NaN times 0 is NaN."
-            yield site.change(ChangeKind.OPERATOR, node, new, (says, f"choose in place of multiplying: {new}"))
+            says = words("operation-condition", it=shown(site.source.of(one)), new=new)
+            yield site.change(ChangeKind.OPERATOR, node, new, says)
 
 
 def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -186,7 +184,7 @@ def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     kind = site.kind(node)
     if op == "-" and kind is not None and kind.of == "float" and kind.shape:
         text = site.source.of(node)
-        says = f"takes {shown(text)} as it is: a length is negative where the two do not meet.", "clamp it at 0"
+        says = words("guard-length", it=shown(text))
         yield site.change(ChangeKind.GUARD, node, f"tl.maximum({text}, 0.0)", says)
 
 
@@ -195,8 +193,8 @@ def _product_of_matrices(site: ChangeSite, node: Any, op: str) -> Iterator[Chang
     kinds = [site.kind(node.left), site.kind(node.right)]
     if op == "*" and all(kind is not None and kind.of == "float" and len(kind.shape) == 2 for kind in kinds):
         one, other = site.source.of(node.left), site.source.of(node.right)
-        says = f"multiplies the tiles {one} and {other} element by element: a product of matrices is tl.dot."
-        yield site.change(ChangeKind.FUNCTION, node, f"tl.dot({one}, {other})", (says, "multiply with tl.dot"), 1)
+        says = words("operation-matrices", one=one, other=other)
+        yield site.change(ChangeKind.FUNCTION, node, f"tl.dot({one}, {other})", says, 1)
 
 
 def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -206,10 +204,10 @@ def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]
         return
     for name, value in site.names(node).items():
         if value.of == "float" and not value.shape and site.is_idle(name):
-            says = f"computes {shown(site.source.of(node))}, and the kernel never uses `{name}`."
             for symbol, way in (("*", "multiplied"), ("/", "divided")):
                 new = f"({site.source.operand(node.left)} {symbol} {name})"
-                yield site.change(ChangeKind.IDLE, node, new, (says, f"it is to be {way} by `{name}`"), OF_IDLE)
+                says = words("operation-unused", it=shown(site.source.of(node)), name=name, way=way)
+                yield site.change(ChangeKind.IDLE, node, new, says, OF_IDLE)
 
 
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -220,26 +218,25 @@ def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
     over, beside = (site.source.operand(part) for part in (parts[1].left, parts[1].right))
     whole, is_one = shown(site.source.of(node)), getattr(parts[1].right, "value", None) == 1
     below = site.source.operand(node.right) if is_one else f"({over} / {beside} + 1)"
-    says = f"divides {whole}: where `{over}` overflows, that is infinity by infinity, NaN."
-    hint = "write it so that only the divisor can become infinite, or that no exponent is positive"
-    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", (says, hint))
+    says = words("operation-infinities", it=whole, over=over)
+    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", says)
 
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     left, op, right = parts
     if op not in ("+", "-", "*", "/", "&"):
         return
-    says = f"has `{op} {site.source.of(node.right)}` in {context(site, node)}."
-    yield site.change(ChangeKind.DROPPED, node, left, (says, "leave it out"))
+    says = words("dropped", one=op, other=site.source.of(node.right), place=context(site, node))
+    yield site.change(ChangeKind.DROPPED, node, left, says)
     if op in ("+", "*", "&"):
-        says = f"has `{site.source.of(node.left)} {op}` in {context(site, node)}."
-        yield site.change(ChangeKind.DROPPED, node, right, (says, "leave it out"))
+        says = words("dropped", one=site.source.of(node.left), other=op, place=context(site, node))
+        yield site.change(ChangeKind.DROPPED, node, right, says)
 
 
 def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
-    says = (f"computes {shown(source.of(node))}.", "look at the brackets: other parts belong together")
+    says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
         yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
@@ -259,13 +256,11 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
     if len(node.ops) != 1 or (op := WRITTEN.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
-    says = f"compares {shown(site.source.of(node))}."
-    if op in (">", ">=") and _is_bound(site, node):
-        says = f"leaves out what is inside, and keeps what lies past the end: {shown(site.source.of(node))}."
+    role = "comparison-outside" if op in (">", ">=") and _is_bound(site, node) else "comparison"
     for other in ("<", "<=", ">", ">=", "!=", "=="):
         if other != op:
-            hint = f"try `{other}` in place of `{op}`"
-            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", (says, hint))
+            says = words(role, it=shown(site.source.of(node)), new=other, old=op)
+            yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", says)
 
 
 def _is_bound(site: ChangeSite, node: ast.Compare) -> bool:
@@ -281,8 +276,8 @@ def _axes(site: ChangeSite, node: Any) -> Iterator[Change]:
     text = site.source.of(node.slice).replace(" ", "")
     other = {":,None": "None, :", "None,:": ":, None"}.get(text)
     if other is not None:
-        says = f"spreads `{site.source.of(node.value)}` with `[{site.source.of(node.slice)}]`."
-        yield site.change(ChangeKind.AXIS, node, f"{site.source.of(node.value)}[{other}]", (says, f"try `[{other}]`"))
+        says = words("axis-spread", it=site.source.of(node.value), old=site.source.of(node.slice), new=other)
+        yield site.change(ChangeKind.AXIS, node, f"{site.source.of(node.value)}[{other}]", says)
 
 
 # --- calls ------------------------------------------------------------------------------------------------------------
@@ -307,8 +302,7 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
-                says = f"calls `{path}`.", f"write `tl.{other}`"
-                yield site.change(ChangeKind.FUNCTION, node, new, says)
+                yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=path, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
     if name in ("zeros", "full"):
@@ -320,11 +314,11 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
         yield from _out_of_brackets(site, node)
     if name in _DROPPABLE and node.args:
-        says = f"takes `{path}` of {shown(source.of(node.args[0]))}.", "leave it out"
+        says = words("function-dropped", it=path, of=shown(source.of(node.args[0])))
         yield site.change(ChangeKind.DROPPED, node, source.operand(node.args[0]), says)
     if name == "where" and len(node.args) == 3:
         new = f"{path}({source.of(node.args[0])}, {source.of(node.args[2])}, {source.of(node.args[1])})"
-        yield site.change(ChangeKind.SIDES, node, new, (f"chooses by {whole}.", "its two choices seem to be swapped"))
+        yield site.change(ChangeKind.SIDES, node, new, words("choice", it=whole))
     if name == "dot" and len(node.args) >= 2:
         yield from _product(site, node, path)
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
@@ -335,14 +329,12 @@ def _begun_otherwise(site: ChangeSite, node: Any, name: str) -> Iterator[Change]
     """A running maximum that begins at -inf; a sum that is kept in float32."""
     text, target = site.source.of(node), target_of(site.kernel.statement(node))
     if name == "zeros":
-        says = f"begins `{target}` at 0.", "a running maximum begins below every number, at -inf"
-        yield site.change(ChangeKind.NUMBER, node, f'({text} - float("inf"))', says, 1)
+        yield site.change(ChangeKind.NUMBER, node, f'({text} - float("inf"))', words("begun-at-0", name=target), 1)
     dtypes = [*node.args[1 if name == "zeros" else 2 :], *(k.value for k in node.keywords if k.arg == "dtype")]
     for dtype in (one for one in dtypes if site.source.of(one) != "tl.float32"):
-        told = f"keeps `{target}` in {site.source.of(dtype)}: each addition rounds to so many bits."
         new = text.replace(site.source.of(dtype), "tl.float32")
-        hint = "keep the sum in float32, and convert what is stored"
-        yield site.change(ChangeKind.FUNCTION, node, new, (told, hint), 1)
+        says = words("begun-narrow", name=target, dtype=site.source.of(dtype))
+        yield site.change(ChangeKind.FUNCTION, node, new, says, 1)
 
 
 def _rounded(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -350,9 +342,8 @@ def _rounded(site: ChangeSite, node: Any) -> Iterator[Change]:
     kinds = [site.watched.values.get(one) for one in (node, node.func.value)]
     sizes = [getattr(getattr(value, "dtype", None), "itemsize", 0) for value in kinds]
     if 0 < sizes[0] < sizes[1]:
-        says = f"rounds with `.{site.source.of(node).rpartition('.')[2]}` in {context(site, node)}."
-        hint = "the digits are gone: keep float32 until the end"
-        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.func.value), (says, hint))
+        says = words("rounded", it=site.source.of(node).rpartition(".")[2], place=context(site, node))
+        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.func.value), says)
 
 
 def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
@@ -361,9 +352,7 @@ def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change
     if kind is None or kind.of != "float" or len(kind.shape) not in (1, 2):
         return
     top = f"tl.max({text}, axis=0)" if len(kind.shape) == 1 else f"tl.max({text}, axis=1)[:, None]"
-    says = f"takes {path} of numbers of any size: it overflows float32 above 88.7, and then the row is NaN."
-    hint = "subtract the maximum of the row first: it cancels in the quotient"
-    yield site.change(ChangeKind.GUARD, node, f"{path}({text} - {top})", (says, hint), 2)
+    yield site.change(ChangeKind.GUARD, node, f"{path}({text} - {top})", words("guard-maximum", it=path), 2)
 
 
 def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -374,7 +363,7 @@ def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
     a, c = site.source.operand(inner.left), site.source.operand(inner.right)
-    says = f"takes `{start}` of {shown(site.source.of(inner))}.", "look at the brackets: a part of it belongs outside"
+    says = words("brackets-outside", it=start, of=shown(site.source.of(inner)))
     yield site.change(ChangeKind.BRACKET, node, f"({start}({a}{rest}) {op} {c})", says)
     if op in "+*":
         yield site.change(ChangeKind.BRACKET, node, f"({a} {op} {start}({c}{rest}))", says)
@@ -384,17 +373,16 @@ def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
     """A name for `tl.arange(...)`, where that is part of an expression: positions for places in a tile."""
     mine = site.kind(node)
     names = site.names(node) if isinstance(site.kernel.parents.get(node), ast.expr) else {}
-    says = f"has {shown(site.source.of(node))} in {context(site, node)}."
     for name in (one for one, kind in names.items() if kind == mine):
-        yield site.change(ChangeKind.NAME, node, name, (says, f"try `{name}` in its place"), 0)
+        says = words("range", it=shown(site.source.of(node)), place=context(site, node), name=name)
+        yield site.change(ChangeKind.NAME, node, name, says)
 
 
 def _product(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
     source = site.source
     rest = "".join(f", {source.of(one)}" for one in (*node.args[2:], *node.keywords))
     a, b = source.of(node.args[0]), source.of(node.args[1])
-    says = f"multiplies {shown(source.of(node))}."
-    yield site.change(ChangeKind.SIDES, node, f"{path}({b}, {a}{rest})", (says, "its two factors seem to be swapped"))
+    yield site.change(ChangeKind.SIDES, node, f"{path}({b}, {a}{rest})", words("product", it=shown(source.of(node))))
 
 
 def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
@@ -403,13 +391,12 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
     for place in (one for one in places if isinstance(one, ast.Constant) and isinstance(one.value, int)):
         for axis in (0, 1, 2):
             if axis != place.value:
-                says = f"has the axis {place.value!r} in {shown(site.source.of(node))}.", f"try the axis {axis}"
+                says = words("axis", it=repr(place.value), place=shown(site.source.of(node)), new=axis)
                 yield site.change(ChangeKind.AXIS, place, str(axis), says)
     tile = site.kind(node.args[0]) if node.args and not places else None
     for axis in range(len(tile.shape)) if tile is not None and len(tile.shape) > 1 else ():
         new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
-        told = f"reduces all of a tile to one number in {shown(site.source.of(node))}."
-        yield site.change(ChangeKind.AXIS, node, new, (told, f"name the axis: axis={axis}"))
+        yield site.change(ChangeKind.AXIS, node, new, words("axis-all", place=shown(site.source.of(node)), new=axis))
 
 
 RULES: dict[type, tuple[Rule, ...]] = {

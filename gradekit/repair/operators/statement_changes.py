@@ -8,6 +8,7 @@ from typing import Any
 
 from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.source.expressions import target_of
 from gradekit.submission.parsed_source import called, shown
 
@@ -20,24 +21,23 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
     name, value = target.id, site.source.of(node.value)
     if isinstance(node, ast.AugAssign):
         op = WRITTEN.get(type(node.op), "")
-        says = f"has `{name} {op}= ...`."
         for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
-            hint = f"try `{other}` in place of `{op}=`"
-            yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", (says, hint))
+            says = words("update", name=name, old=op, new=other)
+            yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", says)
         for factor in _factors(site, node) if op == "+" else ():
-            told, one = _unscaled(name, factor), _fitted(site, node, factor)
+            told, one = words("unscaled", name=name, factor=factor), _fitted(site, node, factor)
             yield site.change(ChangeKind.UPDATE, node, f"{name} = {name} * {one} + {value}", told)
     elif not site.is_steady(node) and name in site.kernel.names(node.value):
         if isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.Add):
             yield from _rescaled(site, node.value, name, _factors(site, node))
     elif not site.is_steady(node) and name in site.names(node):
-        says = f"overwrites `{name}` in each step of the loop: only the last step counts."
-        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", (says, "add it up, with +="))
+        added = words("overwritten", name=name)
+        yield site.change(ChangeKind.UPDATE, node, f"{name} += {value}", added)
         for factor in (one for one in _factors(site, node) if one != name):
-            hint = f"scale what it was by `{factor}`, and add to it"
-            yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", (says, hint))
-        hint = "keep the largest of all steps"
-        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", (says, hint))
+            told = added[0], hint_of("overwritten-scaled", factor=factor)
+            yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", told)
+        largest = added[0], hint_of("overwritten-largest")
+        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", largest)
 
 
 def _rescaled(site: ChangeSite, node: ast.BinOp, name: str, factors: Iterable[str]) -> Iterator[Change]:
@@ -46,12 +46,7 @@ def _rescaled(site: ChangeSite, node: ast.BinOp, name: str, factors: Iterable[st
     if isinstance(left, ast.Name) and left.id == name:
         for factor in (one for one in factors if one != name):
             new = f"({name} * {_fitted(site, left, factor)})"
-            yield site.change(ChangeKind.UPDATE, left, new, _unscaled(name, factor))
-
-
-def _unscaled(name: str, factor: str) -> tuple[str, str]:
-    says = f"adds to `{name}` without rescaling it: what it holds was summed up under the old maximum."
-    return says, f"scale `{name}` by {factor} first"
+            yield site.change(ChangeKind.UPDATE, left, new, words("unscaled", name=name, factor=factor))
 
 
 def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
@@ -67,30 +62,28 @@ def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     texts = [site.source.of(one) for one in given]
     if len(given) > 1 and not isinstance(given[0], ast.Constant):
-        says = f"begins the loop at {shown(texts[0])}: what stands before is left out."
-        yield site.change(ChangeKind.STEP, given[0], "0", (says, "begin at 0"))
+        yield site.change(ChangeKind.STEP, given[0], "0", words("step-begin", it=shown(texts[0])))
     name = site.source.of(node.iter.func) if given else ""
-    says = f"walks along {shown(site.source.of(node.iter))}."
+    says = sentence_of("step", it=shown(site.source.of(node.iter)))
     if len(texts) == 3:
-        hint = "go on by 1 in each step"
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({texts[0]}, {texts[1]})", (says, hint))
+        new = f"{name}({texts[0]}, {texts[1]})"
+        yield site.change(ChangeKind.STEP, node.iter, new, (says, hint_of("step")))
     if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
         whole, width = site.source.of(bound.left), site.source.of(bound.right)
         first = texts[0] if len(texts) == 2 else "0"
-        hint = f"it counts steps of {width}, and not where they begin: write range({first}, {whole}, {width})"
+        hint = hint_of("step-counted", first=first, whole=whole, width=width)
         yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
     for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
         bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
-        hint = f"it goes on by 1 in each step: go on by {width}"
+        hint = hint_of("step-width", width=width)
         yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
 
 
 def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
     """No end of some programs before they have stored anything."""
     if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
-        says = f"ends programs where {shown(site.source.of(node.test))}: they do nothing of what stands below."
-        hint = "let them go on: what stands below is theirs to do, too"
-        yield site.change(ChangeKind.END, node.test, "False", (says, hint))
+        says = words("early-end", it=shown(site.source.of(node.test)))
+        yield site.change(ChangeKind.END, node.test, "False", says)
 
 
 def _factors(site: ChangeSite, node: Any) -> dict[str, None]:

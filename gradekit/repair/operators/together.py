@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.replacements import RULES
+from gradekit.repair.operators.words import sentence_of, words
 from gradekit.submission.parsed_source import called, shown
 
 _REPEATED = (
@@ -54,7 +55,7 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
     for one, other in itertools.combinations(once, 2):
         if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
             back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
-            says = f"has `{one.id}` and `{other.id}` in each other's place.", "exchange the two"
+            says = words("exchanged", one=one.id, other=other.id)
             first = site.change(ChangeKind.SIDES, one, other.id, says, 1)
             yield replace(first, also=(back,))
 
@@ -68,7 +69,7 @@ def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
         places = [one for one in used if one.id == name]
         for other, kind in site.names(statement).items():
             if other != name and kind == site.kind(places[0]) and site.is_near(other, statement):
-                says = f"uses `{name}`, in {len(places)} places.", f"try `{other}` in all of them"
+                says = words("name-again", name=name, count=len(places), new=other)
                 first, *rest = (site.change(ChangeKind.NAME, one, other, says, 1) for one in places)
                 yield replace(first, also=tuple(rest))
 
@@ -96,7 +97,7 @@ def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
         for first, *others in zip(*every, strict=False):
             if all((first.kind, first.hint) == (other.kind, other.hint) for other in others):
                 lines = " and ".join(str(getattr(other.node, "lineno", 0)) for other in others)
-                says = f"{first.sentence.removesuffix('.')}, and line {lines} does the same."
+                says = sentence_of("again", says=first.sentence.removesuffix("."), lines=lines)
                 yield replace(first, sentence=says, turn=1, also=tuple(others))
 
 
@@ -109,9 +110,8 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
         if len(used) != len(idle) or hasattr(statement, "body"):
             continue
         to = dict(zip(used, idle, strict=True))
-        says = f"uses the strides {', '.join(used)}, and nothing uses {', '.join(idle)}."
-        hint = f"use {', '.join(idle)} there"
-        first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], (says, hint), OF_IDLE) for node in loads)
+        says = words("strides-unused", used=", ".join(used), idle=", ".join(idle))
+        first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
         yield replace(first, also=tuple(rest))
 
 
@@ -129,7 +129,7 @@ def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Cha
             if other == name or len(strides[other]) != len(strides[name]) or strides[other] & strides[name]:
                 continue
             to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
-            says = f"goes through {name}, with its strides.", f"{other} belongs there, with its own"
+            says = words("another-tensor", name=name, other=other)
             first = site.change(ChangeKind.NAME, pointers[0], other, says)
             yield replace(first, also=tuple(site.change(ChangeKind.NAME, node, to[node.id], says) for node in mine))
 
@@ -156,7 +156,7 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
     inside = {part for node, _ in turned for part in ast.walk(node)}
     changed = [*((axis, other) for axis in axes if axis not in inside), *turned]
     if len(changed) > 1:
-        says = f"reduces along axis {axes[0].value!r}, and so do all reductions.", "rows lie along the other axis"
+        says = words("axis-of-all", it=repr(axes[0].value))
         first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
         yield replace(first, also=tuple(rest))
 
@@ -167,10 +167,7 @@ def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
     mine = [axis for axis in axes if isinstance(axis, ast.Constant) and axis in site.watched.values]
     for one, other in itertools.combinations(sorted({str(axis.value) for axis in mine}), 2):
         parts = [(axis, other if str(axis.value) == one else one) for axis in mine if str(axis.value) in (one, other)]
-        says = (
-            f"takes tl.program_id({one}) where {other} is meant: the axes of the grid are swapped.",
-            "exchange the two axes",
-        )
+        says = words("axis-of-the-grid", one=one, other=other)
         first, *rest = (site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
         yield replace(first, also=tuple(rest))
 
@@ -184,7 +181,7 @@ def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
     for (left, right), nodes in sides.items():
         if len({type(node.op) for node in nodes}) == 2:
             lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-            says = f"and its counterpart have `//` and `%` swapped (lines {lines}).", f"see which of {left} comes first"
+            says = words("quotient-and-rest", lines=lines, it=left)
             to = {ast.FloorDiv: "%", ast.Mod: "//"}
             parts = (
                 site.change(ChangeKind.SIDES, node, f"({left} {to[type(node.op)]} {right})", says) for node in nodes
@@ -210,10 +207,7 @@ def _same_bound(site: ChangeSite) -> Iterator[Change]:
             continue
         way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
         lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-        says = (
-            f"{way}, with `{WRITTEN[op]} {bound}` (lines {lines}): places are counted from 0.",
-            f"try `{other}` in all of them",
-        )
+        says = words("comparison-again", way=way, old=WRITTEN[op], bound=bound, lines=lines, new=other)
         parts = (
             site.change(ChangeKind.COMPARISON, n, f"({site.source.operand(n.left)} {other} {bound})", says)
             for n in nodes
@@ -229,8 +223,7 @@ def _floors(site: ChangeSite) -> Iterator[Change]:
     for number in (one for one in site.numbers if 0 < float(one) < SMALL):
         for nodes in [*([one] for one in divided), *([divided] if len(divided) > 1 else [])]:
             names = " and ".join(shown(site.source.of(node)) for node in nodes)
-            told = f"divides by {names}, which may be 0: then the result is NaN or infinite."
-            says = told, f"keep it away from 0, as the handout does with {number}"
+            says = words("guard-divisor", names=names, number=number)
             news = [f"tl.maximum({site.source.of(node)}, {number})" for node in nodes]
             first, *rest = map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news)
             yield replace(first, also=tuple(rest))
