@@ -12,7 +12,6 @@ from gradekit.inputs.draws import GIVEN, Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.laid_out import moved
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 """Kinds of values that show most mistakes, the best first."""
@@ -46,15 +45,8 @@ class ChosenPick:
 
     chosen: Mapping[str, Any]
     turn: int = 0
-    preferred: Callable[[str, Sequence[Any]], Any] | None = None
-    _seen: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, label: str, options: Sequence[Any]) -> Any:
-        picked = self._of(label, options)
-        self._seen[label] = picked
-        return picked
-
-    def _of(self, label: str, options: Sequence[Any]) -> Any:
         if label in self.chosen:
             return self.chosen[label]
         if label == "seed of values":
@@ -137,6 +129,6 @@ def _rank_fits(shape: Sequence[str], view: View) -> bool:
 
 
 def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:
-    """The call with the sizes and scalars that were chosen, and `more` as a pick's label has it, or as `moved` has."""
+    """The call with the sizes and scalars that were chosen, and `more` as a pick's label has it."""
     sizes = {f"size {name}": n for name, n in chosen.items()}
-    return moved(draws, draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn)), more)
+    return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))

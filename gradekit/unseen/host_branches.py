@@ -89,6 +89,10 @@ class HostBranch:
         """Its line and text: equal for one comparison with other dtypes and layouts."""
         return self.line, self.text
 
+    def says(self, way: bool, never: str = "") -> str:
+        """That it is true or false, as a sentence, or `never` is."""
+        return f"{self.text} is {never}{'true' if way else 'false'}"
+
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Those that it was met with, where it is told apart by them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -141,16 +140,6 @@ class CallScope:
         for limit in self.limits:
             fits &= torch.as_tensor(evaluate(limit, self._known(names)))
         return fits
-
-    def formulas(self, names: Mapping[str, Any]) -> list[Any]:
-        """What must hold of a solver's variables for the check to make the call."""
-        known = self._known(names)
-        found = [evaluate(limit, known) for limit in self.limits]
-        for shape in self._shapes(known):
-            found.append(math.prod(shape) <= self.at_most)
-        return [one for one in found if not isinstance(one, bool)] + [
-            math.prod(known[name] for name in self.sizes) <= MOST_PRODUCT
-        ]
 
     def sizes_of(self, form: TracedForm) -> dict[str, int]:
         """The sizes and whole scalars of a traced call, as far as its tensors tell: of "H * G" one where the other

@@ -17,22 +17,10 @@ from gradekit.engine import Op
 from gradekit.engine.branch_coverage import CLAMP
 from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
-from gradekit.origins import Condition
-from gradekit.prove.assumptions import Symbol, one_of, term_of
-from gradekit.prove.parts import atoms
-from gradekit.prove.question import REFUTED
-from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_host import TERMS, Terms
-from gradekit.prove.terms import Term, negated, var
-from gradekit.size_terms import Leaf, evaluated, holds
 from gradekit.unseen.host_branches import Path
 from gradekit.unseen.kernel_branches import NARROW, KernelBranch, KernelText
 from gradekit.unseen.kernel_values import goes
-from gradekit.unseen.scope import CallScope
 from gradekit.unseen.search import Calls, Candidates
-
-STEPS = 2_000_000
-"""The solver's own count of work for one comparison: about half a second."""
 
 
 @dataclass(frozen=True)
@@ -318,53 +306,3 @@ def _factor(text: KernelText, op: Op) -> int:
     numbers = [int(n) for n in map(text.number, made.operands) if n is not None]
     behind = {one.name for one in text.behind(tuple(made.operands))}
     return numbers[0] if numbers and "tt.get_program_id" in behind else 0
-
-
-class _Ranged(Terms):
-    """Terms whose ranges tell which ways a comparison can go: nothing is known of quotients by what may be negative."""
-
-    def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
-        """See `gradekit.size_terms.Algebra`."""
-        return None if symbol in ("//", "%") and (b.range[0] or 0) < 1 else super().applied(symbol, a, b)
-
-
-_RANGED = _Ranged()
-
-
-def can_go(terms: Sequence[Leaf], leaves: Mapping[Leaf, Term], condition: Condition, way: bool) -> bool:
-    """Whether the ranges of sizes leave open that the comparison goes this way: that spares the solver most questions
-    (a product of sizes from 1 on is never 0)."""
-    asked = holds(condition, evaluated(terms, leaves, _RANGED), _RANGED)
-    return asked is None or asked.op != ("false" if way else "true")
-
-
-def possible(wanted: OtherWay, scope: CallScope) -> bool:
-    """The same of the other way."""
-    condition, _ = wanted.path.steps[wanted.step]
-    return can_go(wanted.path.origins.terms, _leaves(scope, _symbols(scope)), condition, not condition.held)
-
-
-def solved(wanted: OtherWay, scope: CallScope) -> list[dict[str, int]]:
-    """The sizes that the solver finds, if it does."""
-    names = _symbols(scope)
-    values = evaluated(wanted.path.origins.terms, _leaves(scope, names), TERMS)
-    held = [(holds(condition, values, TERMS), condition.held) for condition, _ in wanted.path.steps[: wanted.step + 1]]
-    if held[-1][0] is None:
-        return []
-    conditions = [one if way == (step < wanted.step) else negated(one)
-                  for step, (one, way) in enumerate(held) if one is not None]  # fmt: skip
-    listed = ((names[name].term, scope.listed(name)) for name in scope.names)
-    conditions += [one_of(size, only) for size, only in listed if only is not None]
-    answer = Solver(STEPS).example(*scope.formulas(names), *conditions)
-    if answer.verdict != REFUTED:
-        return []
-    return [{name: answer.values.get(atom.key, scope.range(name)[0])
-             for name, size in names.items() for atom in atoms(size.term).values()}]  # fmt: skip
-
-
-def _symbols(scope: CallScope) -> dict[str, Symbol]:
-    return {name: Symbol(var(name, *scope.range(name))) for name in scope.names}
-
-
-def _leaves(scope: CallScope, names: Mapping[str, Symbol]) -> dict[Leaf, Term]:
-    return {leaf: term_of(value) for leaf, value in scope.leaves(names).items()}

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("without_mends")
 
 
 def named_lines(checks: Iterable[Check]) -> set[int]:
-    """The lines that checks name as decided by what nothing follows."""
+    """The lines that checks name as decided by what nothing follows, or by what no input has shown."""
     branches = [check.details.get("coverage", {}).get("branches", {}) for check in checks]
-    return {one["line"] for each in branches for one in each.get("unfollowed", ())}
+    return {one["line"] for each in branches for kind in ("unfollowed", "unseen") for one in each.get(kind, ())}
 
 
 @pytest.mark.parametrize(

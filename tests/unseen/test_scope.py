@@ -70,21 +70,12 @@ def test_strides_are_solved_for_with_each_layout_that_the_check_has() -> None:
     ]
 
 
-def test_steps_and_offsets_are_also_what_host_code_compares_with() -> None:
+def test_a_tensor_that_is_shifted_begins_wherever_the_check_lets_it() -> None:
     found = draws_of(calls(SOFTMAX))
     assert found is not None
-    form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (66, 2)),))
-    (place,) = {one.place((4, 5)) for (one,) in each_layout(found, form, [11]) if one.step == 11}
-    offsets = {one.offset for (one,) in each_layout(found, form, [37], shifted=["x"])}
-    assert place == ((55, 11), 0) and {36, 37, 38, *GAPS} < offsets
-
-
-def test_what_a_check_never_steps_or_shifts_stays_as_it_is() -> None:
-    found = draws_of(calls(SOFTMAX, layouts=["contiguous", "transposed"]))
-    assert found is not None
-    form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (1, 30)),))
-    laid_out = [one for (one,) in each_layout(found, form, [11], shifted=["x"])]
-    assert {one.step for one in laid_out} == {1} and {one.offset for one in laid_out} == {None}
+    form = TracedForm("", "softmax", (View(0, "float32", (30, 33), (33, 1)),))
+    assert {one.place((4, 5)) for (one,) in each_layout(found, form)} == {((5, 1), 0)}
+    assert {one.place((4, 5))[1] for (one,) in each_layout(found, form, shifted=["x"])} == {0, *GAPS}
 
 
 HISTOGRAM = """
