@@ -12,7 +12,6 @@ from gradekit.prove.parts import atoms
 from gradekit.prove.terms import ONE, TRUE, ZERO, Atom, Monomial, Term, Truth, at_most, both, equal, negated, of_atom
 from gradekit.prove.value_of import Undefined, value_of
 
-MOST_LEMMAS = 120
 BITS = 64
 """Powers of two up to two to this one are told apart."""
 
@@ -69,7 +68,7 @@ class Query:
         """The question; `linear`: with a variable for each product."""
         self.products = {}
         self.linear = linear
-        conditions = [self.claim, *self.facts, *(_lemmas(self.claim, self.facts) if linear else self._exact_powers())]
+        conditions = [self.claim, *self.facts, *(() if linear else self._exact_powers())]
         asserts = [f"(assert {self._truth(condition)})" for condition in conditions]
         bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
         bounds += [bound for mono, name in self.products.items() for bound in _product_bounds(mono, name)]
@@ -219,38 +218,3 @@ def _free(conditions: Sequence[Truth]) -> Iterator[Truth]:
             yield condition
         elif condition.op not in ("le", "eq"):
             yield from _free(condition.args)
-
-
-def _lemmas(claim: Truth, facts: Sequence[Truth]) -> list[Truth]:
-    """Inequalities that hold, times what is not negative: those whose products the question has."""
-    conditions = [*(claim.args if claim.op == "and" else [claim]), *facts]
-    wanted = {mono for mono in _monomials(conditions) if len(mono) > 1}
-    found: dict[str, Truth] = {}
-    for mono in sorted(wanted):
-        for position, factor in enumerate(mono):
-            if factor.op == "var" and (factor.range[0] or -1) >= 0 or factor.range[0] == 0 and factor.op == "var":
-                found |= _multiplied(conditions, factor, mono[:position] + mono[position + 1 :])
-        if len(found) > MOST_LEMMAS:
-            break
-    return list(found.values())[:MOST_LEMMAS]
-
-
-def _multiplied(conditions: Sequence[Truth], factor: Atom, rest: Monomial) -> dict[str, Truth]:
-    """The conditions in which the product `rest` stands alone, times `factor`; and
-    those that say the range of `rest`."""
-    found = {}
-    scale = of_atom(factor)
-    for condition in conditions:
-        if condition.op in ("le", "eq") and rest in condition.args[0].parts and len(condition.args[0].parts) < 8:
-            lemma = Truth(condition.op, (condition.args[0] * scale,))
-            found[lemma.key] = lemma
-    if len(rest) == 1 and rest[0].op == "var":
-        low, high = rest[0].range
-        ends = [term for end, term in ((low, _over(low, rest)), (high, -_over(high, rest))) if end is not None]
-        found |= {lemma.key: lemma for lemma in (Truth("le", (end * scale,)) for end in ends)}
-    return found
-
-
-def _over(end: int | None, rest: Monomial) -> Term:
-    """end - rest"""
-    return -Term({rest: 1}) + (end or 0)
