@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gradekit import domain
 from gradekit.program import Argument, View
-from gradekit.prove.division import div, mod
 from gradekit.prove.parts import atoms
 from gradekit.prove.setting import ELEMENTS, Promise
-from gradekit.prove.terms import FALSE, TRUE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
+from gradekit.prove.terms import (
+    FALSE,
+    TRUE,
+    Atom,
+    Term,
+    Truth,
+    at_most,
+    both,
+    equal,
+    less,
+    negated,
+    of_atom,
+    term,
+    var,
+)
 
 
 def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise | None:
@@ -52,7 +64,7 @@ def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
 
 
 def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
-    return [term_of(domain.evaluate(value, _symbols(sizes))) for value in scalar.values]
+    return [term(domain.evaluate(value, sizes)) for value in scalar.values]
 
 
 def _shape(
@@ -66,7 +78,7 @@ def _shape(
             size = entry.sizes[part]
             found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
         else:
-            found.append(term_of(domain.evaluate(part, _symbols(sizes))))
+            found.append(term(domain.evaluate(part, sizes)))
     return tuple(found) if len(found) == rank else None
 
 
@@ -76,56 +88,8 @@ def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
 
 
 def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
-    found = domain.evaluate(limit, _symbols(sizes))
+    found = domain.evaluate(limit, sizes)
     return found if isinstance(found, Truth) else TRUE if found else FALSE
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """A term with Python's comparisons, for expressions of the domain."""
-
-    term: Term
-
-    def __add__(self, other: Any) -> Symbol:
-        return Symbol(self.term + term_of(other))
-
-    def __sub__(self, other: Any) -> Symbol:
-        return Symbol(self.term - term_of(other))
-
-    def __mul__(self, other: Any) -> Symbol:
-        return Symbol(self.term * term_of(other))
-
-    def __rsub__(self, other: Any) -> Symbol:
-        return Symbol(term_of(other) - self.term)
-
-    def __floordiv__(self, other: Any) -> Symbol:
-        return Symbol(div(self.term, term_of(other)))
-
-    def __mod__(self, other: Any) -> Symbol:
-        return Symbol(mod(self.term, term_of(other)))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __le__(self, other: Any) -> Truth:
-        return at_most(self.term, term_of(other))
-
-    def __lt__(self, other: Any) -> Truth:
-        return less(self.term, term_of(other))
-
-    def __ge__(self, other: Any) -> Truth:
-        return at_most(term_of(other), self.term)
-
-    def __gt__(self, other: Any) -> Truth:
-        return less(term_of(other), self.term)
-
-
-def term_of(value: Any) -> Term:
-    """A symbol's term, or that of a number."""
-    return value.term if isinstance(value, Symbol) else term(value)
-
-
-def _symbols(sizes: Mapping[str, Term]) -> dict[str, Symbol]:
-    return {name: Symbol(size) for name, size in sizes.items()}
 
 
 # --- what tensors hold -----------------------------------------------------------------------------------------------
@@ -142,7 +106,7 @@ def contents(
     for atom in mine:
         tensor = tensors.get(reads[str(atom.args[0])])
         if tensor is not None and tensor.range is not None and _known(tensor.range, sizes):
-            low, high = (term_of(domain.evaluate(end, _symbols(sizes))) for end in tensor.range)
+            low, high = (term(domain.evaluate(end, sizes)) for end in tensor.range)
             found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
     for a in mine:
         for b in mine:

@@ -9,7 +9,6 @@ from typing import Any
 from gradekit.engine.kernel_facts import COMMUTING
 from gradekit.program import View
 from gradekit.prove import question as q
-from gradekit.prove.division import ceil_div, coordinates, div, split
 from gradekit.prove.parts import Substitution, atoms, parts_of
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
@@ -17,7 +16,25 @@ from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_access import Owed, SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import lanes
-from gradekit.prove.terms import FALSE, ONE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, term, var
+from gradekit.prove.terms import (
+    FALSE,
+    ONE,
+    Atom,
+    Term,
+    Truth,
+    at_most,
+    both,
+    ceil_div,
+    coordinates,
+    div,
+    equal,
+    less,
+    negated,
+    of_atom,
+    split,
+    term,
+    var,
+)
 from gradekit.prove.witness import NoWitness, Simpler, witness
 
 BY_ORDER = "what atomics of several kinds, or an exchange, leave in an element depends on the order of programs"

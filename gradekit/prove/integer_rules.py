@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gradekit.engine import Op
-from gradekit.prove.division import div, mod
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value, at_lanes, lane, lanes, reshaped
 from gradekit.prove.terms import (
     ONE,
@@ -20,10 +19,12 @@ from gradekit.prove.terms import (
     Truth,
     at_most,
     choose,
+    div,
     equal,
     greatest,
     least,
     less,
+    mod,
     negated,
     term,
 )

@@ -20,7 +20,7 @@ from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, setting_of
-from gradekit.prove.solve import Answer, Solver
+from gradekit.prove.solve import MOST_STEPS, Answer, Solver
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.prove.terms import Term, Truth, at_most, equal, negated, term
 from gradekit.prove.value_of import Undefined, value_of
@@ -38,7 +38,7 @@ class ProofBudget:
     forms: int = 8
     paths: int = 8
     further: int = 2
-    steps: int = 15_000_000
+    steps: int = MOST_STEPS
     ones: bool = True
 
 

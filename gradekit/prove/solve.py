@@ -22,24 +22,18 @@ from gradekit.prove.query import Query
 from gradekit.prove.terms import FALSE, Atom, Term, Truth, both, negated, of_atom
 from gradekit.prove.value_of import Undefined, truth_of
 
-LINEAR_STEPS = 400_000
-STEPS = 300_000
-FEW_STEPS = 15_000
-LEMMA_STEPS = 40_000
+STEPS, FEW_STEPS = 400_000, 30_000
 """What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
 
-ROUNDS = 12
-MOST_ADDED = 12
-MOST_TRIED = 24
-MOST_FOLLOWING = 4
-"""How often facts about products are added, how many each time, and how many are tried
-that hold if something else does."""
-
-MOST_STEPS = 200_000_000
+MOST_STEPS = 15_000_000
 """What all questions of one solver may take together, where nobody says less."""
 
-MOST_MODELS = 24
-"""Counterexamples that are kept, to be tried on later questions."""
+ROUNDS = 12
+"""How often facts about products are added, so many each time."""
+
+MOST_TRIED = 24
+"""Facts that hold if something else does and that are tried for one question, and counterexamples that are kept, to be
+tried on later ones."""
 
 SMALL = (8, 200, 5000, 100_000, 1 << 21)
 """Counterexamples are looked for among sizes up to these, one after the other."""
@@ -67,7 +61,7 @@ class Solver:
     def __init__(self, limit: int = MOST_STEPS) -> None:
         self._context = z3.Context()
         self._known: dict[str, Answer] = {}
-        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_MODELS)  # of questions that were refuted
+        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_TRIED)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
         self.steps = self.asked = 0
@@ -161,7 +155,7 @@ class Solver:
         solver = self._solver(question.text(linear=True))
         lemmas, tried = None, dict[str, bool]()
         for _ in range(ROUNDS):
-            found = self._check(solver, LINEAR_STEPS)
+            found = self._check(solver, STEPS)
             if found is z3.unsat:
                 return PROVED
             if found is z3.unknown:
@@ -178,7 +172,7 @@ class Solver:
                 return answer
             lemmas = lemmas or Lemmas([*question.products], question.conditions, self._positive(solver, question))
             values = question.values(model)
-            added = [*islice(lemmas.violated(lemmas.certain, values), MOST_ADDED)]
+            added = [*islice(lemmas.violated(lemmas.certain, values), ROUNDS)]
             if not added and not tried and not linear_only:
                 found = self._with_products(Query(question.claim), FEW_STEPS)
                 if found is not OPEN:
@@ -198,7 +192,7 @@ class Solver:
         """Whether the value is not negative; `beside` are not if it is."""
         solver.push()
         solver.from_string(question.more(-value - 1, *beside))
-        found = self._check(solver, LEMMA_STEPS) is z3.unsat
+        found = self._check(solver, FEW_STEPS) is z3.unsat
         solver.pop()
         return found
 
@@ -207,7 +201,7 @@ class Solver:
     ) -> list[Lemma]:
         """Facts that the solver's answer contradicts and that follow: each from something that is tried."""
         candidates = lemmas.violated(lemmas.conditional, values)
-        return [*islice((c for c in candidates if self._follows(solver, question, lemmas, c, tried)), MOST_FOLLOWING)]
+        return [*islice((c for c in candidates if self._follows(solver, question, lemmas, c, tried)), ROUNDS)]
 
     def _follows(self, solver: Any, question: Query, lemmas: Lemmas, lemma: Lemma, tried: dict[str, bool]) -> bool:
         """Whether what a lemma takes for granted follows."""

@@ -15,10 +15,23 @@ from typing import Any
 from gradekit.arithmetic import OF_TWO
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
-from gradekit.prove.division import div, mod
 from gradekit.prove.parts import atoms
 from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
-from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, equal, less, negated, of_atom, power, term, var
+from gradekit.prove.terms import (
+    ONE,
+    Atom,
+    Term,
+    Truth,
+    at_most,
+    both,
+    equal,
+    less,
+    negated,
+    of_atom,
+    power,
+    term,
+    var,
+)
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.size_terms import Algebra, Leaf, evaluated, holds
 
@@ -256,9 +269,7 @@ class Terms(Algebra):
 
     def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
         """See `Algebra`."""
-        if symbol not in ("//", "%"):
-            return OF_TWO[symbol](a, b)
-        return None if b.number is not None and b.number <= 0 else div(a, b) if symbol == "//" else mod(a, b)
+        return None if symbol in ("//", "%") and b.number is not None and b.number <= 0 else OF_TWO[symbol](a, b)
 
     def power(self, a: Any) -> Term:
         """See `Algebra`."""
@@ -266,7 +277,7 @@ class Terms(Algebra):
 
     def compared(self, relation: str, a: Any, b: Any) -> Truth:
         """See `Algebra`."""
-        return less(a, b) if relation == "<" else at_most(a, b) if relation == "<=" else equal(a, b)
+        return equal(a, b) if relation == "==" else OF_TWO[relation](a, b)
 
 
 TERMS = Terms()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gradekit.prove.division import div, mod
 from gradekit.prove.parts import Substitution
-from gradekit.prove.terms import ZERO, Atom, Term, Truth, term, var
+from gradekit.prove.terms import ZERO, Atom, Term, Truth, div, mod, term, var
 
 
 @dataclass(frozen=True)

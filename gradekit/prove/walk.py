@@ -15,7 +15,6 @@ from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
-from gradekit.prove.division import ceil_div
 from gradekit.prove.integer_rules import RULES, known_operands, selected
 from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.solve import Solver
@@ -30,6 +29,7 @@ from gradekit.prove.terms import (
     Truth,
     at_most,
     both,
+    ceil_div,
     choose,
     free,
     less,

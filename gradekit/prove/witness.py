@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gradekit.prove.division import div, mod, split, without
 from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.setting import inside
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import ZERO, Atom, Monomial, Term, Truth, of_atom, var
+from gradekit.prove.terms import ZERO, Atom, Monomial, Term, Truth, div, mod, of_atom, split, var, without
 
 MOST_SPLITS = 6
 

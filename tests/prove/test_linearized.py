@@ -8,10 +8,9 @@ import random
 import pytest
 
 from gradekit.prove import linearized
-from gradekit.prove.division import div, mod
 from gradekit.prove.linearized import Lemma, Lemmas, never_negative
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import Atom, Truth, at_most, equal, greatest, least, less, of_atom, term, var
+from gradekit.prove.terms import Atom, Truth, at_most, div, equal, greatest, least, less, mod, of_atom, term, var
 from gradekit.prove.value_of import truth_of, value_of
 
 SIZES = [var(name, 1, 6) for name in "mnk"]
