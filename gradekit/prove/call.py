@@ -149,13 +149,10 @@ def _coverage(
 ) -> ProofVerdict:
     coverage = Coverage(region, launches, host.path, solver)
     answer = coverage.decide()
-    stores = [(one, a) for one in launches for a in one.accesses if a.kind == "store" and (t := one.touch(a)) and
-              t.region.storage == region.storage]  # fmt: skip
-    line = stores[0][1].line if stores else None
-    kernel = stores[0][0].verdict(q.COVERED, stores[0][1], answer.verdict).kernel if stores else ""
+    launched, touch = next(iter(coverage.stores), (None, None))
+    line, kernel = touch.access.line if touch else None, launched.kernel if launched else ""
     why = "" if answer.verdict != q.OPEN else "which program writes each element was not worked out"
-    return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values,
-                        larger=coverage.larger.values)  # fmt: skip
+    return ProofVerdict(q.COVERED, subject, answer.verdict, line, kernel, why=why, values=answer.values)
 
 
 def _results(host: SymbolicHost) -> Iterator[int]:

@@ -69,20 +69,24 @@ class Touch:
         """Those of its place, by the region's strides."""
         return coordinates(self.place, self.region.strides)
 
-    @property
-    def tiles(self) -> list[Tiles] | None:
-        """The tile that a program writes, along each axis of the region: None where what it writes is none, or where
-        other strides may make one element of two."""
-        found = []
+    def tiles(self, by_axis: bool) -> list[Tiles] | None:
+        """The tile that a program writes, along each axis of the region, or in all of its memory: None where what it
+        writes is none."""
+        places = (
+            zip(self.coordinates or (), self.region.sizes, strict=False)
+            if by_axis
+            else [(self.place, self.region.count)]
+        )
         lane_of = {one.atom: n for one, n in zip(lanes(self.access.shape), self.access.shape, strict=True) if one.atom}
-        for place, size in zip(self.coordinates or (), self.region.sizes, strict=False):
+        found = []
+        for place, size in places:
             lane = next((one for one in lane_of if place.parts.get((one,)) == 1), None)
             count = term(lane_of[lane] if lane else 1)
             tile, rest = split(place - (of_atom(lane) if lane else 0), count)
             if rest.number != 0 or not lane_of.keys().isdisjoint(atoms(tile).values()):
                 return None
             found.append(Tiles(tile, count, size))
-        return found if found and self.region.strides == contiguous(self.region.sizes) else None
+        return found or None
 
 
 class LaunchClaims:
@@ -316,12 +320,13 @@ class LaunchClaims:
     def about_launch(self, kind: str, subject: str, answer: Answer) -> ProofVerdict:
         """A verdict about the launch as a whole."""
         line = self.started.step.source.line if self.started.step.source else None
-        return ProofVerdict(kind, subject, answer.verdict, line, self._kernel, self.number, values=answer.values)
+        return ProofVerdict(kind, subject, answer.verdict, line, self.kernel, self.number, values=answer.values)
 
     # --- telling
 
     @property
-    def _kernel(self) -> str:
+    def kernel(self) -> str:
+        """The name of the kernel that is launched."""
         return self.host.program.kernels[self.started.step.kernel].name
 
     def verdict(
@@ -339,7 +344,7 @@ class LaunchClaims:
             f"{word} {what}",
             verdict,
             access.line,
-            self._kernel,
+            self.kernel,
             self.number,
             why,
             {},

@@ -13,38 +13,34 @@ from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.terms import ONE, TRUE, ZERO, Atom, Term, Truth, at_most, both, equal, less, negated, term, var
 from gradekit.prove.witness import NoWitness, Simpler, witness
 
-SEVERAL = (200, 600)
-"""Sizes of a few tiles, which the engine runs."""
-
 
 class Coverage:
     """Of one `region`, by the stores of `launches`; `elements` are the coordinates of the one that is asked about."""
 
     def __init__(self, region: StorageRegion, launches: Sequence[LaunchClaims], path: Truth, solver: Solver) -> None:
-        self.region, self.launches, self.path, self.solver = region, launches, path, solver
+        self.region, self.path, self.solver = region, path, solver
         self.elements = [var(f"element {axis}", 0) for axis in range(len(region.sizes))]
         self.flat = var("element", 0)
-        self.larger = Answer("open")
+        self.stores = [(launched, touch) for launched in launches for touch in _stores(launched, region)]
 
     def decide(self) -> Answer:
         """Whether each element is written; "open" where no program can be named that would."""
-        stores = [(launched, touch) for launched in self.launches for touch in _stores(launched, self.region)]
-        by_axis = [self._written(launched, touch, flat=False) for launched, touch in stores]
-        if self._follows(by_axis) or any(self._as_many_as_tiles(launched, touch) for launched, touch in stores):
+        by_axis = [self._written(launched, touch, flat=False) for launched, touch in self.stores]
+        if self._follows(by_axis) or any(self._as_many_as_tiles(launched, touch) for launched, touch in self.stores):
             return Answer("proved")
-        values = left_out(stores, self.path)
+        values = left_out(self.stores, self.path)
         if values is not None:
             return Answer("refuted", values)
         answer = self._ask(by_axis, flat=False)
         if answer.verdict != "proved":
-            flat = self._ask([self._written(launched, touch, flat=True) for launched, touch in stores], flat=True)
+            flat = self._ask([self._written(launched, touch, flat=True) for launched, touch in self.stores], flat=True)
             answer = flat if flat.verdict == "proved" or answer.verdict == "open" else answer
         return answer
 
     def _as_many_as_tiles(self, launched: LaunchClaims, touch: Touch) -> bool:
         """Whether each program writes one tile of the region, another one than any other program, and there are as many
         programs as tiles: then each tile is written by one."""
-        access, along = touch.access, touch.tiles
+        access, along = touch.access, touch.tiles(by_axis=True)
         if along is None or access.turns or not launched.by_axis(touch):
             return False
         hypotheses = [*launched.hypotheses, *launched.always(access)]
@@ -78,17 +74,7 @@ class Coverage:
             return Answer("open")
         bounds = self._bounds(flat)
         goal = negated(both(*map(negated, found)))
-        answer = self.solver.ask([self.path, *bounds], goal)
-        if answer.verdict == "refuted":
-            self.larger = self._larger([self.path, *bounds], goal)
-        return answer
-
-    def _larger(self, hypotheses: Sequence[Truth], goal: Truth) -> Answer:
-        """The same for sizes of several tiles each: the guess may be wrong where there
-        is only one, and nothing amiss."""
-        room = [size for size in self.solver.sizes if (size.range[1] or 0) >= SEVERAL[1]]
-        within = [both(at_most(term(SEVERAL[0]), size), at_most(size, term(SEVERAL[1]))) for size in room]
-        return self.solver.ask_once([*hypotheses, *within], goal, linear_only=False)
+        return self.solver.ask([self.path, *bounds], goal)
 
     def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""

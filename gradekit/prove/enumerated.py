@@ -15,7 +15,6 @@ import torch
 from gradekit.prove.claims import PROGRAM, LaunchClaims, Tiles, Touch
 from gradekit.prove.columns import ColumnEvaluation
 from gradekit.prove.parts import atoms
-from gradekit.prove.setting import Setting
 from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import Term, Truth
 from gradekit.prove.value_of import Undefined, truth_of, value_of
@@ -29,39 +28,43 @@ FEW, MANY = (1, 2, 3, 5), 1 << 12
 
 def left_out(stores: Sequence[tuple[LaunchClaims, Touch]], path: Truth) -> dict[str, int] | None:
     """Values for which a tile of the region is written by no program; None where none are found."""
-    tiles = [(touch.tiles or []) if launched.by_axis(touch) else [] for launched, touch in stores]
-    setting = stores[0][0].host.setting if stores else None
-    sizes = [one.size.atom for one in tiles[0]] if stores else []
-    plain = {size.atom for size in setting.sizes.values()} if setting else set()
-    if not sizes or None in sizes or setting is None or not plain >= setting.values.keys():
+    by_axis = all(launched.by_axis(touch) for launched, touch in stores)
+    tiles = [touch.tiles(by_axis) or [] for _, touch in stores]
+    lengths = [[one.length.number or 1 for one in along] for along in tiles]
+    if not stores or not lengths[0] or any(each != lengths[0] for each in lengths):
         return None
-    if any([one.length for one in along] != [one.length for one in tiles[0]] for along in tiles):
+    setting = stores[0][0].host.setting
+    sizes = [size.atom for size in stores[0][1].region.sizes]
+    plain = {size.atom for size in setting.sizes.values()}
+    if None in sizes or not plain >= setting.values.keys():
         return None
+    steps = lengths[0] if by_axis else [max(round(lengths[0][0] ** (1 / len(sizes))), 1)] * len(sizes)
     try:
-        calls = [*_calls(stores, tiles, setting, path)]
+        calls = [*_calls(stores, tiles, {one or "": n for one, n in zip(sizes, steps, strict=True)}, path)]
         return _left_out(stores, tiles, calls) if calls else None
     except Undefined:
         return None
 
 
 def _calls(
-    stores: Sequence[tuple[LaunchClaims, Touch]], tiles: Sequence[Sequence[Tiles]], setting: Setting, path: Truth
+    stores: Sequence[tuple[LaunchClaims, Touch]],
+    tiles: Sequence[Sequence[Tiles]],
+    steps: Mapping[str, int],
+    path: Truth,
 ) -> Iterator[dict[str, int]]:
-    """Sizes of so many tiles along each axis, the fewest first, which take the path."""
+    """Sizes of so many `steps` each, the smallest first, which take the path."""
     formulas: list[Term | Truth] = [part for _, touch in stores for part in (touch.place, touch.access.active)]
     formulas += [size for launched, _ in stores for size in launched.started.grid]
     near = {n + more for n in _numbers(formulas) for more in (0, 1, -1)}
     counts = sorted(n for n in {*FEW, *near} if n > 0)
-    rows = 0
-    for chosen in sorted(itertools.product(counts, repeat=len(tiles[0])), key=math.prod):
-        own = {
-            one.size.atom or "": (n - 1) * (one.length.number or 1) + 1 for n, one in zip(chosen, tiles[0], strict=True)
-        }
-        rows += sum(_rows(launched, touch, math.prod(chosen), {**setting.values, **own}) for launched, touch in stores)
+    usual, rows = stores[0][0].host.setting.values, 0
+    for chosen in sorted(itertools.product(counts, repeat=len(steps)), key=math.prod):
+        own = {name: (n - 1) * step + 1 for n, (name, step) in zip(chosen, steps.items(), strict=True)}
+        few = {**dict.fromkeys(usual, 2), **own}
+        rows += sum(_rows(one, touch, along, few) for (one, touch), along in zip(stores, tiles, strict=True))
         if rows > MOST_ROWS:
             return
-        few = {**dict.fromkeys(setting.values, 2), **own}
-        yield from [values for values in (few, {**setting.values, **own}) if truth_of(path, values)][:1]
+        yield from [values for values in (few, {**usual, **own}) if truth_of(path, values)][:1]
 
 
 def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:
@@ -73,9 +76,11 @@ def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:
     return {abs(factor) for one in terms for factor in one.parts.values() if 1 < abs(factor) <= MANY}
 
 
-def _rows(launched: LaunchClaims, touch: Touch, tiles: int, values: Mapping[str, int]) -> int:
+def _rows(launched: LaunchClaims, touch: Touch, tiles: Sequence[Tiles], values: Mapping[str, int]) -> int:
+    """Turns of programs: where there is a loop, as many as all tiles take, and one more."""
     programs = math.prod(value_of(size, values) for size in launched.started.grid)
-    return programs * (-(-tiles // max(programs, 1)) + 1 if touch.access.turns else 1)
+    count = math.prod(value_of(one.count, values) for one in tiles)
+    return programs * (-(-count // max(programs, 1)) + 1 if touch.access.turns else 1)
 
 
 def _left_out(
@@ -85,7 +90,7 @@ def _left_out(
     first = [0, *itertools.accumulate(map(math.prod, counts))]
     written = torch.zeros(first[-1], dtype=torch.bool)
     for (launched, touch), along in zip(stores, tiles, strict=True):
-        columns = _columns(launched, touch, calls, [math.prod(each) for each in counts])
+        columns = _columns(launched, touch, along, calls)
         worked = ColumnEvaluation(columns)
         found, there = columns["call"] * 0, torch.as_tensor(worked.truth(touch.access.active))
         for axis, one in enumerate(along):
@@ -98,10 +103,10 @@ def _left_out(
 
 
 def _columns(
-    launched: LaunchClaims, touch: Touch, calls: Sequence[Mapping[str, int]], tiles: Sequence[int]
+    launched: LaunchClaims, touch: Touch, tiles: Sequence[Tiles], calls: Sequence[Mapping[str, int]]
 ) -> dict[str, torch.Tensor]:
     """One row for each turn of each program in each call: the number of the `call`, and the atoms' values."""
-    rows = [_rows(launched, touch, count, values) for count, values in zip(tiles, calls, strict=True)]
+    rows = [_rows(launched, touch, tiles, values) for values in calls]
     call = torch.repeat_interleave(torch.arange(len(calls)), torch.tensor(rows))
     found = {key: torch.tensor([values[key] for values in calls])[call] for key in calls[0]} | {"call": call}
     grid = [torch.tensor([value_of(size, values) for values in calls])[call] for size in launched.started.grid]

@@ -64,9 +64,6 @@ class Proofs:
     paths: int = 0
     steps: int = 0
     examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
-    larger: dict[str, tuple[ProofVerdict, tuple[Argument, ...]]] = field(
-        default_factory=dict
-    )  # by subject, see `ProofVerdict`
 
     @property
     def counts(self) -> dict[str, int]:
@@ -248,9 +245,6 @@ class _Form:
         for verdict in verdicts:
             example = call
             if verdict.verdict == q.REFUTED:
-                if verdict.larger:
-                    more = replace(verdict, sizes=_sizes(host.setting, verdict.larger))
-                    proofs.larger[verdict.subject] = more, _example(call, host.setting, verdict.larger)
                 example = _example(call, host.setting, verdict.values)
                 verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
             self.found.add(verdict, example)

@@ -41,9 +41,6 @@ class ProofVerdict:
     finding: str = ""
     exact: bool = False  # whether the formulas say all that decides it: then the engine must agree
     steps: int = 0
-    larger: Mapping[str, int] = field(
-        default_factory=dict
-    )  # others of the solver's, to be tried where those show nothing
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""

@@ -116,9 +116,6 @@ def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
 def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
     verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
     seen = _looked_at(subject, entry, call, verdict, wanted)
-    if seen is NOTHING and verdict.kind == COVERED and verdict.subject in found.proofs.larger:
-        verdict, call = found.proofs.larger[verdict.subject]
-        seen = _looked_at(subject, entry, call, verdict, wanted)
     if isinstance(seen, Failure):
         is_own = verdict.kind != BOUNDS or (seen.cause, seen.line) == _blamed(verdict)
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message) if is_own else _open(verdict, NOTHING)
