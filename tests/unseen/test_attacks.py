@@ -34,7 +34,7 @@ def test_what_a_submission_alone_makes_special_is_tried_or_named(attack: Attack,
     (tmp_path / "submission.py").write_text(attack.text)
     checks = grade(get(attack.assignment), tmp_path / "submission.py", keyword=attack.check).checks
     assert not [check for check in checks if check.outcome is Outcome.FAULT]
-    if attack.unfollowed:
+    if attack.named:
         lines = [number for number, line in enumerate(attack.text.split("\n"), 1) if attack.condition in line]
         assert named_lines(checks).intersection(lines)
     else:
