@@ -18,8 +18,8 @@ compare.py          whether a result is right, element by element
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved
 growth.py           how what a call allocates grows with its sizes
-diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_layout.py, by_operand.py,
-by_value.py, by_text.py, by_dtype.py, by_history.py; by_operator.py for torch's operators,
+diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_layout.py, by_value.py,
+by_text.py, by_dtype.py; by_history.py for what is kept between calls, by_operator.py for torch's operators,
 by_gradient.py for gradients that autograd refuses, by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail
 """
@@ -27,7 +27,7 @@ trivial.py          trivial results that must fail
 from gradekit.judge.compare import assert_close
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
-from gradekit.judge.evidence import Diagnosis, EarlierRun
+from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import (
     assert_allocates,
@@ -47,7 +47,6 @@ __all__ = [
     "Comparison",
     "Counters",
     "Diagnosis",
-    "EarlierRun",
     "Failure",
     "Observed",
     "Reference",

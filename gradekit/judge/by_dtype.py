@@ -1,4 +1,4 @@
-"""Diagnoses of a wrong result that rest on what a dtype can hold: numbers rounded on the way, or at the end."""
+"""Diagnoses of a wrong result that rest on what a dtype can hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from gradekit.findings import Cause
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, explained, varied
+from gradekit.judge.evidence import Diagnosis, Evidence
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
@@ -38,42 +38,3 @@ def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
     return large & ((comparison.actual == least) | (comparison.actual == most))
 
 
-def rounded_result(evidence: Evidence) -> Diagnosis | None:
-    """Every element of a float32 result is a number that a narrower dtype holds, and close to the right one."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.actual.dtype != torch.float32 or comparison.wrong_count < 4:
-        return None
-    for narrow in (torch.bfloat16, torch.float16):
-        if _held_by(comparison, narrow):
-            name = str(narrow).removeprefix("torch.")
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"Every element of the result is rounded to {name}: it has only the digits that {name} holds. "
-                "Keep float32 all the way.",
-            )
-    return None
-
-
-def _held_by(comparison: Comparison, narrow: torch.dtype) -> bool:
-    value, exact = comparison.actual, comparison.reference.exact
-    info = torch.finfo(narrow)
-    close = (value.double() - exact).abs() <= 2 * info.eps * exact.abs() + info.tiny + comparison.reference.allowance
-    held = value.to(narrow).float() == value
-    return bool(held.all() and close.all()) and varied(value)
-
-
-def rounded_inputs(evidence: Evidence) -> Diagnosis | None:
-    """The result is exactly what comes of rounding the float32 inputs to a narrower dtype first."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong_count < 3:
-        return None
-    for narrow in (torch.bfloat16, torch.float16):
-        others = [t.to(narrow).to(t.dtype) if t.dtype == torch.float32 else t for t in comparison.reference.inputs]
-        elements = explained(comparison, others)
-        if elements is not None and elements >= 3:
-            name = str(narrow).removeprefix("torch.")
-            return Diagnosis(
-                Cause.LOW_PRECISION,
-                f"The result is what comes of rounding the float32 inputs to {name} first. Compute in float32.",
-            )
-    return None

@@ -11,7 +11,6 @@ from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge import ttir_text
-from gradekit.judge.by_history import strides_separate
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
 from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
@@ -29,19 +28,10 @@ def ignores_strides(evidence: Evidence) -> Diagnosis | None:
         for position in positions:
             others[position] = _misread(evidence.specs[position], ignored)
         elements = explained(comparison, others)
-        if elements is not None and (elements > 1 or _is_supported(evidence, elements, positions)):
+        if elements is not None and elements > 1:
             sentence = _stride_sentence(evidence, positions, ignored)
             return Diagnosis(Cause.IGNORES_STRIDES, sentence, input=positions[0])
     return None
-
-
-def _is_supported(evidence: Evidence, elements: int, positions: tuple[int, ...]) -> bool:
-    """Whether other examples speak for a hypothesis that explains one element, or none: where all is NaN, the kernel
-    must have been seen to go wrong in one of the inputs at `positions`, and more than one element must be wrong."""
-    names = {evidence.specs[position].name for position in positions}
-    touched = any(not finding.tensor or finding.tensor in names or "" in names for finding in evidence.findings)
-    seen = touched and evidence.comparison is not None and evidence.comparison.wrong_count > 1
-    return strides_separate(evidence) and (elements > 0 or seen)
 
 
 def _stride_hypotheses(specs: tuple[Input, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -95,37 +85,6 @@ def result_strides(evidence: Evidence) -> Diagnosis | None:
 
 
 # --- lanes past the end ----------------------------------------------------------------------------------------------
-
-
-def padded(evidence: Evidence) -> Diagnosis | None:
-    """The result is exactly what comes of rows filled up to a power of two with zeros."""
-    comparison = evidence.comparison
-    inputs = comparison.reference.inputs if comparison is not None else ()
-    if comparison is None or not inputs or inputs[0].dim() == 0 or is_power_of_two(inputs[0].shape[-1]):
-        return None
-    columns = inputs[0].shape[-1]
-    wider = [_filled_up(t) if t.dim() and t.shape[-1] == columns else t for t in inputs]
-    elements = explained(comparison, wider)
-    if elements is None or elements < 2:
-        return None
-    filled = f"The result is what comes of rows filled up with zeros from {columns} to {wider[0].shape[-1]} elements: "
-    if evidence.program is not None and not ttir_text.uses(evidence.program, "math.exp"):
-        return Diagnosis(
-            Cause.WRONG_VALUES,
-            f"{filled}either the lanes past the end of a row take part, or a mean is divided by the width of the "
-            "block, and not by the length of a row.",
-        )
-    return Diagnosis(
-        Cause.WRONG_VALUES,
-        f"{filled}the lanes past the end of a row take part. Give tl.load an `other` that changes nothing (-inf "
-        "before exp or "
-        "a maximum), or leave those lanes out with tl.where.",
-    )
-
-
-def _filled_up(tensor: torch.Tensor) -> torch.Tensor:
-    columns = tensor.shape[-1]
-    return torch.nn.functional.pad(tensor, (0, (1 << columns.bit_length()) - columns))
 
 
 # --- the whole result is something else ------------------------------------------------------------------------------

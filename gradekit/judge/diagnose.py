@@ -6,12 +6,12 @@ what was seen; each has a test in which it speaks and one, a near miss, in which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_dtype, by_finding, by_history, by_layout, by_operand, by_text, by_value
-from gradekit.judge.evidence import Diagnosis, EarlierRun, Evidence
+from gradekit.judge import by_dtype, by_finding, by_layout, by_text, by_value
+from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
@@ -19,24 +19,17 @@ RULES = (
     by_text.rows_beside_columns,
     by_value.ignores_strides,
     by_value.result_strides,
-    by_history.ignores_strides,
     by_layout.touches_what_strides_leave_out,
     by_finding.unset_memory,
     by_finding.missing_mask,
     by_finding.unwritten,
     by_value.all_zeros,
     by_value.unchanged_input,
-    by_dtype.rounded_result,
-    by_dtype.rounded_inputs,
-    by_value.padded,
     by_value.transposed,
     by_value.shifted,
-    by_history.right_for_powers_of_two,
     by_dtype.integers_as_floats,
-    by_operand.one_input_replaced,
     by_value.one_factor,
     by_value.only_the_first,
-    by_history.one_dtype,
     by_finding.loads_outside,
     by_text.same_steps,
     by_text.same_twice,
@@ -49,7 +42,6 @@ def diagnose(
     failure: Failure,
     observation: Any = None,
     inputs: Sequence[Any] = (),
-    history: Iterable[EarlierRun] = (),
     text: str = "",
 ) -> Diagnosis | None:
     """Why the submission fails, or None.
@@ -58,7 +50,6 @@ def diagnose(
         failure: what a judge's assertion raised.
         observation: the run that it was about (see `Observed`), if there was one.
         inputs: the arguments of the call, in order; `Input` specs tell most. By default the observation's.
-        history: other examples of the same check, gone through where a rule asks for them.
         text: the submission's source.
     """
     if failure.cause.traits & SAYS_ALL:
@@ -69,7 +60,6 @@ def diagnose(
         tuple(getattr(observation, "findings", ())),
         getattr(observation, "program", None),
         tuple(getattr(observation, "results", None) or ()),
-        history,
         text,
     )
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

@@ -1,8 +1,8 @@
-"""What a diagnosis may rest on: one failure with its observation, and the earlier examples of the same check."""
+"""What a diagnosis may rest on: one failure with its observation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,30 +31,15 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class EarlierRun:
-    """An earlier run of the same check: the arguments in their order, and whether it passed."""
-
-    inputs: tuple[Any, ...]
-    passed: bool
-
-    @property
-    def specs(self) -> tuple[Input, ...]:
-        """The drawn inputs, in order."""
-        return tuple(i for i in self.inputs if isinstance(i, Input))
-
-
-@dataclass(frozen=True)
 class Evidence:
-    """A failure, and all that is known about it. `inputs` are the arguments; `history` has other
-    examples, which may cost something to come by: a rule asks for them last. `text` is the submission's
-    source, "" where it is not known."""
+    """A failure, and all that is known about it. `inputs` are the arguments; `text` is the submission's source, ""
+    where it is not known."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()
     findings: tuple[Finding, ...] = ()
     program: Program | None = None
     results: tuple[Any, ...] = ()
-    history: Iterable[EarlierRun] = ()
     text: str = ""
 
     @property
@@ -66,16 +51,6 @@ class Evidence:
     def specs(self) -> tuple[Input, ...]:
         """The drawn inputs, in order."""
         return tuple(i for i in self.inputs if isinstance(i, Input))
-
-    @cached_property
-    def passed(self) -> list[EarlierRun]:
-        """The examples that passed."""
-        return [e for e in self.history if e.passed]
-
-    @cached_property
-    def failed(self) -> list[EarlierRun]:
-        """The failed examples, this one among them."""
-        return [e for e in self.history if not e.passed and e.inputs != self.inputs] + [EarlierRun(self.inputs, False)]
 
     def find(self, *causes: Cause) -> Finding | None:
         """The first finding with one of these causes."""

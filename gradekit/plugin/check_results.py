@@ -145,7 +145,7 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return rounding
     inputs = _named(call, run)
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
-    return diagnose(error, call.observation, inputs, evidence.history, text) or special_origin(
+    return diagnose(error, call.observation, inputs, text) or special_origin(
         call.observation.program, tensors, error.comparison, run.request.assignment.allow
     )
 

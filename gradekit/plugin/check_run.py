@@ -109,15 +109,14 @@ class CheckRun:
                 self.evidence.details |= self._counted() | _timed(self.subject)
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
-        """The Examples of a test that uses Hypothesis; they write their history into the evidence."""
+        """The Examples of a test that uses Hypothesis; they note in the evidence what they ran."""
         from gradekit.engine.executor import Unsupported
-        from gradekit.judge.evidence import EarlierRun
         from gradekit.judge.failure import NeedsPerson
         from gradekit.subject.device import NeedsCard
 
         def ended(passed: bool) -> None:
             if self.subject.calls:
-                self.evidence.history.ran.append(EarlierRun(self.subject.calls[-1].args, passed))
+                self.evidence.ran.append(self.subject.calls[-1].args)
             if not passed:
                 self._tell_failing()
 
@@ -261,11 +260,9 @@ class CheckRun:
             example_cache.put_calls(self._key, self.subject.forms)
             return True
         if not self.run.request.options.shrink and examples.first_problem is not None:
-            fixtures = self._fixtures
-            self.evidence.history.around = lambda: examples.run_more(drawn, fixtures)
             raise examples.first_problem
         examples.forget()
-        self.evidence.history.ran.clear()
+        self.evidence.ran.clear()
         return False
 
     def _cached(self, examples: Examples) -> Sequence[example_cache.DrawnArguments]:

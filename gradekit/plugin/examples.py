@@ -26,9 +26,6 @@ from hypothesis.strategies import DataObject, SearchStrategy
 from gradekit.compat.hypothesis import overrun
 from gradekit.plugin.profiles import Profile
 
-MORE_EXAMPLES = 12
-"""The number of examples that are tried after the first that failed, for the diagnosis."""
-
 
 class Example:
     """One execution of a test: what Hypothesis drew for it, as arguments and through `data.draw`, in order."""
@@ -152,15 +149,6 @@ class Examples:
     def first_problem(self) -> BaseException | None:
         """What the first failing example of `run_all` raised; without one, why an example could not be decided."""
         return next((seen.error for seen in self._failures.values()), self.undecided)
-
-    def run_more(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> None:
-        """Run some of the examples after the first that failed in `run_all`: the diagnosis asks which of them pass."""
-        rest = drawn[self.ran :]
-        for given in rest[:: max(len(rest) // MORE_EXAMPLES, 1)][:MORE_EXAMPLES]:
-            if any(self.hopeless(seen.error) for seen in self._failures.values()):
-                break
-            with contextlib.suppress(Exception, pytest.fail.Exception):  # one failure is reported
-                self._run(Example({**fixtures, **given}, self.fixtures))
 
     def forget(self) -> None:
         """Begin anew, as if no example had run."""

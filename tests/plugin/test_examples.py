@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gradekit.plugin.examples import MORE_EXAMPLES, Example, Examples, controlled
+from gradekit.plugin.examples import Example, Examples, controlled
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 
 PROFILE = Profile("test", examples=60, drawn=5)
@@ -232,24 +232,13 @@ def test_a_test_that_draws_on_its_way_is_not_drawn_for() -> None:
         assert examples.drawn(test) == []
 
 
-def test_a_list_of_examples_ends_with_the_first_failure_and_looks_around_a_little() -> None:
+def test_a_list_of_examples_ends_with_the_first_failure() -> None:
     outcomes: list[bool] = []
     examples = limited(5, ended=outcomes.append)
     drawn = [{"n": n} for n in range(100)]
     assert not examples.run_all(drawn, {})
     assert outcomes == [True] * 6 + [False]
     assert "6 is too large" in str(examples.first_problem)
-    examples.run_more(drawn, {})
-    assert "6 is too large" in str(examples.first_problem)
-    assert 7 < len(outcomes) <= 7 + MORE_EXAMPLES
-
-
-def test_after_a_hopeless_failure_a_list_of_examples_does_not_look_around() -> None:
-    examples = limited(5, hopeless=lambda error: True)
-    drawn = [{"n": n} for n in range(100)]
-    examples.run_all(drawn, {})
-    examples.run_more(drawn, {})
-    assert examples.ran == 7
 
 
 def test_fixtures_do_not_tell_examples_apart() -> None:
