@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
+from gradekit.domain import lists_in
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
@@ -116,7 +117,9 @@ def bench(
     assignment = find(submission, given_id, None if path.is_file() else path)
     plan, card = sweep(assignment, sizes, vary), Device(device)
     card.need()
-    subject = Subject(submission, assignment, lambda: Tracer(submission), device=card)
+    subject = Subject(
+        submission, assignment, lambda: Tracer(submission, lists=lists_in(assignment.folder)), device=card
+    )
     rows = []
     try:
         for row in _rows(subject, plan):

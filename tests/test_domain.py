@@ -161,7 +161,11 @@ tensors.bias = { shape = ["N"], dtype = "float32", optional = true }
     ("before", "after", "told"),
     [
         ('["x", "bias"]', '["bias", "x"]', "cannot be: a tensor that must be there comes after it"),
-        ('bias = { shape = ["N"]', 'bias = { shape = ["N", "K"]', "cannot be: K stands in no tensor that is always there"),
+        (
+            'bias = { shape = ["N"]',
+            'bias = { shape = ["N", "K"]',
+            "cannot be: K stands in no tensor that is always there",
+        ),
         ("sizes.M", 'gradients = ["x"]\nsizes.M', "cannot be: gradients, relations, aliases or writing need it"),
         ("optional = true", 'optional = true, written = "out"', "cannot be: gradients, relations, aliases or writing"),
     ],
@@ -170,6 +174,17 @@ def test_an_optional_tensor_comes_last_and_nothing_else_needs_it(
     before: str, after: str, told: str, tmp_path: Path
 ) -> None:
     assert read(tmp_path, OPTIONAL)["shifted"].optional == ("bias",)
-    text = OPTIONAL.replace(before, after).replace("sizes.N", 'sizes.K = { most = 9 }\nsizes.N' if '"K"' in after else "sizes.N")
+    text = OPTIONAL.replace(before, after).replace(
+        "sizes.N", "sizes.K = { most = 9 }\nsizes.N" if '"K"' in after else "sizes.N"
+    )
     with pytest.raises(domain.DomainError, match=told):
         read(tmp_path, text)
+
+
+def test_tensors_of_a_list_are_arguments_one_by_one(tmp_path: Path) -> None:
+    text = SCALE.replace('["x", "factor"]', '[["x", "y"], "factor"]') + 'tensors.y = { shape = ["M"], dtype = "T" }\n'
+    scale = read(tmp_path, text)["scale"]
+    assert [argument.name for argument in scale.arguments] == ["x", "y", "factor"] and scale.lists == ((0, 2),)
+    assert domain.lists_in(tmp_path) == {"scale": ((0, 2),)}
+    with pytest.raises(domain.DomainError, match=r"has 'factor' in a list: lists are of tensors"):
+        read(tmp_path, SCALE.replace('["x", "factor"]', '["x", ["factor"]]'))

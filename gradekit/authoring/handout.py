@@ -12,7 +12,8 @@ BEGIN, END = "<!-- domain: begin -->", "<!-- domain: end -->"
 def handout(text: str, entry: EntryDomain) -> str:
     """An assignment's handout with the domain of its entry between its marks."""
     rows = "".join(
-        f"| `{argument.name}` | {_shape(argument)} | {_dtype(argument, entry)} |\n" for argument in entry.arguments
+        f"| {called} | {_shape(argument)} | {_dtype(argument, entry)} |\n"
+        for called, argument in zip(_called(entry), entry.arguments, strict=True)
     )
     sizes = "; ".join(filter(None, map(_range, entry.sizes.values())))
     limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
@@ -22,6 +23,15 @@ def handout(text: str, entry: EntryDomain) -> str:
     table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
     new = f"{BEGIN}\n{table}{END}"
     return re.sub(f"{BEGIN}.*{END}", lambda match: new, text, flags=re.DOTALL)
+
+
+def _called(entry: EntryDomain) -> list[str]:
+    """What a row calls each argument: those of a list by their places in it."""
+    names = [f"`{argument.name}`" for argument in entry.arguments]
+    for number, (first, length) in enumerate(entry.lists, 1):
+        which = f"list {number}" if len(entry.lists) > 1 else "the list"
+        names[first : first + length] = [f"{which}, `[{place}]`" for place in range(length)]
+    return names
 
 
 def _shape(argument: Tensor | ScalarDomain) -> str:

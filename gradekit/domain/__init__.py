@@ -19,7 +19,7 @@ from gradekit.domain.entries import (
     Tensor,
 )
 from gradekit.domain.expressions import evaluate, names_in
-from gradekit.domain.reading import DomainError, load
+from gradekit.domain.reading import DomainError, lists_in, load
 
 __all__ = [
     "ANY_DIMENSIONS",
@@ -32,6 +32,7 @@ __all__ = [
     "SizeDomain",
     "Tensor",
     "evaluate",
+    "lists_in",
     "load",
     "names_in",
 ]

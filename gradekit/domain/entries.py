@@ -126,7 +126,8 @@ class EntryDomain:
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
     or overlap. `exact` has kinds of values at which formulas part, by the names of tensors, `rounding` which uses of
     values may be rounded to 16 bits (gradekit.exact; None: any). What a call allocates grows no faster than `memory`,
-    an expression of sizes.
+    an expression of sizes. `lists` are the arguments that the entry takes as lists: each the place of the first among
+    them, and how many they are.
     """
 
     name: str
@@ -142,6 +143,7 @@ class EntryDomain:
     exact: tuple[Mapping[str, str], ...] = ()
     rounding: tuple[str, ...] | None = None
     memory: str | None = None
+    lists: tuple[tuple[int, int], ...] = ()
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -101,13 +101,36 @@ def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
     arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
     return EntryDomain(
         name,
-        tuple(arguments[argument] for argument in given["arguments"]),
+        tuple(arguments[argument] for argument in _arguments(given)),
         tuple(ResultDomain(**result) for result in _results(given)),
         {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()},
         given.get("dtypes", {}),
+        lists=tuple(_lists(given)),
         relations=Relations(**given.get("relations", {})),
         **{key: given[key] for key in _AS_SAID if key in given},
     )
+
+
+def _arguments(table: Mapping[str, Any]) -> list[str]:
+    """The names of all arguments, those of lists one by one."""
+    return [name for each in table["arguments"] for name in ([each] if isinstance(each, str) else each)]
+
+
+def _lists(table: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
+    place = 0
+    for each in table["arguments"]:
+        count = 1 if isinstance(each, str) else len(each)
+        if not isinstance(each, str):
+            yield place, count
+        place += count
+
+
+def lists_in(folder: Path) -> dict[str, tuple[tuple[int, int], ...]]:
+    """The arguments that entries of the assignment in `folder` take as lists of tensors: see EntryDomain.lists."""
+    file = folder / "domain.toml"
+    if not file.is_file() or not re.search(r"arguments\s*=\s*\[[^\]]*\[", file.read_text(encoding="utf-8")):
+        return {}
+    return {name: entry.lists for name, entry in load(file).items() if entry.lists}
 
 
 def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:
@@ -182,19 +205,22 @@ def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
     described = {**table.get("tensors", {}), **table.get("scalars", {})}
-    for name in table["arguments"]:
+    for name in _arguments(table):
         if name not in described:
             yield Problem(("arguments",), f"has {name!r}, which neither tensors nor scalars describe")
+    for name in (name for each in table["arguments"] if not isinstance(each, str) for name in each):
+        if name in table.get("scalars", {}):
+            yield Problem(("arguments",), f"has {name!r} in a list: lists are of tensors")
     for kind in ("tensors", "scalars"):
         for name in table.get(kind, {}):
-            if name not in table["arguments"]:
-                yield Problem((kind, name), f"is no argument; arguments are {', '.join(table['arguments'])}")
+            if name not in _arguments(table):
+                yield Problem((kind, name), f"is no argument; arguments are {', '.join(_arguments(table))}")
 
 
 def _of_optional(table: Mapping[str, Any]) -> Iterator[Problem]:
     """None stands in the last places, where nothing else moves when it is passed; and nothing else needs the tensor."""
     tensors = table.get("tensors", {})
-    ordered = [name for name in table["arguments"] if name in tensors]
+    ordered = [name for name in _arguments(table) if name in tensors]
     optional = [name for name in ordered if tensors[name].get("optional")]
     relations = table.get("relations", {})
     used = {*table.get("gradients", ()), *relations.get("shifted", ()), *relations.get("linear", ())}

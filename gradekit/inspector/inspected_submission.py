@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
+from gradekit.domain import lists_in
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inspector.inspect import SCHEMA, Inspected, inspect, to_dict
@@ -109,7 +110,7 @@ def inspect_submission(request: InspectionRequest) -> InspectionResult:
     """
     submission = read(request.path)
     assignment, entry, inputs = _call(request, submission)
-    with Tracer(submission) as tracer:
+    with Tracer(submission, lists=lists_in(assignment.folder) if assignment else {}) as tracer:
         program = tracer.trace(entry, arguments(inputs))
     kernels = inspect(program, request.target, kernel=request.kernel)
     if not kernels:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradekit.domain import lists_in
 from gradekit.plugin.run_state import GradingRun
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def counterexample(
     found: dict[str, Any] = {"inputs": _inputs(run, evidence), "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
     found |= {"example": text} if (text := example_text.dumps(evidence.drawn)) else {}
-    code = _code(item, evidence.call, names(evidence.call, run), error) if evidence.call else {}
+    code = _code(item, run, evidence.call, error) if evidence.call else {}
     return found | _results(error) | code
 
 
@@ -53,7 +54,9 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
     """What the student calls the arguments of `call`; "" where that is not known."""
     from gradekit.subject.rules import argument_names
 
-    return argument_names(call.args, call.entry, run.submission) if run.submission else ("",) * len(call.args)
+    if run.submission is None:
+        return ("",) * len(call.args)
+    return argument_names(call.args, call.entry, run.submission, lists_in(run.request.assignment.folder))
 
 
 # --- inputs and results -----------------------------------------------------------------------------------------------
@@ -96,10 +99,10 @@ def _results(error: BaseException | None) -> dict[str, Any]:
 # --- Python -----------------------------------------------------------------------------------------------------------
 
 
-def _code(item: pytest.Item, call: Call, known: Sequence[str], error: BaseException | None) -> dict[str, str]:
+def _code(item: pytest.Item, run: GradingRun, call: Call, error: BaseException | None) -> dict[str, str]:
     """`snippet` makes the arguments, `call` calls the submission with them, `reference` the function of the
     assignment's tests that says what is right; the last is left out where no function there does."""
-    parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(known, 1)]
+    parameters = [name if name.isidentifier() else f"argument_{n}" for n, name in enumerate(names(call, run), 1)]
     parameters[-1:] = ["upstream"] if call.wanted else parameters[-1:]
     lines = [*_makers(parameters, call.args)]
     if any("= Input(" in line for line in lines):
@@ -112,7 +115,8 @@ def _code(item: pytest.Item, call: Call, known: Sequence[str], error: BaseExcept
     if comparison is not None and call.wanted and len(comparison.reference.inputs) == tensors - 1:
         call = replace(call, args=call.args[:-1], wanted=())  # the result itself is wrong, and no gradient
     given = parameters[: len(call.args)]
-    found = {"snippet": "\n".join(lines), "call": _called(call, given)}
+    lists = lists_in(run.request.assignment.folder).get(call.entry, ())
+    found = {"snippet": "\n".join(lines), "call": _called(call, given, lists)}
     named = _reference(comparison.reference.function) if comparison is not None else ""
     reference = f"{named}({', '.join(given)})" if named else _of_the_tests(item, call, given)
     return found | ({"reference": reference} if reference else {})
@@ -143,11 +147,15 @@ def _made(argument: Any) -> str:
     return repr(argument)
 
 
-def _called(call: Call, parameters: Sequence[str]) -> str:
+def _called(call: Call, parameters: Sequence[str], lists: Sequence[tuple[int, int]]) -> str:
+    given = list(parameters[:-1] if call.wanted else parameters)
+    for first, length in reversed(lists):
+        given[first : first + length] = [f"[{', '.join(given[first : first + length])}]"]
+    called = f"{call.entry}({', '.join(given)})"
     if not call.wanted:
-        return f"{call.entry}({', '.join(parameters)})"
+        return called
     leaves = ", ".join(parameters[place] for place in call.wanted)
-    return f"torch.autograd.grad({call.entry}({', '.join(parameters[:-1])}), [{leaves}], {parameters[-1]})"
+    return f"torch.autograd.grad({called}, [{leaves}], {parameters[-1]})"
 
 
 def _of_the_tests(item: pytest.Item, call: Call, given: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from gradekit.domain import lists_in
 from gradekit.findings import Cause, Check
 from gradekit.plugin.check_verdict import Rejection
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
@@ -169,7 +170,7 @@ class GradingRun:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        return Tracer(self.submission, limits=self.request.limits)
+        return Tracer(self.submission, limits=self.request.limits, lists=lists_in(self.request.assignment.folder))
 
     def _take_tracer(self) -> Tracer:
         tracer, self._started = self._started, None

@@ -49,7 +49,7 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
     load_kinds(assignment)
     submission = read(path)
     answer = ProofReport(assignment.id, str(path))
-    subject = Subject(submission, assignment, lambda: Tracer(submission))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=domain.lists_in(assignment.folder)))
     try:
         for name, entry in domain.load(file).items():
             answer.passes[name] = proved(subject, entry, ProofBudget(), dtypes=dtypes).as_data()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -49,12 +49,18 @@ NO_SUBMISSION = _Text("")
 """An empty submission, for a process that is to load none."""
 
 
+Lists = Mapping[str, Sequence[tuple[int, int]]]
+NO_LISTS: Lists = {}
+
+
 class Tracer:
     """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
-    `close` it. `output` is what the submission has printed so far."""
+    `close` it. `output` is what the submission has printed so far. `lists` says, by entry, which of its arguments are
+    passed as lists: (place of the first, how many)."""
 
-    def __init__(self, submission: HasText, *, limits: Limits = DEFAULT) -> None:
+    def __init__(self, submission: HasText, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS) -> None:
         self.output = ""
+        self._lists = lists
         self._submission = submission
         self._limits = limits
         self._kernels: dict[str, Kernel] = {}
@@ -87,7 +93,8 @@ class Tracer:
         """
         if self._loaded is None:
             printed = self.output
-            answer = self._ask({"do": "load", "text": self._submission.text}, self._limits.import_seconds)
+            request = {"do": "load", "text": self._submission.text, "lists": self._lists}
+            answer = self._ask(request, self._limits.import_seconds)
             self._loaded = replies.loaded(answer)
             self.output, self._has_loaded = printed if self._has_loaded else self.output, True
         return self._loaded

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.executor import Counters, OverBudget
@@ -228,9 +228,15 @@ def _returns_what_it_made(program: Program, entry: str) -> None:
         raise Failure(Cause.NO_KERNEL, message)
 
 
-def argument_names(args: Sequence[Any], entry: str, submission: Submission) -> tuple[str, ...]:
-    """What the student calls each of `args`: by the test's name for it, else as the entry's parameter."""
-    parameters = dict(enumerate(_parameters(submission, entry)))
+def argument_names(
+    args: Sequence[Any], entry: str, submission: Submission, lists: Mapping[str, Sequence[tuple[int, int]]]
+) -> tuple[str, ...]:
+    """What the student calls each of `args`: by the test's name, else as the entry's parameter; "xs[0]" in one of
+    the `lists` (domain.EntryDomain.lists, by entry)."""
+    named = list(_parameters(submission, entry))
+    for first, length in lists.get(entry, ()):
+        named[first : first + 1] = [f"{name}[{place}]" for name in named[first : first + 1] for place in range(length)]
+    parameters = dict(enumerate(named))
     return tuple(getattr(arg, "name", "") or parameters.get(i, f"argument {i + 1}") for i, arg in enumerate(args))
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import engine
+from gradekit.domain import lists_in
 from gradekit.engine import branch_coverage
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
@@ -202,6 +203,7 @@ class Runs:
         self.assignment = assignment
         self.substitute = substitute
         self.contracts = Contracts(assignment)
+        self._lists = lists_in(assignment.folder)
         self._device = device if device is not None and substitute is None else Device("cpu")
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
@@ -265,7 +267,7 @@ class Runs:
         if not case.wanted:
             writes = self.contracts.results(case.entry) is not None
             return rules.check_program(case.program, case.entry, allow, self.submission, writes=writes)
-        names = rules.argument_names(case.args, case.entry, self.submission)
+        names = rules.argument_names(case.args, case.entry, self.submission, self._lists)
         return rules.check_gradients(case.program, case.entry, allow, [names[position] for position in case.wanted])
 
     def _everywhere(self, case: Case) -> Observation:
@@ -397,7 +399,7 @@ class Runs:
         self._of_check += work
 
     def _tensor_names(self, case: Case) -> list[str]:
-        named = zip(rules.argument_names(case.args, case.entry, self.submission), case.args, strict=True)
+        named = zip(rules.argument_names(case.args, case.entry, self.submission, self._lists), case.args, strict=True)
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def _budget(self, case: Case) -> engine.Budget:

@@ -1,6 +1,6 @@
 """What a forked child does: takes one submission, answers requests about it, and ends.
 
-Requests: {"do": "load", "text": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...};
+Requests: {"do": "load", "text": ..., "lists": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...};
 {"do": "signature", "ttir": ...} of a child that has loaded nothing, for TTIR that nobody trusts.
 Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
 """
@@ -66,7 +66,7 @@ class Child:
         file.write_text(ttir, encoding="utf-8")
         return {"types": signature(str(file))}
 
-    def load(self, text: str) -> Any:
+    def load(self, text: str, lists: dict[str, list[list[int]]]) -> Any:
         """Runs the submission's statements, or those of another text in its place."""
         if self.modules:
             self.modules.clear()
@@ -74,6 +74,7 @@ class Child:
         self.text, cuda.multiprocessors.count = text, cuda.MANY
         self._load()
         loaded = self._loaded()
+        loaded.lists = lists
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
     def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, way: str = "") -> Any:

@@ -34,6 +34,7 @@ class LoadedModule:
 
     `missing` tells, for a name that a left-out statement would have defined, which note says so; `names` are all that
     the submission defines itself. `accepted` is the function that was last called, and how many arguments it took.
+    `lists` says, by entry, which arguments it takes as lists: the place of the first, and how many.
     """
 
     module: types.ModuleType
@@ -42,6 +43,7 @@ class LoadedModule:
     missing: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     accepted: tuple[Any, int] | None = None
+    lists: dict[str, list[list[int]]] = field(default_factory=dict)
 
     def functions(self) -> dict[str, tuple[int, int]]:
         """Public callables that the submission itself makes, with the number of required and of all parameters."""

@@ -282,7 +282,7 @@ def _is_several(result: Any) -> bool:
 
 
 def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
-    """The submission's function of that name, if it takes `count` arguments.
+    """The submission's function of that name, if it takes `count` arguments, those of a list counted one by one.
 
     Raises:
         Refusal: missing-entry or wrong-arity.
@@ -292,10 +292,24 @@ def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
         raise Refusal("missing-entry", _missing(loaded, entry))
     if not callable(function):
         raise Refusal("missing-entry", f"`{entry}` is a {type(function).__name__}, not a function.")
+    lists = loaded.lists.get(entry, [])
+    count -= sum(length - 1 for _, length in lists)
     if loaded.accepted is None or loaded.accepted[0] is not function or loaded.accepted[1] != count:
         _check_arity(function, entry, count)
         loaded.accepted = function, count
-    return function
+    return _with_lists(function, lists) if lists else function
+
+
+def _with_lists(function: Any, lists: list[list[int]]) -> Any:
+    """The function, called with the arguments of its lists one by one; a list ends before a tensor that is None."""
+
+    def called(*args: Any) -> Any:
+        given = list(args)
+        for first, length in reversed(lists):
+            given[first : first + length] = [[arg for arg in given[first : first + length] if arg is not None]]
+        return function(*given)
+
+    return called
 
 
 def _missing(loaded: LoadedModule, entry: str) -> str:

@@ -200,7 +200,7 @@ KERNELS = [("a4", "text of A", 4), ("a8", "text of A", 8), ("b4", "text of B", 4
 
 def test_arguments_are_called_what_the_student_calls_them() -> None:
     text = "def softmax(matrix, dim=-1):\n    return matrix\n"
-    named = rules.argument_names((object(), 3, 4), "softmax", Submission("s.py", text, ""))
+    named = rules.argument_names((object(), 3, 4), "softmax", Submission("s.py", text, ""), {})
     assert named == ("matrix", "dim", "argument 3")
 
 
