@@ -120,7 +120,7 @@ def grade(submissions: Path, id: str | None, out: Path, store: str | None, resum
     files = {name: options.pop(name) for name in ("roster", "course")}
     named = {name: value for name, value in options.items() if value is not None}
     chosen = {id: submissions} if id else _by_assignment(folder, submissions, files["course"])
-    begun = [id for id in chosen if folder.begun(id)]
+    begun = [id for id in chosen if folder.store.hand_ins(id)]
     if begun and not resume:
         there = ", ".join(begun)
         raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
@@ -422,8 +422,7 @@ def _of_class(out: Path, store: str | None) -> str:
     from gradekit.batch import course_pages, roster
 
     course = made.course(None)
-    listed = made.own("roster.csv")
-    lines = made.course_lines(course, roster.load(listed) if listed else [])
+    lines = made.course_lines(course, made.remembered(None, "roster.csv", roster.load) or [])
     return course_pages.status(course, lines) if lines else f"nothing was handed in to {out} yet\n"
 
 

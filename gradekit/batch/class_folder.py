@@ -32,17 +32,9 @@ from gradekit.marks import LINE, TOTAL, Mark, MarkError, checked
 from gradekit.report import record
 
 WRITTEN = (
-    "gradebook.csv",
-    "course.csv",
-    "leaderboard.html",
-    "summary.txt",
-    "index.html",
-    "course.toml",
-    "roster.csv",
-    "report.json",
-    "report.txt",
-    "report.html",
-)
+    "gradebook.csv", "course.csv", "leaderboard.html", "summary.txt", "index.html", "course.toml", "roster.csv",
+    "report.json", "report.txt", "report.html",
+)  # fmt: skip
 """The files that are written here, each whole or not at all."""
 
 
@@ -83,11 +75,6 @@ class ClassFolder:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def own(self, name: str) -> Path | None:
-        """The folder's own copy of a file that was given once; None where there is none."""
-        path = self.path / name
-        return path if path.is_file() else None
-
     def course(self, given: Path | None) -> Course:
         """The course that the file `given` describes, else the one around the current folder, else as it was last."""
         return self.remembered(given or policy.above(), COURSE_FILE, policy.load) or Course()
@@ -123,10 +110,6 @@ class ClassFolder:
         for name, text in texts.items():
             record.write(text, self.path / name)
         return [self.path / name for name in texts]
-
-    def begun(self, assignment: str) -> bool:
-        """Whether there are hand-ins of this assignment already."""
-        return bool(self.store.hand_ins(assignment))
 
     def remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
         """What `load` reads from the file `given`, else from the folder's own copy of an

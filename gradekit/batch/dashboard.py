@@ -103,16 +103,13 @@ def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
     titles = _columns([{"checks": [check for _, check in failed]}])
     for name, mine in sorted(by_check.items(), key=lambda each: -len({line.student for line, _ in each[1]})):
         students = {line.student: line for line, _ in mine}
-        causes = Counter(why for _, why in {(line.student, str(check["cause"] or "other")) for line, check in mine})
+        theirs = {(str(check["cause"] or "other"), line.student) for line, check in mine}
+        causes = Counter(cause for cause, _ in sorted(theirs))
         yield {
             "title": titles[name], "failed": len(students),
-            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in _most_first(causes)),
+            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in causes.most_common()),
             "students": list(map(_person, students.values())),
         }  # fmt: skip
-
-
-def _most_first(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
 
 
 def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:

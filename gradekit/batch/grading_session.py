@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,8 +54,8 @@ class Workers:
     def pool(self, submissions: int, gpus: Sequence[str]) -> AbstractContextManager[pool.Pool]:
         """A pool for so many submissions, and for the GPUs of this machine."""
         if self.cluster:
-            return pool.cluster(self.cluster)
-        return pool.local(max(min(self.count, submissions), 1), gpus)
+            return contextlib.closing(pool.ClusterPool(self.cluster))
+        return pool.LocalPool(max(min(self.count, submissions), 1), gpus)
 
 
 class GradingSession:

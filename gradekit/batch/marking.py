@@ -14,7 +14,6 @@ from gradekit.batch import feedback, gradebook
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.grading_session import GradingSession
-from gradekit.batch.store import StoredRequest
 from gradekit.marks import LINE, Mark
 from gradekit.report import source_view
 from gradekit.report.changes import changes
@@ -48,7 +47,7 @@ class Marking:
     def overview(self) -> dict[str, Any]:
         """The list of hand-ins, with who has an open request."""
         marked = {student for student, _ in self.folder.store.marks(self.id)}
-        open_ = {request.student for request in self.requests() if not request.answer}
+        open_ = {request.student for request in self.folder.store.requests(self.id) if not request.answer}
         rows = [
             {"name": self.called(number, line), "number": number, "points": f"{points(line.points)} / "
              f"{points(line.possible)}", "status": line.status, "marked": "marked" if line.student in marked else "",
@@ -115,16 +114,12 @@ class Marking:
             check = f"{LINE}{int(form['line'])}"
         self.folder.mark(self.id, student, check, Mark(float(worth) if worth else None, self.person, why))
 
-    def requests(self) -> list[StoredRequest]:
-        """What students have asked to be looked at again."""
-        return self.folder.store.requests(self.id)
-
     def _shown_requests(self) -> list[dict[str, Any]]:
         places = {line.student: (number, self.called(number, line)) for number, line in enumerate(self.handed_in())}
         return [
             {"id": each.id, "number": places[each.student][0], "name": places[each.student][1],
              "check": one_line(each.check), "text": clean(each.text), "answer": clean(each.answer)}
-            for each in self.requests() if each.student in places
+            for each in self.folder.store.requests(self.id) if each.student in places
         ]  # fmt: skip
 
 

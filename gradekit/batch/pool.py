@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -196,22 +197,13 @@ class LocalPool:
         """Never: its threads live as long as this process."""
         return False
 
-    def stop(self, *, at_once: bool) -> None:
-        """End all graders; `at_once`, also in the middle of a job."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """End all graders; after an error, also in the middle of a job."""
         for pool in self._pools.values():
-            pool.stop(at_once=at_once)
-
-
-@contextmanager
-def local(workers: int, cards: Sequence[str] = ()) -> Iterator[Pool]:
-    """A pool on this machine."""
-    pool = LocalPool(workers, cards)
-    try:
-        yield pool
-    except BaseException:
-        pool.stop(at_once=True)
-        raise
-    pool.stop(at_once=False)
+            pool.stop(at_once=kind is not None)
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -276,7 +268,7 @@ class ClusterPool:
                 self._client_of[future] = self._client
                 return future
             except (OSError, RuntimeError) as error:  # it went away at this very moment
-                self._drop()
+                self.close()
                 if time.monotonic() > deadline:
                     raise ClusterLost(f"{self.address}: {error}") from None
                 time.sleep(0.5)
@@ -289,10 +281,6 @@ class ClusterPool:
         """Whether the connection that it was asked for through is gone."""
         asked = self._client_of.get(future)
         return asked is None or asked is not self._client or asked.status in ("closing", "closed")
-
-    def close(self) -> None:
-        """Leave the cluster; jobs that it still has are dropped there."""
-        self._drop()
 
     def _executor(self, resource: str) -> Executor:
         client = self._connected()
@@ -315,7 +303,7 @@ class ClusterPool:
 
         deadline = time.monotonic() + self.patience
         while self._client is None or self._client.status != "running":
-            self._drop()
+            self.close()
             try:
                 wait = max(min(deadline - time.monotonic(), 10.0), 1.0)
                 self._client = Client(self.address, timeout=wait, security=_security())
@@ -326,7 +314,8 @@ class ClusterPool:
                 time.sleep(0.5)
         return self._client
 
-    def _drop(self) -> None:
+    def close(self) -> None:
+        """Leave the cluster; jobs that it still has are dropped there."""
         client, self._client = self._client, None
         self._executors.clear()
         if client is not None:
@@ -352,16 +341,6 @@ def _security() -> Any:
     )  # fmt: skip
 
 
-@contextmanager
-def cluster(address: str) -> Iterator[Pool]:
-    """A pool of the workers that the scheduler at `address` has."""
-    pool = ClusterPool(address)
-    try:
-        yield pool
-    finally:
-        pool.close()
-
-
 # --- lending this machine to a cluster: its workers are processes of Dask's own, which end with this one --------------
 
 RESTART_SECONDS = 2.0
@@ -372,7 +351,6 @@ RESTART_SECONDS = 2.0
 class ClusterWorkerProcess:
     """One worker process: its command, and what it sees beyond this process's environment."""
 
-    name: str
     command: Sequence[str]
     environment: Mapping[str, str]
     process: subprocess.Popen[bytes] | None = None
@@ -384,12 +362,11 @@ class ClusterWorkerProcess:
             return
         if time.monotonic() - self.since >= RESTART_SECONDS:
             self.since = time.monotonic()
+            end_with_parent = functools.partial(linux.prctl, linux.PR_SET_PDEATHSIG, signal.SIGKILL)
             self.process = subprocess.Popen(
-                self.command,
-                env=os.environ | self.environment,
-                stdin=subprocess.DEVNULL,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # no other thread is here
-            )
+                self.command, env=os.environ | self.environment, stdin=subprocess.DEVNULL,
+                preexec_fn=end_with_parent,  # noqa: PLW1509  # no other thread is here
+            )  # fmt: skip
 
     def end(self) -> None:
         """End it, and wait until it has."""
@@ -404,18 +381,10 @@ class ClusterWorkerProcess:
 
 def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[ClusterWorkerProcess]:
     """The workers of this machine: `graders` at a time for correctness (0: none), and each of `cards` alone."""
-    of_cards = [
-        ClusterWorkerProcess(
-            card, _command(address, 1, "card"), {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card}
-        )
-        for card in cards
-    ]
-    if not graders:
-        return of_cards
-    return [
-        ClusterWorkerProcess("graders", _command(address, graders, "grader"), {CARD: "", "CUDA_VISIBLE_DEVICES": ""}),
-        *of_cards,
-    ]
+    grading = [_command(address, graders, "grader")] if graders else []
+    sees = {card: {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card} for card in ("", *cards)}
+    timing = [ClusterWorkerProcess(_command(address, 1, "card"), sees[card]) for card in cards]
+    return [*(ClusterWorkerProcess(command, sees[""]) for command in grading), *timing]
 
 
 def _command(address: str, threads: int, resource: str) -> list[str]:
@@ -428,10 +397,6 @@ def _command(address: str, threads: int, resource: str) -> list[str]:
 def _certificates() -> list[str]:
     options = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
     return [word for name, file in certificates().items() for word in (options[name], file)]
-
-
-def _end_with_parent() -> None:
-    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def serve(found: Sequence[ClusterWorkerProcess]) -> None:

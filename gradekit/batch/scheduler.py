@@ -11,7 +11,7 @@ import functools
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.assignment import Assignment
@@ -21,7 +21,7 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import ResultKey, Store
 from gradekit.checking import unchecked
-from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
+from gradekit.findings import Cause, Check, Kind, Outcome, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
@@ -84,25 +84,19 @@ def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> 
 
 def _read(hand_in: HandIn) -> tuple[str, str]:
     """The digest of a hand-in, and why it cannot be graded."""
+    if hand_in.problem:
+        return digests.digest(hand_in.problem.encode()), hand_in.problem
     try:
-        return (digests.digest(hand_in.problem.encode()), hand_in.problem) if hand_in.problem else _digest(hand_in)
+        return digests.digest(digests.content(hand_in.path)), ""
     except (OSError, digests.TooLarge, SubmissionError) as error:
         return digests.digest(str(error).encode()), f"the file cannot be read: {error}"
-
-
-def _digest(hand_in: HandIn) -> tuple[str, str]:
-    return digests.digest(digests.content(hand_in.path)), ""
 
 
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
     """Those that have no result yet, or nothing but a fault of the grader's."""
     known = store.newest(request.assignment.id, request.grading, request.seed)
-    done = {digest for (digest, machine), result in known.items() if _is_result(result.record, machine, request)}
-    return [digest for digest in dict.fromkeys(digests) if digest not in done]
-
-
-def _is_result(found: Mapping[str, Any], machine: str, request: BatchRequest) -> bool:
-    return machine == request.machine and found["status"] != Status.FAULT
+    mine = {digest: result.record for (digest, machine), result in known.items() if machine == request.machine}
+    return [d for d in dict.fromkeys(digests) if d not in mine or mine[d]["status"] == Status.FAULT]
 
 
 def _ignore(digest: str, found: Mapping[str, Any]) -> None:
@@ -110,13 +104,9 @@ def _ignore(digest: str, found: Mapping[str, Any]) -> None:
 
 
 def grade(
-    store: Store,
-    request: BatchRequest,
-    submissions: Mapping[str, HandIn],
-    pool: Pool,
-    done: Done = _ignore,
-    timed: Done = _ignore,
-) -> None:
+    store: Store, request: BatchRequest, submissions: Mapping[str, HandIn], pool: Pool,
+    done: Done = _ignore, timed: Done = _ignore,
+) -> None:  # fmt: skip
     """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
 
     `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
@@ -173,21 +163,17 @@ class _Task:
     losses: int = 0
 
 
+@dataclass
 class _Queue:
     """The jobs that are running, and what becomes of their results."""
 
-    def __init__(
-        self,
-        store: Store,
-        request: BatchRequest,
-        submissions: Mapping[str, HandIn],
-        pool: Pool,
-        done: Done,
-        timed: Done,
-    ) -> None:
-        self.store, self.request, self.submissions, self.pool = store, request, submissions, pool
-        self.done, self.timed = done, timed
-        self.tasks: dict[Future[str], _Task] = {}
+    store: Store
+    request: BatchRequest
+    submissions: Mapping[str, HandIn]
+    pool: Pool
+    done: Done
+    timed: Done
+    tasks: dict[Future[str], _Task] = field(default_factory=dict)
 
     def begin(self, digest: str, hand_in: HandIn) -> None:
         """Have a submission graded; one that cannot be read has its result at once."""
@@ -308,16 +294,13 @@ def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, An
     report, speed = record.from_dict(found), record.from_dict(on_card)
     if speed.status is not Status.GRADED:
         return dict(found)
-    return record.to_dict(_merged(report, speed))
-
-
-def _merged(report: Report, speed: Report) -> Report:
     measured = {check.id: check for check in speed.checks}
     checks = tuple(_better(check, measured.get(check.id)) for check in report.checks)
     card = {name: speed.environment[name] for name in ("gpu", "gpu_uuid", "driver") if speed.environment.get(name)}
     notes = tuple(dict.fromkeys(report.notes + speed.notes))
     seconds = round(report.seconds + speed.seconds, 3)
-    return replace(report, checks=checks, environment={**report.environment, **card}, notes=notes, seconds=seconds)
+    environment = {**report.environment, **card}
+    return record.to_dict(replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))
 
 
 def _better(check: Check, measured: Check | None) -> Check:

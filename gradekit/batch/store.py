@@ -105,9 +105,6 @@ class StoredResult:
 class StoredMark:
     """A person's `mark` on one check of one student, and when it was `made`."""
 
-    assignment: str
-    student: str
-    check: str
     mark: Mark
     made: datetime
 
@@ -361,7 +358,7 @@ def _result(row: sa.RowMapping) -> StoredResult:
 
 def _mark(row: sa.RowMapping) -> StoredMark:
     mark = Mark(row["points"], row["person"], row["why"], row["answer"])
-    return StoredMark(row["assignment"], row["student"], row["check"], mark, datetime.fromisoformat(row["made"]))
+    return StoredMark(mark, datetime.fromisoformat(row["made"]))
 
 
 def _now() -> str:
