@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 LENGTH = struct.Struct("!I")
-CHUNK = 1 << 20
+CONTROL_CAP = 1 << 16
+"""Bytes of a message between the grader and the server that forks for it."""
 
 MOST_PARTS = 1 << 20
 """Lists and objects in one message: a few bytes of text each, and a hundred of memory."""
@@ -52,7 +53,7 @@ def send(sock: socket.socket, message: Any, deadline: float | None = None) -> No
     while data:
         _wait(sock, deadline, writing=True)
         try:
-            data = data[sock.send(data[:CHUNK], 0 if deadline is None else socket.MSG_DONTWAIT) :]
+            data = data[sock.send(data, 0 if deadline is None else socket.MSG_DONTWAIT) :]
         except BlockingIOError:
             continue
         except OSError as error:
@@ -73,7 +74,7 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
     return parse(_exactly(sock, length, deadline))
 
 
-def parse(body: bytes) -> Any:
+def parse(body: bytes | bytearray) -> Any:
     """The value that the JSON in `body` encodes.
 
     Raises:
@@ -113,19 +114,19 @@ def receive_descriptors(sock: socket.socket, deadline: float | None = None) -> l
     return list(descriptors)
 
 
-def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytes:
-    parts = []
-    while count:
+def _exactly(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
+    data = bytearray(count)
+    missing = memoryview(data)
+    while missing:
         _wait(sock, deadline, writing=False)
         try:
-            part = sock.recv(min(count, CHUNK))
+            received = sock.recv_into(missing)
         except OSError as error:
             raise ConnectionClosed(str(error)) from None
-        if not part:
+        if not received:
             raise ConnectionClosed("end of stream")
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+        missing = missing[received:]
+    return data
 
 
 def _wait(sock: socket.socket, deadline: float | None, *, writing: bool) -> None:

@@ -43,15 +43,13 @@ __all__ = [
     "ASTSource", "Autotuner", "CodeGenerator", "CompileTimeAssertionFailure", "GPUTarget", "JITFunction", "PTXASError",
 ]  # fmt: skip
 
-_WARP = 32
-
 _ATOMICS_WAIT = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 9)
 """Whether an atomic waits until all warps of its program have come to it: Triton puts a barrier before it since 3.9."""
 
 
 def target(arch: int | str) -> GPUTarget:
     """The NVIDIA GPU of a compute capability, such as 90 for Hopper, or the AMD GPU called so, such as "gfx942"."""
-    return GPUTarget("cuda", arch, _WARP) if isinstance(arch, int) else GPUTarget("hip", arch, 2 * _WARP)
+    return GPUTarget("cuda", arch, 32) if isinstance(arch, int) else GPUTarget("hip", arch, 64)
 
 
 TARGET = target(90)

@@ -23,8 +23,6 @@ START_SECONDS = 120.0
 CONFINE_SECONDS = 30.0
 """Seconds that a fork and its confinement may take, on a heavily loaded machine too."""
 
-CONTROL_CAP = 1 << 16
-
 
 class ForkServer:
     """The process that imports torch and triton once, and forks a child for each submission.
@@ -103,7 +101,7 @@ class ForkServer:
         deadline = time.monotonic() + CONFINE_SECONDS
         try:
             descriptors = wire.receive_descriptors(sock, deadline)
-            wire.receive(sock, CONTROL_CAP, deadline)
+            wire.receive(sock, wire.CONTROL_CAP, deadline)
             return RunQueue(descriptors[0] if descriptors else None)
         except wire.WireError as error:
             self.end(pid)
@@ -114,7 +112,7 @@ class ForkServer:
     def _wait(self, deadline: float) -> Means:
         """The server's description of its machine, sent once its imports are done."""
         if self._means is None:
-            said = wire.receive(self._control, CONTROL_CAP, deadline)
+            said = wire.receive(self._control, wire.CONTROL_CAP, deadline)
             self._means, self.pace = Means.of(said["means"]), float(said["pace"])
             if self._means.level < 2:  # the filesystem, and so /proc, is in a submission's sight
                 identity.close_to_others()
@@ -127,7 +125,7 @@ class ForkServer:
                 self._wait(deadline)
                 wire.send_descriptors(self._control, descriptors)
                 wire.send(self._control, request, deadline)
-                return wire.receive(self._control, CONTROL_CAP, deadline)
+                return wire.receive(self._control, wire.CONTROL_CAP, deadline)
         except (wire.WireError, OSError, ValueError) as error:
             if self._means is None:  # no submission has run in it yet
                 raise _not_started(error) from None

@@ -24,9 +24,9 @@ from gradekit.tracer.recorder import Recorder
 SKIPPED = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 """A configuration that fails so is left out by Triton too, as long as another works."""
 
-MOST, SOME, MANY, FEW = 16, 8, 32, 4
-"""The most configurations of one launch of which each call records all (Triton's own tutorial of matmul has as many),
-and the most that it records of more, and of more than MANY."""
+MOST = 16
+"""The most configurations of one launch of which each call records all: Triton's own tutorial of matmul has as many. Of
+up to twice as many it records half of that, of more a quarter."""
 
 OTHER_NUMBERS = (1, 40, 64, 1024, 4096)
 """What an integer that the key lacks may be in another call with an equal key: ragged, or full of usual tiles."""
@@ -181,7 +181,7 @@ def _is_whole(value: Any) -> bool:
 def in_turn(configs: Sequence[Config], turn: int | None) -> Sequence[Config]:
     """The configurations that a call with this `turn` records, all of them where it is None; every configuration
     belongs to one of the turns."""
-    some = SOME if len(configs) <= MANY else FEW
+    some = MOST // 2 if len(configs) <= 2 * MOST else MOST // 4
     turns = 1 if turn is None or len(configs) <= MOST else math.ceil(len(configs) / some)
     return configs[(turn or 0) % turns :: turns]
 

@@ -58,6 +58,8 @@ class Child:
             "inspect": self.inspect,
         }
         self.tracer.compiler.exact = request.pop("exact", True)
+        for name in request.keys() & {"args", "between"}:
+            request[name] = [decode(arg, object) for arg in request[name]]
         return actions[request.pop("do")](**request)
 
     def signature(self, ttir: str) -> Any:
@@ -71,7 +73,8 @@ class Child:
         if self.modules:
             self.modules.clear()
             self.tracer.compiler.budget.renew()
-        self.text, cuda.multiprocessors.count = text, cuda.MANY
+        self.text = text
+        cuda.multiprocessors.count, cuda.multiprocessors.asked = cuda.MANY, False
         self._load()
         loaded = self._loaded()
         loaded.lists = lists
@@ -80,8 +83,7 @@ class Child:
     def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, way: str = "") -> Any:
         """The program of one call; kernels that were sent before are left out of it."""
         self.tracer.tuning.turn = turn
-        views = [decode(arg, object) for arg in args]
-        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, views, way)))
+        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, args, way)))
 
     def gradient(
         self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, wanted: list[int], upstream: Any,
@@ -89,18 +91,16 @@ class Child:
     ) -> Any:  # fmt: skip
         """The program of one call and its backward pass, perhaps with another call between the two."""
         self.tracer.tuning.turn = turn
-        views, others = ([decode(arg, object) for arg in some] for some in (args, between))
         layout = None if upstream is None else decode(upstream, View)
-        call = lambda: self.tracer.gradient(self._loaded(), entry, views, wanted, layout, others, way)
+        call = lambda: self.tracer.gradient(self._loaded(), entry, args, wanted, layout, between, way)
         return self._program(self._on(multiprocessors, call))
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """The program of one call on a GPU with many multiprocessors, and the origins of its numbers."""
         self._usual()
         self.tracer.tuning.turn, self.tracer.tuning.for_proofs = None, True
-        views = [decode(arg, object) for arg in args]
         try:
-            program, origins = self.tracer.follow(self._loaded(), entry, views, wanted)
+            program, origins = self.tracer.follow(self._loaded(), entry, args, wanted)
         finally:
             self.tracer.tuning.for_proofs = False
         return self._program(program) | {"origins": encode(origins)}
@@ -108,14 +108,12 @@ class Child:
     def explore(self, entry: str, args: list[Any], wanted: list[int]) -> Any:
         """What host code compares in one call."""
         self._usual()
-        views = [decode(arg, object) for arg in args]
-        return {"explored": encode(self.tracer.explored(self._loaded(), entry, views, wanted))}
+        return {"explored": encode(self.tracer.explored(self._loaded(), entry, args, wanted))}
 
     def instructions(self, entry: str, args: list[Any]) -> Any:
         """How many instructions of host code one call executes."""
         self._usual()
-        views = [decode(arg, object) for arg in args]
-        return {"instructions": self.tracer.instructions(self._loaded(), entry, views)}
+        return {"instructions": self.tracer.instructions(self._loaded(), entry, args)}
 
     def _usual(self) -> None:
         """Host code is told of many multiprocessors, and some configurations are tried."""
@@ -129,7 +127,7 @@ class Child:
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
         self._usual()
-        return compiled_model.inspect(self._loaded(), entry, [decode(arg, object) for arg in args])
+        return compiled_model.inspect(self._loaded(), entry, args)
 
     def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:
         """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any

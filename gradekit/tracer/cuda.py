@@ -120,57 +120,23 @@ class InstantEvent:
         return lambda *args, **kwargs: None
 
 
-class MetaDriver:
+def _driver() -> Any:
     """The active Triton driver of a machine with one GPU."""
-
-    def __init__(self) -> None:
-        self.utils = types.SimpleNamespace(get_device_properties=triton_properties)
-
-    def get_current_target(self) -> Any:
-        """The GPU that kernels are compiled for."""
-        return TARGET
-
-    def get_active_torch_device(self) -> torch.device:
-        """The first CUDA device."""
-        return torch.device("cuda", 0)
-
-    def get_current_device(self) -> int:
-        """The only one."""
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """There is only one."""
-
-    def get_current_stream(self, device: int | None = None) -> int:
-        """The default stream."""
-        return 0
-
-    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-        """Of the only device."""
-        return PROPERTIES.major, PROPERTIES.minor
-
-    def get_device_interface(self) -> Any:
-        """torch.cuda, as `install` left it."""
-        return torch.cuda
-
-    def get_benchmarker(self) -> Callable[..., Any]:
-        """Nothing is timed here."""
-        return bench
-
-    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
-        """A buffer to clear the cache with."""
-        return torch.empty(64 * 1024 * 1024, dtype=torch.int, device="cuda")
-
-    def clear_cache(self, cache: torch.Tensor) -> None:
-        """Nothing is timed here."""
-
-    def is_active(self) -> bool:
-        """Yes."""
-        return True
-
-    def map_python_to_cpp_type(self, kind: str) -> str:
-        """Unused without a launcher."""
-        return kind
+    return types.SimpleNamespace(
+        utils=types.SimpleNamespace(get_device_properties=triton_properties),
+        get_current_target=_always(TARGET),
+        get_active_torch_device=_always(torch.device("cuda", 0)),
+        get_current_device=_always(0),
+        set_current_device=_always(None),
+        get_current_stream=_always(0),
+        get_device_capability=_always((PROPERTIES.major, PROPERTIES.minor)),
+        get_device_interface=_always(torch.cuda),
+        get_benchmarker=_always(bench),
+        get_empty_cache_for_benchmark=lambda: torch.empty(64 * 1024 * 1024, dtype=torch.int, device="cuda"),
+        clear_cache=_always(None),
+        is_active=_always(True),
+        map_python_to_cpp_type=lambda kind: kind,
+    )
 
 
 def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mode: str = "mean", **kwargs: Any) -> Any:
@@ -183,18 +149,18 @@ def bench(call: Callable[[], Any], *args: Any, quantiles: Any = None, return_mod
 
 def install() -> None:
     """Shows this process a machine with one GPU."""
-    use_driver(MetaDriver())
+    use_driver(_driver())
     for name, value in _torch_cuda().items():
         _ORIGINALS[name] = getattr(torch.cuda, name)
         setattr(torch.cuda, name, value)
     torch.Generator = Generator  # type: ignore[misc]
-    torch.Tensor.record_stream = _nothing  # type: ignore[method-assign]  # its parser would refuse our streams
-    torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _nothing
+    torch.Tensor.record_stream = _always(None)  # type: ignore[method-assign]  # its parser would refuse our streams
+    torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = _always(None)
     torch.cuda.nvtx.range = InstantEvent  # type: ignore[assignment]
     torch.compile = _compile  # type: ignore[assignment]
     triton.testing.do_bench = bench
     triton.testing.do_bench_cudagraph = bench
-    triton.testing.Mark.run = lambda *args, **kwargs: None
+    triton.testing.Mark.run = _always(None)
     never_wrap_triton()
 
 
@@ -217,10 +183,6 @@ class Generator(torch.Generator):
     def __new__(cls, device: Any = "cpu") -> Self:
         """Of any device."""
         return super().__new__(cls, torch.device("cpu"))  # type: ignore[call-arg]
-
-
-def _nothing(*args: Any, **kwargs: Any) -> None:
-    pass
 
 
 def _compile(function: Any = None, **options: Any) -> Any:

@@ -19,7 +19,6 @@ from gradekit.confine.confinement import Confinement
 from gradekit.tracer.children import Children
 from gradekit.tracer.quotas import PULSE_SECONDS
 
-CONTROL_CAP = 1 << 16
 IDLE_SECONDS = 5.0
 """A grader that is quiet for so long, has no submission at work and is still there, is one that stays."""
 
@@ -68,7 +67,7 @@ def _use_the_time(control: socket.socket, children: Children, idle: Iterator[Non
 
 def _answer(control: socket.socket, children: Children) -> None:
     descriptors = wire.receive_descriptors(control)
-    request = wire.receive(control, CONTROL_CAP)
+    request = wire.receive(control, wire.CONTROL_CAP)
     if request["do"] == "fork":
         with socket.socket(fileno=descriptors[0]) as sock:
             wire.send(control, {"pid": children.fork(sock, request["limits"])})

@@ -44,6 +44,15 @@ def test_a_submission_that_does_not_ask_is_loaded_once() -> None:
     assert {program.multiprocessors for program in found} == {0}
 
 
+def test_a_text_that_does_not_ask_has_not_asked_after_one_that_did() -> None:
+    """A replaced text gives the program that it gives in a process of its own"""
+    asks, plain = (Text(HEAD + f"def entry(x):\n    return {value}\n{ASKING['in the call']}") for value in ("count()", "1"))
+    with Tracer(asks) as tracer:
+        assert asked(tracer, 3).multiprocessors == 3
+        tracer.replace(plain)
+        assert asked(tracer, 3).multiprocessors == 0
+
+
 def test_a_failure_with_few_is_no_failure_with_many() -> None:
     text = HEAD + ASKING["in the call"] + "def entry(x):\n    assert count() > 8\n    return count()\n"
     with Tracer(Text(text)) as tracer:
