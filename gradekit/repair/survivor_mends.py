@@ -180,7 +180,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
-    likeliest = found[:MOST_LOOKED]
+    likeliest = without_idle_parts(found[: 2 * MOST_LOOKED])[:MOST_LOOKED]
     mends = [_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in likeliest]
     return [mend for mend in mends if mend is not None]
 

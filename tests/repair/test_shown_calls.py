@@ -8,10 +8,11 @@ from typing import Any
 import torch
 
 from gradekit.causes import Cause
+from gradekit.interpreter.shown_call import is_like
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
-from gradekit.repair.shown_calls import failing, passing, place_of_wrong
+from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong
 
 
 def call_with(*results: torch.Tensor) -> Any:
@@ -34,6 +35,13 @@ def test_of_results_that_are_alike_any_may_be_the_wrong_one() -> None:
     of_two = [torch.stack([ones, ones]), torch.stack([zeros, zeros]), torch.stack([ones, zeros])]
     assert shown.wrong(of_two).tolist() == [0, 4] and shown.compared == (1, 2)
     assert shown.may_be is not None and shown.may_be(of_two).tolist() == [True, False]
+
+
+def test_a_call_with_another_number_of_results_is_not_as_before() -> None:
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    shown = failing(wrong(zeros, ones), call_with(zeros))
+    assert shown is not None and not not_worse(shown).is_right([zeros, zeros]) and not_worse(shown).is_right([zeros])
+    assert not is_like([zeros, zeros], [zeros]) and is_like([zeros], [zeros])
 
 
 def test_of_results_that_differ_the_one_that_was_compared_decides() -> None:

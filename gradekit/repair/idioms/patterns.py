@@ -3,7 +3,8 @@
 `$X` stands for one expression (or the name of a keyword or an attribute; as a statement, for a simple one), and for the
 same wherever it stands again;
 `$$$X` for any number of arguments, keywords, summands or factors; `...` as a statement for any number of statements.
-+, *, & and | match in either order. Two patterns, before and after, make edits: each is as small as what differs.
++, *, &, |, minima and maxima match in either order. Two patterns, before and after, make edits: each is as small as
+what differs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from functools import lru_cache
 from typing import Any
 
 from gradekit.source.expressions import simple
-from gradekit.submission.parsed_source import Edit, ParsedSource
+from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 _HOLE, _MANY = "hole__", "many__"
 _COMMUTES = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
+_EITHER_WAY = ("min", "max", "tl.minimum", "tl.maximum")
 
 Found = Mapping[Any, Any]
 """What holes stand for, by their names (a node, or a list of nodes), and the node that each node of a pattern has
@@ -125,11 +127,14 @@ def _lists(patterns: Sequence[Any], nodes: Sequence[Any], found: Found) -> Itera
 
 
 def _calls(pattern: ast.Call, node: ast.Call, found: Found) -> Iterator[Found]:
-    """Arguments by position; keywords in any order, all of them unless the pattern has a hole for more."""
+    """Arguments by position, of a minimum or maximum in either order; keywords in any order, all of them unless the
+    pattern has a hole for more."""
     rest = next((many for one in pattern.args if (many := _many(one)) is not None), None)
     for function in matches(pattern.func, node.func, found):
-        for one in _lists(pattern.args, node.args, function):
-            yield from _keywords(pattern.keywords, node.keywords, rest, one)
+        is_either = called(node) in _EITHER_WAY and len(pattern.args) == len(node.args) == 2
+        for args in (node.args, node.args[::-1])[: 2 if is_either else 1]:
+            for one in _lists(pattern.args, args, function):
+                yield from _keywords(pattern.keywords, node.keywords, rest, one)
 
 
 def _keywords(

@@ -148,7 +148,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     for other in _SIBLINGS.get(type(node.op), ()):
         if other == "/" and site.kind(node.right) is not None and site.kind(node.right).of == "integer":  # type: ignore[union-attr]
             continue
-        if other in "*/" and (getattr(node.right, "value", None) == 1 or called(node.right) in EXP):
+        is_one = any(getattr(side, "value", None) == 1 for side in (node.left, node.right))
+        if other in "*/" and (is_one or called(node.right) in EXP):
             continue  # which is to leave out that side, or to give its exponent the other sign
         says = words("operation", it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
@@ -228,7 +229,7 @@ def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) ->
         return
     says = words("dropped", one=op, other=site.source.of(node.right), place=context(site, node))
     yield site.change(ChangeKind.DROPPED, node, left, says)
-    if op in ("+", "*", "&"):
+    if op != "/" or isinstance(node.left, ast.Constant):
         says = words("dropped", one=site.source.of(node.left), other=op, place=context(site, node))
         yield site.change(ChangeKind.DROPPED, node, right, says)
 

@@ -142,23 +142,40 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
 
 
 def _other_axes(site: ChangeSite) -> Iterator[Change]:
-    """Rows for columns in all reductions of tiles, and where their results are spread again."""
-    calls = [node for node in site.kernel.nodes if isinstance(node, ast.Call) and called(node) in _REDUCTIONS]
-    axes = [axis for call in calls if (axis := _axis_of(call)) is not None]
-    if not axes or len({axis.value for axis in axes}) > 1:
-        return
+    """Rows for columns in all reductions of tiles, or in one, and where their results are spread again."""
+    found = [node for node in site.kernel.nodes if isinstance(node, ast.Call) and called(node) in _REDUCTIONS]
+    axes = {call: axis for call in found if (axis := _axis_of(call)) is not None}
+    every = list(axes) if len({axis.value for axis in axes.values()}) == 1 else []
+    for mine in (every, *([call] for call in axes if len(axes) > 1)):
+        spread = (one for one in site.kernel.nodes if isinstance(one, ast.Subscript) and _is_reduced(site, one.value))
+        if mine is not every:
+            spread = (one for one in spread if one.value is mine[0] or _is_made_by(site, one.value, mine[0]))
+        changed = _turned(site, [axes[call] for call in mine], list(spread)) if mine else []
+        if len(changed) > 1 or mine is not every and changed and isinstance(changed[0][0], ast.Subscript):
+            role = "axis-of-all" if mine is every else "axis-of-one"
+            says = words(role, it=repr(axes[mine[0]].value))
+            first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
+            yield replace(first, also=tuple(rest))
+
+
+def _turned(
+    site: ChangeSite, axes: list[ast.Constant], spread: list[ast.Subscript]
+) -> list[tuple[ast.Constant | ast.Subscript, str]]:
+    """The other axis for some, and the other way to spread what they make."""
     other = str(1 - int(str(axes[0].value)))
     turned = [
-        (node, f"{_on_axis(site, node.value, axes, other)}{new}") for node in site.kernel.nodes
-        if isinstance(node, ast.Subscript) and (new := _TURNED.get(site.source.of(node.slice).replace(" ", "")))
-        and _is_reduced(site, node.value)
+        (node, f"{_on_axis(site, node.value, axes, other)}{new}") for node in spread
+        if (new := _TURNED.get(site.source.of(node.slice).replace(" ", "")))
     ]  # fmt: skip
     inside = {part for node, _ in turned for part in ast.walk(node)}
-    changed = [*((axis, other) for axis in axes if axis not in inside), *turned]
-    if len(changed) > 1:
-        says = words("axis-of-all", it=repr(axes[0].value))
-        first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
-        yield replace(first, also=tuple(rest))
+    return [*((axis, other) for axis in axes if axis not in inside), *turned]
+
+
+def _is_made_by(site: ChangeSite, node: ast.expr, call: ast.Call) -> bool:
+    """Whether a name is what a statement calls the result of a call, and nothing else."""
+    statement = site.kernel.statement(call)
+    made = site.kernel.values.get(getattr(node, "id", ""), [])
+    return made == [call] and getattr(statement, "value", None) is call
 
 
 def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
