@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import gradekit
+from gradekit.assignment import discover
 
 ROOMS = {
     "judge": "What is seen in results and in memory",
@@ -41,7 +42,9 @@ def sentences(room: str) -> tuple[tuple[str, ...], ...]:
     folder = Path(gradekit.__file__).parent / room
     files = sorted(folder.rglob("*.py"))
     found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")))]
-    tables = (tomllib.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.rglob("*.toml")))
+    own = [each.folder / "idioms.toml" for each in discover().values()] if room == "repair" else []
+    idioms = filter(Path.is_file, [*sorted(folder.rglob("*.toml")), *own])
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in idioms]
     rows = (row for table in tables for row in table.values())
     told = (tuple(_numbered(row[key]) for key in ("says", "hint") if key in row) for row in rows)
     return tuple(dict.fromkeys([*filter(None, told), *found]))

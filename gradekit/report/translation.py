@@ -19,11 +19,12 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "translations"
 VARIABLE = "GRADEKIT_LANG"
+LONGEST = 800  # characters of a line that is looked at: a longer one is torch's or Python's, and none of ours
 
-_HOLE = re.compile(r"(?<!=)\{\w*\}|\$line\.[A-Z]|\$\w+")
+_HOLE = re.compile(r"(?<!=)\{\w*\}|\$line\.(?:[A-Z]|it\b)|\$\w+")
 _OPEN = re.compile(r"\{(?!n)\w*\}")
-_SENTENCE = re.compile(r"(?<=[.?!])\s|\n")
-_CLAUSE = re.compile(r"(?<=[.?!:;,])\s|\n")
+_SENTENCE = re.compile(r"(?<=[.?!])\s")
+_CLAUSE = re.compile(r"(?<=[.?!:;,])\s")
 _CODE = re.compile(r"`[^`\n]*`")
 _NAME = re.compile(r"""`[^`]*`|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|[\w/]*/\S+""")
 _ENGLISH = re.compile(
@@ -49,7 +50,7 @@ def language() -> str:
 
 def say(text: str) -> str:
     """`text` in the reader's language, and as it is where no template says it."""
-    return text if language() == "en" or not text.strip() else _said(text, language())[1]
+    return text if language() == "en" else "\n".join(_said(line, language())[1] for line in text.split("\n"))
 
 
 def english(text: str) -> list[str]:
@@ -60,10 +61,24 @@ def english(text: str) -> list[str]:
 @dataclass(frozen=True)
 class _Template:
     pattern: re.Pattern[str]
-    literal: str
-    weight: int
+    pieces: tuple[str, ...]
     translated: str
     code: frozenset[str]  # the values that stand between backticks or quotation marks, which stay as they are
+
+    def stands_in(self, low: str) -> bool:
+        """Whether each piece stands in a text, which is in small letters."""
+        return all(piece.lower() in low for piece in self.pieces)
+
+    def may_match(self, text: str) -> bool:
+        """Whether the pieces between the holes stand in `text` in their order, which is quick to see."""
+        at = len(self.pieces[0])
+        if not text.startswith(self.pieces[0]) or not text.endswith(self.pieces[-1]):
+            return False
+        for piece in self.pieces[1:]:
+            at = text.find(piece, at) + len(piece)
+            if at < len(piece):
+                return False
+        return True
 
     def filled(self, values: dict[str, str]) -> str:
         return _HOLE.sub(lambda hole: values[_group(hole[0])], self.translated)
@@ -85,7 +100,7 @@ def _template(english: str, translated: str) -> _Template:
     if not pieces[-1] and pieces[-2:-1] != [""] and not pieces[-2].endswith((": ", ". ")):
         pattern += r"(?<!\.)"  # the full stop is no part of a value
     code = frozenset(_group(match[1]) for match in re.finditer(f"[`\"]({_HOLE.pattern})[`\"]", english))
-    return _Template(re.compile(pattern, re.DOTALL), max(pieces, key=len), sum(map(len, pieces)), translated, code)
+    return _Template(re.compile(pattern, re.DOTALL), tuple(pieces), translated, code)
 
 
 @functools.cache
@@ -99,52 +114,83 @@ def table(language: str) -> dict[str, str]:
 def _templates(language: str) -> list[_Template]:
     """Those with holes: first those that begin with words or a number, and of these the longest."""
     found = {english: _template(english, said) for english, said in table(language).items() if _HOLE.search(english)}
-    return [found[one] for one in sorted(found, key=lambda one: (bool(_OPEN.match(one)), -found[one].weight))]
+    order = sorted(found, key=lambda one: (bool(_OPEN.match(one)), -len("".join(found[one].pieces))))
+    return [found[one] for one in order]
 
 
 @functools.lru_cache(4096)
 def _said(text: str, language: str) -> tuple[int, str]:
-    """How many English words are left in the best translation of `text`, and that translation: a part of a sentence is
-    translated only where all of it is."""
-    core = text.strip()
-    if not core:
-        return 0, text
-    before, _, after = text.partition(core)
-    for one in (core, core[:1].swapcase() + core[1:]):
-        said = table(language).get(one) or _filled(one, language)
-        if not said and one.endswith(".") and not (stopped := _said(one[:-1], language))[0] and stopped[1] != one[:-1]:
-            said = stopped[1] + table(language)["."]
-        if said := said or _by_parts(one, language, _CLAUSE)[1]:
-            return 0, before + (said[:1].upper() + said[1:] if core[:1].isupper() else said) + after
-    left, said = _by_parts(core, language, _SENTENCE)
-    return (left, before + said + after) if said else (len(english(text)) + len(_WORDS.findall(text)), text)
+    """How many English words are left in the best translation of a line of text, and that translation: a part of a
+    sentence is translated only where all of it is."""
+    if len(text) > LONGEST:
+        return 1, text
+    low = text.lower()
+    return _Line(language, [each for each in _templates(language) if each.stands_in(low)]).said(text)
 
 
-def _filled(text: str, language: str) -> str:
-    """`text` by the first template of which all values can be said; "" where there is none."""
-    for template in _templates(language):
-        if template.literal in text and (match := template.pattern.fullmatch(text)):
-            holes = match.groupdict().items()
-            values = {name: (0, value) if name in template.code else _said(value, language) for name, value in holes}
-            if not any(left for left, _ in values.values()):
-                return template.filled({name: said for name, (_, said) in values.items()})
-    return ""
+@functools.lru_cache(1 << 14)
+def _unsaid(text: str) -> int:
+    return len(english(text)) + len(_WORDS.findall(text))
 
 
-def _by_parts(text: str, language: str, cut: re.Pattern[str]) -> tuple[int, str]:
-    """`text` cut where most of it can be said, and how many English words are left; "" where it stays whole or where
-    parts of sentences are left."""
-    codes = [match.span() for match in _CODE.finditer(text)]
-    cuts = [match.start() for match in cut.finditer(text) if not any(a < match.start() < b for a, b in codes)]
-    ends = [0, *cuts[:24], len(text)]
-    best = [(0, 0, ""), *[(1 << 20, 0, "")] * (len(ends) - 1)]
-    for stop in range(1, len(ends)):
-        for start in range(stop):
-            if stop - start < len(ends) - 1:
-                left, said = _said(text[ends[start] : ends[stop]], language)
-                best[stop] = min(best[stop], (best[start][0] + left, best[start][1] + 1, best[start][2] + said))
-    left, _, said = best[-1]
-    return (left, said) if not left or cut is _SENTENCE else (left, "")
+class _Line:
+    """One line of text: the `templates` of which all words stand in it, and what its parts are in the language."""
+
+    def __init__(self, language: str, templates: list[_Template]) -> None:
+        self._table, self._templates = table(language), templates
+        self._known: dict[str, str] = {}
+        self._best: dict[str, tuple[int, str]] = {}
+
+    def said(self, text: str) -> tuple[int, str]:
+        """As `_said`."""
+        if text not in self._best:
+            said = self._whole(text) or self._by_parts(text, _CLAUSE)[1]
+            left, parts = (0, said) if said else self._by_parts(text, _SENTENCE)
+            self._best[text] = (left, parts) if parts else (_unsaid(text), text)
+        return self._best[text]
+
+    def _whole(self, text: str) -> str:
+        """`text` by one template, also where its first letter is of the other case, or a full stop more; or ""."""
+        core = text.strip()
+        if not core:
+            return text
+        if core not in self._known:
+            self._known[core] = ""
+            for one in (core, core[:1].swapcase() + core[1:]):
+                said = self._table.get(one) or self._filled(one)
+                if not said and one.endswith(".") and (stopped := self._whole(one[:-1])):
+                    said = stopped + self._table["."]
+                if said:
+                    self._known[core] = said[:1].upper() + said[1:] if core[:1].isupper() else said
+                    break
+        return text.replace(core, self._known[core]) if self._known[core] else ""
+
+    def _filled(self, text: str) -> str:
+        """`text` by the first template of which all values can be said; "" where there is none."""
+        for template in self._templates:
+            if template.may_match(text) and (match := template.pattern.fullmatch(text)):
+                holes = match.groupdict().items()
+                values = {name: (0, value) if name in template.code else self.said(value) for name, value in holes}
+                if not any(left for left, _ in values.values()):
+                    return template.filled({name: said for name, (_, said) in values.items()})
+        return ""
+
+    def _by_parts(self, text: str, cut: re.Pattern[str]) -> tuple[int, str]:
+        """`text` cut where most of it can be said, and how many English words are left; "" where it stays whole or
+        where parts of sentences are left."""
+        codes = [match.span() for match in _CODE.finditer(text)]
+        cuts = [match.start() for match in cut.finditer(text) if not any(a < match.start() < b for a, b in codes)]
+        ends = [0, *cuts, len(text)]
+        best = [(0, 0, ""), *[(1 << 20, 0, "")] * (len(ends) - 1)]
+        for stop in range(1, len(ends)):
+            for start in range(stop):
+                if stop - start < len(ends) - 1:
+                    part = text[ends[start] : ends[stop]]
+                    said = self._whole(part)
+                    left, said = (0, said) if said else (_unsaid(part), part)
+                    best[stop] = min(best[stop], (best[start][0] + left, best[start][1] + 1, best[start][2] + said))
+        left, _, said = best[-1]
+        return (left, said) if not left or cut is _SENTENCE else (left, "")
 
 
 def record(data: Mapping[str, Any]) -> dict[str, Any]:

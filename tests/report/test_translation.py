@@ -185,3 +185,9 @@ def test_a_summary_for_an_lms_is_translated(language: str) -> None:
     data = translation.record(sample(FAILED, PASSED))
     assert translation.english(story.summary(data, grade(data))) == []
     assert json.dumps(data)
+
+
+def test_messages_that_reports_had_keep_no_english(language: str) -> None:
+    seen = (Path(__file__).parent / "messages_seen.txt").read_text().replace(" ⏎ ", "\n").splitlines()
+    assert len(seen) > 50
+    assert {one: left for one in seen if (left := translation.english(translation.say(one)))} == {}
