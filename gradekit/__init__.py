@@ -35,8 +35,6 @@ _OFFERED = {
     "gradekit.inputs.calls": ("calls", "domain_of"),
     "gradekit.inputs.layouts": ("LAYOUTS",),
     "gradekit.inputs.strategies": (
-        "like",
-        "matmul_pairs",
         "matrices",
         "shaped",
         "tensors",

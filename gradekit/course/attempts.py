@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 FILE = ".gradekit-attempts"
-MOST = 500
-"""Attempts that are kept: the newest."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def read(folder: Path) -> list[Attempt]:
         lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    return [attempt for line in lines[-MOST:] if (attempt := _attempt(line))]
+    return [attempt for line in lines if (attempt := _attempt(line))]
 
 
 def _attempt(line: str) -> Attempt | None:
@@ -61,10 +59,8 @@ def _attempt(line: str) -> Attempt | None:
 def add(folder: Path, record: Mapping[str, Any]) -> None:
     """Keep the attempt that came to `record` in a folder of a started assignment; a folder that cannot be written
     keeps none, and that is no failure."""
-    known = read(folder)
     score = {name: record["score"][name] for name in ("earned", "possible", "pending")}
     outcomes = {check["id"]: check["outcome"] for check in record["checks"]}
     new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **score, "outcomes": outcomes}
-    lines = [json.dumps(vars(attempt)) for attempt in known[1 - MOST :]] + [json.dumps(new)]
-    with contextlib.suppress(OSError):
-        (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with contextlib.suppress(OSError), (folder / FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(new) + "\n")

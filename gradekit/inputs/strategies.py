@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -98,44 +97,6 @@ def shaped(
 ) -> st.SearchStrategy[Input]:
     """Tensors of exactly `shape`."""
     return _inputs(st.just(tuple(shape)), dtypes, layouts, profiles)
-
-
-def like(
-    other: Input,
-    *,
-    layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
-) -> st.SearchStrategy[Input]:
-    """Tensors of the shape and dtype of `other`, with a layout and values of their own.
-
-    For a test of several inputs that must agree, write a composite strategy::
-
-        @st.composite
-        def chains(draw):
-            x = draw(matrices())
-            bias = draw(shaped(x.shape[1:], dtypes=[x.dtype]))
-            return x, bias, draw(like(x))
-    """
-    drawn = shaped(other.shape, dtypes=[other.dtype], layouts=layouts, profiles=profiles)
-    return drawn.map(lambda x: replace(x, seed=x.seed + other.seed + 1))  # never the very same values
-
-
-@st.composite
-def matmul_pairs(
-    draw: st.DrawFn,
-    *,
-    dtypes: Sequence[str] = FLOATS,
-    rows: Extent = (1, 130),
-    inner: Extent = (1, 130),
-    cols: Extent = (1, 130),
-    layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
-) -> tuple[Input, Input]:
-    """Two matrices [rows, inner] and [inner, cols] of one dtype."""
-    a = draw(matrices(dtypes=dtypes, rows=rows, cols=inner, layouts=layouts, profiles=profiles))
-    n = draw(sizes(*_range(cols)))
-    b = draw(shaped((a.shape[1], n), dtypes=[a.dtype], layouts=layouts, profiles=profiles))
-    return a, replace(b, seed=b.seed + a.seed + 1)
 
 
 def _ranges(size: Any, rank: int) -> list[tuple[int, int]]:

@@ -25,7 +25,6 @@ SECONDS = 60
 
 MEMORY_BYTES = 4 << 30
 READ_BYTES = 16 << 20
-START_SECONDS = 60
 MODULE = "gradekit.inspector.compiler"
 
 _OPTIONS: dict[str, tuple[type, ...]] = {
@@ -54,13 +53,12 @@ class Compiled:
     """What the compiler made of a kernel: the text of each stage that it reached.
 
     `usage` is what cuobjdump says of registers and stack, `metadata` what Triton's backend says (shared memory in bytes
-    and so on), `seconds` when each stage was done. `error` is empty, or why the stage `failed` gave nothing.
+    and so on). `error` is empty, or why the stage `failed` gave nothing.
     """
 
     stages: dict[str, str] = field(default_factory=dict)
     usage: str = ""
     metadata: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
     error: str = ""
     failed: str = ""
 
@@ -84,7 +82,7 @@ def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | 
     (folder / "jobs.json").write_text(json.dumps(request))
     arguments = (str(folder), str(os.getpid()))
     process = ChildProcess(Command(MODULE, arguments, clean_environment(str(folder)), folder))
-    ended = process.wait(START_SECONDS + seconds * len(jobs))
+    ended = process.wait(SECONDS + seconds * len(jobs))
     process.end()
     return _statuses(folder, len(jobs)) if ended else None
 
@@ -107,10 +105,7 @@ def _collected(folder: Path, job: CompileJob, statuses: list[int] | None, number
     expected = stages_for(job.arch)
     stages = {stage: text for stage in expected if (text := _text(folder / stage))}
     failed, error = _failure(folder, expected, stages, None if statuses is None else statuses[number])
-    return Compiled(
-        stages, _text(folder / "usage"), _numbers(folder / "metadata", int), _numbers(folder / "seconds", float),
-        error, failed,
-    )  # fmt: skip
+    return Compiled(stages, _text(folder / "usage"), _numbers(folder / "metadata"), error, failed)
 
 
 def _failure(folder: Path, expected: Sequence[str], stages: dict[str, str], status: int | None) -> tuple[str, str]:
@@ -138,9 +133,9 @@ def _death(status: int | None) -> str:
     return f"the compiler ended with exit code {os.WEXITSTATUS(status)}"
 
 
-def _numbers(file: Path, kind: type) -> dict[str, Any]:
+def _numbers(file: Path) -> dict[str, int]:
     data = _data(file)
-    return {str(k): v for k, v in data.items() if type(v) is kind} if isinstance(data, dict) else {}
+    return {str(k): v for k, v in data.items() if type(v) is int} if isinstance(data, dict) else {}
 
 
 def _data(file: Path) -> Any:

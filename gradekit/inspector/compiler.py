@@ -12,7 +12,6 @@ result; ends with the process PARENT.
     <n>/metadata   {"shared": bytes, "num_warps": ..., "tmem_size": ...} as Triton's backend tells
     <n>/error      {"stage": ..., "message": ...}, where a stage refused the kernel
     <n>/said       what the compiler printed to its standard error
-    <n>/seconds    {stage: seconds}
     missing        one sentence, in place of all this, where this Triton cannot compile for the card
     status.json    [the wait status of each kernel's process]
 """
@@ -27,7 +26,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,22 +138,14 @@ def compile_to(folder: Path, job: dict[str, Any]) -> None:
     """Writes the stages of one kernel; a stage that refuses it leaves its reason instead."""
     source = folder / "kernel.ttir"
     source.write_text(job["ttir"])
-    seconds: dict[str, float] = {}
-    stage = "ttir"
+    left = list(stages_for(job["arch"]))
     try:
-        began = time.monotonic()
         for stage, content in _stages(source, job):
             (folder / stage).write_text(content)
-            seconds[stage] = time.monotonic() - began
+            left = left[left.index(stage) + 1 :] if stage in left else left
     except Exception as error:  # noqa: BLE001  # whatever the compiler has to say
-        _write(folder / "error", {"stage": _after(stage, seconds, job), "message": f"{type(error).__name__}: {error}"})
-    _write(folder / "seconds", seconds)
-
-
-def _after(stage: str, done: dict[str, float], job: dict[str, Any]) -> str:
-    """The stage that failed: the one after the last that was written."""
-    stages = stages_for(job["arch"])
-    return stages[min(stages.index(stage) + 1, len(stages) - 1)] if stage in done and stage in stages else stage
+        said = {"stage": (left or ["sass"])[0], "message": f"{type(error).__name__}: {error}"}
+        _write(folder / "error", said)
 
 
 def _write(file: Path, data: Any) -> None:

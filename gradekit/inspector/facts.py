@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gradekit.engine.ttir import Module, TTIRError, parse
 from gradekit.inspector.compile import Compiled
-from gradekit.inspector.instructions import GLOBAL, Instruction, Usage, instructions, usage
+from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
 from gradekit.inspector.operations import Dot, MemoryAccess, accesses, dots, has_float64
 from gradekit.inspector.targets import Occupancy, Target, occupancy
 
@@ -69,9 +69,8 @@ class Facts:
     its num_warps, num_stages, num_ctas.
 
     Figures are of one thread (`registers`, `stack` bytes) and of one block (`shared` bytes, `warps`, of
-    which the kernel asked for `asked_warps`). `machine` counts the instructions of the machine code that
-    multiply matrices or go to global or local memory. `error` is empty, or says why the stage `failed` gave
-    nothing: what comes after it is unknown.
+    which the kernel asked for `asked_warps`). `error` is empty, or says why the stage
+    `failed` gave nothing: what comes after it is unknown.
     """
 
     kernel: str
@@ -89,10 +88,8 @@ class Facts:
     occupancy: Occupancy | None = None
     dots: tuple[DotUse, ...] = ()
     accesses: tuple[AccessUse, ...] = ()
-    atomics: dict[int, dict[str, int]] = field(default_factory=dict)
     local: tuple[LocalTraffic, ...] = ()
     float64_lines: tuple[int, ...] = ()
-    machine: dict[str, int] = field(default_factory=dict)
     error: str = ""
     failed: str = ""
 
@@ -133,11 +130,9 @@ def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
         has_stack_array=".local " in text,
         shared=shared,
         occupancy=_occupancy(target, warps, used, shared),
-        atomics=_atomics(code),
         local=_local(code),
         error=compiled.error,
         failed=compiled.failed,
-        machine=_machine(code),
         **joined,
     )  # fmt: skip
 
@@ -216,15 +211,6 @@ def _access_use(here: Sequence[MemoryAccess], found: Sequence[Instruction], thre
 def _possible(access: MemoryAccess, threads: int) -> int:
     """Bytes of the tile that one thread holds if the tile is distributed evenly."""
     return min(WIDEST, max(1, access.elements // threads) * access.itemsize)
-
-
-def _machine(code: Sequence[Instruction]) -> dict[str, int]:
-    return dict(Counter(i.opcode for i in code if i.kind in (*GLOBAL, "reload", "spill", "product")))
-
-
-def _atomics(code: Sequence[Instruction]) -> dict[int, dict[str, int]]:
-    lines = {i.line for i in code if i.kind == "atomic" and i.line is not None}
-    return {n: dict(Counter(i.opcode for i in code if i.line == n and i.kind == "atomic")) for n in sorted(lines)}
 
 
 def _local(code: Sequence[Instruction]) -> tuple[LocalTraffic, ...]:

@@ -82,7 +82,7 @@ def stages(source, job):
     yield "ttir", "kept"
     while True: pass
 __main__.compiler._stages = stages
-__main__.honest(pathlib.Path(folder), {"ttir": ""})
+__main__.honest(pathlib.Path(folder), {"ttir": "", "arch": 90})
 """
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
-from gradekit.inspector.inspect import WEIGHTY, advice, inspect
+from gradekit.inspector.inspect import inspect
 from gradekit.inspector.sentences import KINDS
 from gradekit.inspector.targets import target
 from gradekit.program import Kernel, Launch, Program, View
 
-from .inspected import float16, float32, inspected, line, program, said
+from .inspected import float16, float32, inspected, line, said
 
 NONSENSE = """\
 module {
@@ -69,7 +69,11 @@ def test_a_card_that_this_triton_knows_no_tensor_cores_of_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("on", "instruction"),
-    [pytest.param("sm_80", "mma.sync", marks=pytest.mark.slow), ("sm_90", "wgmma.mma_async"), ("sm_100", "tcgen05.mma")],
+    [
+        pytest.param("sm_80", "mma.sync", marks=pytest.mark.slow),
+        ("sm_90", "wgmma.mma_async"),
+        ("sm_100", "tcgen05.mma"),
+    ],
 )
 def test_both_dots_of_attention_use_the_tensor_cores_of_each_card(on: str, instruction: str) -> None:
     spec = float16(4096, 64)
@@ -187,21 +191,3 @@ def test_a_program_with_nonsense_in_it_gives_no_facts_and_no_fault() -> None:
     launch = Launch("k", (1, 1, 1), (View(0, "float32", (1,), (1,)),))
     (found,) = inspect(Program((), {0: 4}, (launch,), (), "none", {"k": kernel}, "submission.py"), target("sm_80"))
     assert found.facts.failed == "ttir" and found.facts.dots == () and found.facts.asked_warps == 4
-
-
-# --- advice -----------------------------------------------------------------------------------------------------------
-
-
-def test_advice_is_a_few_sentences_with_what_weighs_most_first() -> None:
-    (text,) = advice(program("matmul", BIG32, BIG32), "sm_80")
-    assert "does not use tensor cores" in text
-    assert len(advice(program("copy", float16(64, 1000)), target("sm_90"))) == 2
-
-
-def test_advice_on_a_kernel_with_nothing_to_say_is_empty() -> None:
-    assert advice(program("copy", float16(4096, 1024))) == []
-
-
-def test_what_weighs_is_a_kind_that_there_is() -> None:
-    known = {kind for kinds in KINDS for kind in kinds.split(", ")}
-    assert set(WEIGHTY) <= known
