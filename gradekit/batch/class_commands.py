@@ -215,15 +215,18 @@ def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Work
 def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
               **options: Any) -> None:  # fmt: skip
     """Fill EXPORT, the file that Canvas or Moodle exported or nbgrader's gradebook.db, with the points of the class."""
-    from gradekit.batch.exports import is_nbgrader
-
     session = _session(_class(out, store), id, course=course)
+    from gradekit.batch.exports import is_nbgrader
+    from gradekit.batch.grading_session import listed
+    from gradekit.report.text import counted
+
     if is_nbgrader(export):
         filled = _fill_database(session, export, target, options["column"] or "")
     else:
         filled = session.fill(_text(export), **options)
         target.write_text(filled.text, encoding="utf-8", newline="")
-    click.echo(_filled(target, filled.filled, filled.without))
+    without = f"; left as they were, without a result: {listed(filled.without)}" if filled.without else ""
+    click.echo(f"{target}: {counted(filled.filled, 'student')} with points{without}")
 
 
 def _fill_database(session: GradingSession, export: Path, target: Path, cell: str) -> Filled:
@@ -240,14 +243,6 @@ def _text(file: Path) -> str:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise click.UsageError(f"{file} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
-
-
-def _filled(target: Path, count: int, without: tuple[str, ...]) -> str:
-    from gradekit.batch.grading_session import listed
-    from gradekit.report.text import counted
-
-    text = f"{target}: {counted(count, 'student')} with points"
-    return text + (f"; left as they were, without a result: {listed(without)}" if without else "")
 
 
 @click.command()

@@ -194,48 +194,27 @@ def possible_points(records: Records) -> float:
 
 
 def lines(
-    assignment: str,
-    hand_ins: Iterable[tuple[HandIn, str]],
-    records: Records,
-    marks: Marks,
-    policy: Policy,
+    assignment: str, hand_ins: Iterable[tuple[HandIn, str]], records: Records, marks: Marks, policy: Policy,
     roster: Iterable[Student] = (),
-) -> list[Line]:
+) -> list[Line]:  # fmt: skip
     """The grade book's lines, by student: those who handed in, and those on the class list who did not."""
     by_student: dict[str, list[tuple[HandIn, str]]] = defaultdict(list)
     for hand_in, digest in hand_ins:
         by_student[hand_in.student].append((hand_in, digest))
     possible = possible_points(records)
-    own = {student: _records_of(student, given, records, marks, possible) for student, given in by_student.items()}
-    found = [_line(assignment, student, given, own[student], policy) for student, given in by_student.items()]
-    absent = [
-        Line(student.student, assignment, "missing", name=student.name, email=student.email)
-        for student in roster
-        if student.student not in by_student
-    ]
-    worth = policy.scale or possible
-    return sorted((_worth(line, worth) for line in found + absent), key=lambda line: line.student)
+    found = []
+    for student, given in by_student.items():
+        own = {digest: marked(records[digest], student, marks, possible) for _, digest in given if digest in records}
+        line = _line(assignment, student, given, own, policy)
+        if line.status == "rejected" and not line.possible:  # nothing could be read, and no check was tried
+            line = replace(line, possible=policy.scale or possible)
+        found.append(line)
+    found += [Line(one.student, assignment, "missing", name=one.name, email=one.email) for one in roster
+              if one.student not in by_student]  # fmt: skip
+    return sorted(found, key=lambda line: line.student)
 
 
-def _records_of(
-    student: str, given: Sequence[tuple[HandIn, str]], records: Records, marks: Marks, possible: float
-) -> Records:
-    """The records of a student's hand-ins, with what people decided."""
-    return {digest: marked(records[digest], student, marks, possible) for _, digest in given if digest in records}
-
-
-def _worth(line: Line, most: float) -> Line:
-    """With what the assignment is worth, also where nothing could be read and no check was tried."""
-    return replace(line, possible=most) if line.status == "rejected" and not line.possible else line
-
-
-def _line(
-    assignment: str,
-    student: str,
-    given: Sequence[tuple[HandIn, str]],
-    records: Records,
-    policy: Policy,
-) -> Line:
+def _line(assignment: str, student: str, given: Sequence[tuple[HandIn, str]], records: Records, policy: Policy) -> Line:
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
     newest = given[-1][0]
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))

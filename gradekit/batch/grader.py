@@ -127,7 +127,9 @@ class Grader:
             answer = wire.receive(sock, LARGEST_ANSWER, deadline)
         except wire.WireError as error:
             self.close()
-            raise GraderFailed(f"the grader's process {_failure(error, seconds)}") from None
+            is_late = isinstance(error, wire.DeadlineExceeded)
+            why = f"did not answer in {seconds:g} s" if is_late else f"ended ({error})"
+            raise GraderFailed(f"the grader's process {why}") from None
         self._done += 1
         if not isinstance(answer, dict) or "record" not in answer:
             raise GraderFailed(str(answer.get("failed", answer)) if isinstance(answer, dict) else "no record")
@@ -150,10 +152,6 @@ class Grader:
                 "gradekit.batch.grader", (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None
             )
             return ChildProcess(command, ours, patience=2.0)
-
-
-def _failure(error: wire.WireError, seconds: float) -> str:
-    return f"did not answer in {seconds:g} s" if isinstance(error, wire.DeadlineExceeded) else f"ended ({error})"
 
 
 # --- inside of the process --------------------------------------------------------------------------------------------

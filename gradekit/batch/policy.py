@@ -149,17 +149,13 @@ def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
 def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> CountedAttempt | None:
     """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing; of no
     more than the policy allows."""
-    allowed = sorted(attempts, key=_when)[: policy.attempts or None]
+    allowed = sorted(attempts, key=lambda a: a.submitted or datetime.min.replace(tzinfo=UTC))[: policy.attempts or None]
     marks = [counted(attempt, policy, student) for attempt in allowed]
     if not marks:
         return None
     if policy.keep == "last":
         return next((m for m in reversed(marks) if not policy.is_closed(m.attempt.submitted, student)), marks[-1])
     return max(marks, key=lambda m: m.points)
-
-
-def _when(attempt: Attempt) -> datetime:
-    return attempt.submitted or datetime.min.replace(tzinfo=UTC)
 
 
 def spelled(duration: timedelta) -> str:

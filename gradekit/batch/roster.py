@@ -74,16 +74,11 @@ def _student(row: Mapping[str, str], key: str, columns: Mapping[str, str | None]
         column = columns[kind]
         return (row[column] or "").strip() if column else ""
 
-    name = _in_order(get("name")) or f"{get('first')} {get('last')}".strip()
+    last, _, first = get("name").partition(", ")  # "Lovelace, Ada"
+    name = (f"{first} {last}" if first else get("name") or f"{get('first')} {get('last')}").strip()
     ids = [column for column in row if column and _plain(column) in _COLUMNS["student"]]
     others = tuple(dict.fromkeys(value.strip() for column in ids if (value := row[column] or "").strip()))
     return Student(row[key].strip(), name, get("email"), others)
-
-
-def _in_order(name: str) -> str:
-    """ "Lovelace, Ada" -> "Ada Lovelace"."""
-    last, _, first = name.partition(", ")
-    return f"{first} {last}".strip() if first else name
 
 
 def matched(hand_ins: Iterable[HandIn], roster: Iterable[Student]) -> list[HandIn]:

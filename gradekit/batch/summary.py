@@ -55,15 +55,13 @@ def _distribution(lines: Sequence[Line]) -> list[str]:
         return []
     bins = binned(shares)
     most = max(bins.values())
-    rows = [_bar(number, bins[number], most) for number in reversed(range(BINS))]
+    rows = [
+        f"  {number * 100 // BINS:3d} to {(number + 1) * 100 // BINS:3d}  {'#' * round(40 * bins[number] / most):<40} "
+        f"{bins[number]}".rstrip() for number in reversed(range(BINS))
+    ]  # fmt: skip
     middle, mean = statistics.median(shares) * 100, statistics.mean(shares) * 100
     open_yet = "; of what is measured already" if any(line.pending for line in lines) else ""
     return [f"points, in percent (median {middle:.0f}, mean {mean:.0f}{open_yet}):", *rows]
-
-
-def _bar(number: int, count: int, most: int) -> str:
-    low = number * 100 // BINS
-    return f"  {low:3d} to {low + 100 // BINS:3d}  {'#' * round(40 * count / most):<40} {count}".rstrip()
 
 
 def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
@@ -76,12 +74,9 @@ def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
         causes.setdefault(check["id"], Counter())[check["cause"] or "other"] += 1
     if not failed:
         return []
-    rows = [f"  {n:4d}  {titles[name]}  ({_most(causes[name])})" for name, n in failed.most_common()]
+    most = {name: ", ".join(f"{cause} {n}" for cause, n in each.most_common(3)) for name, each in causes.items()}
+    rows = [f"  {n:4d}  {titles[name]}  ({most[name]})" for name, n in failed.most_common()]
     return ["checks that failed, and for how many submissions:", *(shortened(row, width) for row in rows)]
-
-
-def _most(causes: Counter[str]) -> str:
-    return ", ".join(f"{cause} {number}" for cause, number in causes.most_common(3))
 
 
 def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

@@ -52,11 +52,6 @@ def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -
     return _with_user(found, scratch, without)
 
 
-def as_user() -> bool:
-    """Whether namespaces are to be made as an ordinary user."""
-    return os.geteuid() != 0
-
-
 def enter_root(scratch: str, rules: Rules) -> None:
     """Gives this process the root folder that submissions see: what `rules` name, and an empty `scratch`."""
     root = os.path.join(scratch, "root")
@@ -77,14 +72,14 @@ def free_user(candidates: Collection[int], fits: Fits, landlocked: bool) -> tupl
 
 
 def _may_leave() -> bool:
-    if not as_user() and not identity.has(identity.SYS_ADMIN):
+    if os.geteuid() == 0 and not identity.has(identity.SYS_ADMIN):
         return False
     return namespaces.possible(_apart, lambda: None)
 
 
 def _apart(action: Callable[..., object], *arguments: object) -> None:
     """Calls `action` in a process with a network and processes of its own, which then ends."""
-    namespaces.leave(as_user=as_user())
+    namespaces.leave()
     namespaces.attempted(action, *arguments)
 
 

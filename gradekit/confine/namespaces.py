@@ -50,13 +50,14 @@ def possible(action: Callable[..., object], *arguments: object) -> bool:
     return True
 
 
-def leave(*, as_user: bool) -> None:
-    """Leaves the network behind, and the others' processes with the next fork; `as_user`: without being root.
+def leave() -> None:
+    """Leaves the network behind, and the others' processes with the next fork, as root or as an ordinary user.
 
     Raises:
         OSError: not allowed here.
     """
     user, group = os.geteuid(), os.getegid()
+    as_user = user != 0
     syscall("unshare", _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | (_NEWUSER if as_user else 0))
     if as_user:
         _write("/proc/self/setgroups", "deny")

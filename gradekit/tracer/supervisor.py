@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Iterator
 
 from gradekit.confine import identity, linux, namespaces
-from gradekit.confine.available import as_user, for_submissions
+from gradekit.confine.available import for_submissions
 from gradekit.confine.confinement import Confinement
 from gradekit.confine.folders import remove
 from gradekit.confine.landlock import Rules
@@ -39,7 +39,7 @@ def watch(descriptor: int, scratch: str, without: Collection[str] = ()) -> None:
     with contextlib.suppress(OSError):
         linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     if confinement.means.apart:
-        namespaces.leave(as_user=as_user())  # writes to files that a closed process does not own
+        namespaces.leave()  # writes to files that a closed process does not own
     identity.close_to_others()
     pid = os.fork()
     if pid == 0:

@@ -52,7 +52,7 @@ def test_what_cannot_be_used_is_told(root: Path, words: tuple[str, ...], message
 @pytest.mark.parametrize("words", [
     GRADE, *((name, *words, "-a", "double", "-o", "ROOT/out") for name, words in {
         "regrade": (), "mark": ("ada", "x", "--why", "so"), "feedback": ("--to", "zip"), "similar": (), "marking": (),
-        "requests": (), "history": ("ada",),
+        "requests": (), "history": ("ada",), "gradebook": ("ROOT/bad.csv", "--to", "filled"),
     }.items()), ("status", "-o", "ROOT/out"), ("worker", "tcp://host:8786"),
 ], ids=lambda words: words[0])  # fmt: skip
 def test_what_was_not_installed_is_named(root: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
