@@ -17,5 +17,3 @@ unfinished or need a C library that containers lack.
 """
 
 from gradekit.confine.isolation import LEVELS, RECOMMENDED, Means
-
-__all__ = ["LEVELS", "RECOMMENDED", "Means"]

@@ -20,19 +20,3 @@ from gradekit.domain.entries import (
 )
 from gradekit.domain.expressions import evaluate, names_in
 from gradekit.domain.reading import DomainError, lists_in, load
-
-__all__ = [
-    "ANY_DIMENSIONS",
-    "MOST_ELEMENTS",
-    "DomainError",
-    "EntryDomain",
-    "Relations",
-    "ResultDomain",
-    "ScalarDomain",
-    "SizeDomain",
-    "Tensor",
-    "evaluate",
-    "lists_in",
-    "load",
-    "names_in",
-]

@@ -29,16 +29,3 @@ from gradekit.plugin.hooks import (
 )
 from gradekit.plugin.run_state import NoSuchDevice
 from gradekit.plugin.runner import NoSuchCheck, grade
-
-__all__ = [
-    "NoSuchCheck",
-    "NoSuchDevice",
-    "award",
-    "grade",
-    "points",
-    "pytest_addhooks",
-    "pytest_addoption",
-    "pytest_configure",
-    "pytest_unconfigure",
-    "submission",
-]

@@ -15,18 +15,3 @@ from gradekit.sandbox.form import MANY, Form, multiprocessors_for
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable
 from gradekit.sandbox.servers import Limits, host
 from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer
-
-__all__ = [
-    "MANY",
-    "NO_SUBMISSION",
-    "Form",
-    "HasText",
-    "Limits",
-    "Loaded",
-    "TraceError",
-    "Tracer",
-    "Unavailable",
-    "clean_environment",
-    "host",
-    "multiprocessors_for",
-]

@@ -18,16 +18,3 @@ from gradekit.submission.reading import (
     read,
     with_modules,
 )
-
-__all__ = [
-    "MAX_SOURCE_BYTES",
-    "NoSuchSubmission",
-    "Submission",
-    "SubmissionError",
-    "defines",
-    "imported_from",
-    "locate",
-    "place",
-    "read",
-    "with_modules",
-]
