@@ -16,6 +16,7 @@ from gradekit.engine import comparisons, integers
 from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
+from gradekit.engine.masks import MaskPartition, cut_to, padded
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
 from gradekit.engine.values import (
     BITS,
@@ -169,6 +170,10 @@ def _compile_select(op: Op) -> Evaluator:
         chosen, yes, no = frame.values[chooser], frame.values[first], frame.values[second]
         if isinstance(chosen, int):
             return yes if chosen else no
+        if isinstance(chosen, Below) and yes.__class__ is no.__class__ is Tensor and not by_program:
+            part = MaskPartition(chosen, (frame.count, *tile))
+            if part.parts is None and not part.empty:
+                return padded(cut_to(yes, part.box.cut), part.box.cut, no, (frame.count, *tile))
         condition, shape = dense(chosen, torch.bool, (frame.count, *chooser_tile)), (frame.count, *tile)
         if by_program:
             condition = condition.view(-1, *by_program)

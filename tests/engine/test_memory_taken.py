@@ -78,3 +78,22 @@ def test_a_tensor_is_owned_where_one_name_alone_has_it_and_its_memory():
     frame["based"] = torch.ones(32)
     frame["view"] = frame["based"].view(4, 8)
     assert [name for name in frame if values.owned(frame, name, torch.float32, shape) is not None] == ["alone"]
+
+
+@triton.jit
+def chosen_kernel(x, out, kept, N, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    value = tl.load(x + row * BLOCK + at)
+    within = tl.where(at < N, value, -1.0)
+    each = tl.where(at < N, tl.sum(value, 0), value)
+    tl.store(out + row * BLOCK + at, within)
+    tl.store(kept + row * BLOCK + at, each)
+
+
+def test_a_choice_by_a_length_takes_each_side_where_it_holds():
+    x = torch.linspace(-2, 2, 96).view(3, 32)
+    for length in (0, 1, 20, 32, 40):
+        result = launching.launched(chosen_kernel, (3,), [x], [x.clone(), x.clone()], [length], BLOCK=32)
+        inside = torch.arange(32) < length
+        assert torch.equal(result.results[0], torch.where(inside, x, -1.0))
+        torch.testing.assert_close(result.results[1], torch.where(inside, x.sum(1, keepdim=True), x))
