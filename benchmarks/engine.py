@@ -3,7 +3,7 @@
     python benchmarks/engine.py [--record FILE]
 
 Each kernel is traced once; the engine, the interpreter (in a process of its own, with TRITON_INTERPRET=1) and torch
-then get the same inputs. A time is the median of repeated calls after one that is not counted.
+then get the same inputs. A time is the median of repeated calls, in CPU seconds, engine and torch in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 HERE = Path(__file__).parent
-REPEATS = 7
+REPEATS = 15
 
 
 def inputs() -> dict[str, tuple[torch.Tensor, ...]]:
@@ -52,15 +52,15 @@ def in_torch() -> dict[str, Callable[..., torch.Tensor]]:
     }
 
 
-def seconds(call: Callable[[], Any], repeats: int = REPEATS) -> list[float]:
-    """Wall time of each of `repeats` calls after one that is not counted."""
-    call()
-    samples = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - start)
-    return samples
+def seconds(*calls: Callable[[], Any], repeats: int = REPEATS) -> list[list[float]]:
+    """CPU seconds of `repeats` times each of the calls in turn, after one of each that is not counted."""
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats + 1):
+        for call, taken in zip(calls, samples, strict=True):
+            start = time.thread_time()
+            call()
+            taken.append(time.thread_time() - start)
+    return [taken[1:] for taken in samples]
 
 
 def interpreted() -> dict[str, list[float]]:
@@ -77,7 +77,7 @@ def interpret() -> None:
 
     torch.set_num_threads(1)
     calls = {name: (getattr(kernels, name), args) for name, args in inputs().items()}
-    print(json.dumps({name: seconds(lambda f=f, a=a: f(*a), 3) for name, (f, a) in calls.items()}))
+    print(json.dumps({name: seconds(lambda f=f, a=a: f(*a), repeats=3)[0] for name, (f, a) in calls.items()}))
 
 
 def measured() -> dict[str, dict[str, list[float]]]:
@@ -98,11 +98,8 @@ def measured() -> dict[str, dict[str, list[float]]]:
             expected = plain(*args)
             assert not result.findings, result.findings
             torch.testing.assert_close(result.results[0], expected, atol=2e-2, rtol=2e-2)
-            found[name] = {
-                "engine": seconds(lambda p=program, a=args: run(p, a)),
-                "interpreter": slow[name],
-                "torch": seconds(lambda f=plain, a=args: f(*a)),
-            }
+            ours, theirs = seconds(lambda p=program, a=args: run(p, a), lambda f=plain, a=args: f(*a))
+            found[name] = {"engine": ours, "interpreter": slow[name], "torch": theirs}
     return found
 
 

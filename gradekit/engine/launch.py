@@ -80,6 +80,9 @@ LANES = 1 << 19
 LIVE_BYTES = 1 << 27
 """Bytes of tiles that programs evaluated together may hold at a time."""
 
+FEW_ROWS = 8
+"""Up to so many rows of a grid are evaluated one by one: in a row, addresses rise evenly and tiles are views."""
+
 SHUFFLED = 1 << 16
 """The most programs that are shuffled; those of a larger grid run in reverse order."""
 
@@ -107,7 +110,7 @@ def _descending(first: int, count: int) -> int | Affine:
 
 def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
     width, total = grid[0], math.prod(grid)
-    if width >= size:
+    if 1 < width and width * FEW_ROWS >= size:
         for row in range(0, total, width):
             yield from ((row + x, min(size, width - x)) for x in range(0, width, size))
         return
