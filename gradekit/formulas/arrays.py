@@ -20,61 +20,18 @@ Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 """What computes: by torch's name of an operation."""
 
-_MOVES = frozenset(
-    [
-        "alias",
-        "as_strided",
-        "cat",
-        "clone",
-        "contiguous",
-        "detach",
-        "diagonal",
-        "expand",
-        "flip",
-        "gather",
-        "index",
-        "index_select",
-        "movedim",
-        "narrow",
-        "permute",
-        "repeat",
-        "reshape",
-        "roll",
-        "select",
-        "slice",
-        "split",
-        "squeeze",
-        "stack",
-        "t",
-        "take_along_dim",
-        "transpose",
-        "unbind",
-        "unfold",
-        "unsqueeze",
-        "_unsafe_view",
-        "_reshape_alias",
-        "view",
-        "split_with_sizes",
-        "masked_select",
-        "lift_fresh",
-        "repeat_interleave",
-        "constant_pad_nd",
-    ]
-)
+_MOVES = frozenset((
+    "alias", "as_strided", "cat", "clone", "contiguous", "detach", "diagonal", "expand", "flip", "gather", "index",
+    "index_select", "movedim", "narrow", "permute", "repeat", "reshape", "roll", "select", "slice", "split",
+    "squeeze", "stack", "t", "take_along_dim", "transpose", "unbind", "unfold", "unsqueeze", "_unsafe_view",
+    "_reshape_alias", "view", "split_with_sizes", "masked_select", "lift_fresh", "repeat_interleave",
+    "constant_pad_nd"
+))  # fmt: skip
 """What moves elements and leaves them as they are."""
-_WRITES = frozenset(
-    [
-        "copy_",
-        "index_put_",
-        "fill_",
-        "zero_",
-        "index_copy_",
-        "masked_fill_",
-        "scatter_",
-        "index_fill_",
-        "_index_put_impl_",
-    ]
-)
+_WRITES = frozenset((
+    "copy_", "index_put_", "fill_", "zero_", "index_copy_", "masked_fill_", "scatter_", "index_fill_",
+    "_index_put_impl_"
+))  # fmt: skip
 """What writes to its first argument in place."""
 
 

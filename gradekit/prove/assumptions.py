@@ -26,24 +26,13 @@ from gradekit.prove.terms import (
 )
 
 
-def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise | None:
-    """What `entry` promises of a call like `args`; None where it does not describe such a call.
-
-    An argument after those of the entry is the gradient of its result.
-    """
-    described: list[Any] = [*entry.arguments, *entry.results][: len(args)]
-    if len(described) < len(args):
-        return None
+def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise:
+    """What `entry` promises of a call like `args`; an argument after those of the entry is the gradient of its
+    result."""
+    described: list[Any] = [*entry.arguments, *entry.results]
     sizes: dict[str, Term] = {name: _size(size) for name, size in entry.sizes.items() if name != domain.ANY_DIMENSIONS}
-    shapes = {}
-    for position, (arg, what) in enumerate(zip(args, described, strict=False)):
-        if isinstance(arg, View):
-            if isinstance(what, domain.ScalarDomain):
-                return None
-            shape = _shape(what.shape, entry, sizes, len(arg.shape))
-            if shape is None:
-                return None
-            shapes[position] = shape
+    pairs = enumerate(zip(args, described, strict=False))
+    shapes = {n: _shape(what.shape, entry, sizes, len(arg.shape)) for n, (arg, what) in pairs if isinstance(arg, View)}
     limits = [_truth(limit, sizes) for limit in entry.limits]
     limits += [one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
     scalars = {s.name: _scalar(s, sizes) for s in entry.scalars if s.type == "int"}
@@ -67,10 +56,8 @@ def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term
     return [term(domain.evaluate(value, sizes)) for value in scalar.values]
 
 
-def _shape(
-    parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int
-) -> tuple[Term, ...] | None:
-    """The sizes of a tensor of that rank; None where its shape has another."""
+def _shape(parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
+    """The sizes of a tensor of that rank."""
     found: list[Term] = []
     for part in parts:
         if part == domain.ANY_DIMENSIONS:
@@ -79,7 +66,7 @@ def _shape(
             found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
         else:
             found.append(term(domain.evaluate(part, sizes)))
-    return tuple(found) if len(found) == rank else None
+    return tuple(found)
 
 
 def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
@@ -105,7 +92,7 @@ def contents(
     mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]
     for atom in mine:
         tensor = tensors.get(reads[str(atom.args[0])])
-        if tensor is not None and tensor.range is not None and _known(tensor.range, sizes):
+        if tensor is not None and tensor.range is not None:
             low, high = (term(domain.evaluate(end, sizes)) for end in tensor.range)
             found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
     for a in mine:
@@ -114,11 +101,6 @@ def contents(
             if a is not b and a.args[0] == b.args[0] and tensor is not None and tensor.ascending:
                 found.append(_rises(a, b))
     return found
-
-
-def _known(expressions: Sequence[str], sizes: Mapping[str, Term]) -> bool:
-    """Of a call that the domain does not describe, sizes have other names."""
-    return all(domain.names_in(one) <= set(sizes) for one in expressions)
 
 
 def _rises(a: Atom, b: Atom) -> Truth:

@@ -29,7 +29,7 @@ MOST_IN_A_TILE = 1 << 20
 
 
 def launched_of(
-    host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain | None = None
+    host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain
 ) -> list[LaunchClaims]:
     """All launches; `names` are what the student calls each storage. `entry` says
     what is known of what tensors hold."""
@@ -68,7 +68,7 @@ def launched(
     number: int,
     solver: Solver,
     names: Mapping[int, str],
-    entry: domain.EntryDomain | None,
+    entry: domain.EntryDomain,
 ) -> LaunchClaims:
     """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
@@ -85,8 +85,7 @@ def launched(
     except TooLong as error:
         found = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
     made = LaunchClaims(host, started, number, found, solver, dict(names))
-    if entry is not None:
-        made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
+    made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
     return made
 
 

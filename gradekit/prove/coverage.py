@@ -102,7 +102,7 @@ class Coverage:
         ]
         bounds = [self.path, *self._bounds(flat)]
         simple = Simpler(self.solver, bounds)
-        put = Substitution(lambda atom: found.get(atom.key))
+        put = Substitution(found.get)
         same = [equal(simple.term(put.term(address)), element) for address, element in equations]
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradekit.engine import Module, Op, Type
+from gradekit.engine import Module, Op, Type, Unsupported
+from gradekit.engine.frame import itemsize_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_access import Accesses, SymbolicAccess
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value, lanes
@@ -16,7 +18,6 @@ from gradekit.prove.walk import MEMORY, Walk
 Rule = Callable[[Walk, Op], Sequence[Value]]
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
-BYTES = {"i1": 1, "ptr": 8, "bf16": 2, "f16": 2, "f32": 4, "f64": 8}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
@@ -30,11 +31,10 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def itemsize(type: Type | None) -> int:
-    """Bytes of one element in memory."""
-    element = type.element if type else ""
-    if element.startswith("f8"):
-        return 1
-    return BYTES.get(element) or (int(element[1:]) // 8 if element[:1] == "i" and element[1:].isdecimal() else 1)
+    """Bytes of one element in memory; 1 where that is not known."""
+    with contextlib.suppress(Unsupported):
+        return itemsize_of(type) if type else 1
+    return 1
 
 
 @rule("tt.load", "tt.atomic_load")

@@ -72,8 +72,7 @@ class Proofs:
 
 
 def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
-          entry: domain.EntryDomain | None = None,
-          budget: ProofBudget = ProofBudget()) -> Proofs:  # fmt: skip
+          entry: domain.EntryDomain, budget: ProofBudget) -> Proofs:  # fmt: skip
     """Decides the claims about all calls of the forms that `calls` have, whose arguments are called `names`."""
     forms: dict[tuple[object, ...], list[Sequence[Argument]]] = {}
     for call in calls:
@@ -128,7 +127,7 @@ class _Form:
     """The calls of one form, and the paths that host code takes for them."""
 
     def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
-                 entry: domain.EntryDomain | None, budget: ProofBudget, solver: Solver,
+                 entry: domain.EntryDomain, budget: ProofBudget, solver: Solver,
                  found: _Gathered) -> None:  # fmt: skip
         self.calls, self.names, self.follow = calls, names, follow
         self.entry, self.budget, self.solver, self.found = entry, budget, solver, found
@@ -162,8 +161,7 @@ class _Form:
             self.found.gap("whether host code takes further paths is not known")
 
     def _setting(self, call: Sequence[Argument]) -> Setting:
-        promise = promise_of(self.entry, call) if self.entry is not None else None
-        return setting_of(call, self.names, promise)
+        return setting_of(call, self.names, promise_of(self.entry, call))
 
     def _call(self, call: Sequence[Argument]) -> bool:
         """Takes a call into account; says whether it was followed."""

@@ -30,19 +30,9 @@ class Shape:
     view: View
 
     @property
-    def count(self) -> Term:
-        """How many elements it has."""
-        return product(self.sizes)
-
-    @property
     def extent(self) -> Term:
         """How many elements its memory spans."""
         return extent(self.sizes, self.strides)
-
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether its strides are those of a row-major tensor of its sizes."""
-        return self.strides == contiguous(self.sizes)
 
 
 @dataclass(frozen=True)
@@ -106,13 +96,11 @@ def _class_of(arg: Argument) -> tuple[object, ...]:
     return (type(value).__name__, value if not isinstance(value, int) or isinstance(value, bool) else "")
 
 
-def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise | None = None) -> Setting:
+def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise) -> Setting:
     """The setting of a call like `args`, whose arguments are called `names`.
 
-    `promise` says which sizes agree and how large they may be; without it, sizes that are equal in
-    `args` are taken to be equal always.
+    `promise` says which sizes agree and how large they may be.
     """
-    promise = promise or guessed(args, names)
     tensors, hypotheses, values = [], list(promise.limits), dict[str, int]()
     scalars: dict[int, Term] = {}
     for position, arg in enumerate(args):
@@ -143,22 +131,9 @@ class Promise:
     scalars: Mapping[str, Term] = field(default_factory=dict)
 
 
-def guessed(args: Sequence[Argument], names: Sequence[str]) -> Promise:
-    """Sizes that are equal, and not 1, are one variable."""
-    known: dict[int, Term] = {}
-    sizes = {}
-    for position, arg in enumerate(args):
-        if isinstance(arg, View):
-            mine = [var(f"{names[position]}.shape[{axis}]", 1, LARGEST) for axis in range(len(arg.shape))]
-            sizes[position] = tuple(
-                known.setdefault(n, size) if n > 1 else size for n, size in zip(arg.shape, mine, strict=True)
-            )
-    return Promise(sizes)
-
-
-def with_fixed(setting: Setting, fixed: Mapping[str, tuple[Atom, Term]]) -> Setting:
-    """The setting where some variables, by key, are numbers."""
-    put = Substitution(lambda atom: fixed[atom.key][1] if atom.key in fixed else None)
+def with_fixed(setting: Setting, fixed: Mapping[Atom, Term]) -> Setting:
+    """The setting where some variables are numbers."""
+    put = Substitution(fixed.get)
     tensors = tuple(
         replace(shape, sizes=tuple(map(put.term, shape.sizes)), strides=tuple(map(put.term, shape.strides)))
         for shape in setting.tensors
@@ -189,11 +164,6 @@ def _assumptions(tensors: Sequence[Shape]) -> list[str]:
     return [f"no tensor spans more than {ELEMENTS:,} elements, and none is empty{unnamed}"]
 
 
-def bytes_of(shape: Shape) -> Term:
-    """Bytes that the tensor's memory spans."""
-    return shape.extent * ITEMSIZE[shape.view.dtype]
-
-
 def inside(value: Term, high: Term) -> Truth:
     """0 <= value < high"""
     return both(at_most(term(0), value), below(value, high))
@@ -201,9 +171,6 @@ def inside(value: Term, high: Term) -> Truth:
 
 def below(value: Term, high: Term) -> Truth:
     """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
-    while len(value.parts) == 1:
-        ((mono, factor),) = value.parts.items()
-        if factor != 1 or len(mono) != 1 or mono[0].op != "div" or (mono[0].args[1].range[0] or 0) < 1:
-            break
-        value, high = mono[0].args[0], high * mono[0].args[1]
+    while (atom := value.atom) and atom.op == "div" and (atom.args[1].range[0] or 0) >= 1:
+        value, high = atom.args[0], high * atom.args[1]
     return at_most(value + 1, high)

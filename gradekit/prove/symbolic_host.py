@@ -77,7 +77,7 @@ class SymbolicHost:
         fixed = _fixed(origins, _terms(origins, setting))
         self.program, self.setting, self.origins = program, with_fixed(setting, fixed), origins
         self.terms = _terms(self.origins, self.setting)
-        self.fixed = [equal(of_atom(atom), value) for atom, value in fixed.values()]
+        self.fixed = [equal(of_atom(atom), value) for atom, value in fixed.items()]
         self.views: dict[object, ViewOrigin] = {}
         for origin in self.origins.views:
             known = self.views.setdefault(_key(origin.view), origin)
@@ -236,19 +236,11 @@ class SymbolicHost:
             return False
 
 
-def _fixed(origins: Origins, terms: Sequence[Term]) -> dict[str, tuple[Atom, Term]]:
-    """The sizes and strides that a kernel was compiled for, by key: such as those that are 1."""
-    found = {}
-    for origin in origins.launches:
-        for number, value in origin.constants:
-            mono = (
-                next(iter(terms[number].parts), ())
-                if 0 <= number < len(terms) and len(terms[number].parts) == 1
-                else ()
-            )
-            if len(mono) == 1 and mono[0].op == "var" and terms[number] == of_atom(mono[0]):
-                found[mono[0].key] = mono[0], term(value)
-    return found
+def _fixed(origins: Origins, terms: Sequence[Term]) -> dict[Atom, Term]:
+    """The sizes and strides that a kernel was compiled for: such as those that are 1."""
+    constants = [one for origin in origins.launches for one in origin.constants if 0 <= one[0] < len(terms)]
+    atoms_of = ((terms[number].atom, value) for number, value in constants)
+    return {atom: term(value) for atom, value in atoms_of if atom is not None and atom.op == "var"}
 
 
 def lost(*values: Term | Truth) -> bool:

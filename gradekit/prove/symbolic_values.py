@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gradekit.prove.parts import Substitution
-from gradekit.prove.terms import ZERO, Atom, Term, Truth, div, mod, term, var
+from gradekit.prove.terms import ZERO, Term, Truth, div, mod, term, var
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,11 @@ def lanes(shape: Sequence[int]) -> tuple[Term, ...]:
 
 def at_lanes(value: Value, shape: Sequence[int], places: Sequence[Term]) -> Value:
     """The element of a tile of `shape` at `places`."""
-    moves = {of.key: place for of, place in zip(_atoms(shape), places, strict=True) if of is not None}
+    moves = {of.atom: place for of, place in zip(lanes(shape), places, strict=True) if of.atom}
     if not moves or isinstance(value, (Other, Tile)):
         return value
-    put = Substitution(lambda atom: moves.get(atom.key))
+    put = Substitution(moves.get)
     return mapped(value, put.term, put.truth)
-
-
-def _atoms(shape: Sequence[int]) -> list[Atom | None]:
-    found: list[Atom | None] = []
-    for axis, size in enumerate(shape):
-        place = lane(axis, size)
-        found.append(next(iter(place.parts))[0] if place.parts else None)
-    return found
 
 
 def mapped(value: Value, on_term: Callable[[Term], Term], on_truth: Callable[[Truth], Truth]) -> Value:

@@ -375,12 +375,12 @@ class _Carried:
 
     def _earlier(self, owed: Owed) -> Owed:
         """The same in any turn before this one."""
-        (turn,) = next(iter(self.turn.parts))
-        name = f"before {turn.args[0]}"
-        earlier = var(name, 0, MOST_TURNS)
-        if earlier.key[2:] in atoms(owed.value, owed.path):
+        turn = self.turn.atom
+        assert turn is not None
+        earlier = var(f"before {turn.args[0]}", 0, MOST_TURNS)
+        if earlier.atom in atoms(owed.value, owed.path):
             return owed
-        put = Substitution(lambda atom: earlier if atom.key == turn.key else None)
+        put = Substitution({turn: earlier}.get)
         path = both(put.truth(owed.path), less(earlier, self.turn))
         return replace(owed, value=put.term(owed.value), path=path)
 
@@ -420,8 +420,7 @@ class _Carried:
         ]
 
     def _at_the_end(self, owed: Owed, trips: Term) -> Owed:
-        (turn,) = next(iter(self.turn.parts))
-        put = Substitution(lambda atom: trips if atom.key == turn.key else None)
+        put = Substitution({self.turn.atom: trips}.get)
         return replace(owed, value=put.term(owed.value), path=put.truth(owed.path))
 
 

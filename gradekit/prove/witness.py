@@ -77,17 +77,17 @@ class _Splits:
 
 
 def _value(counter: Term, known: Mapping[str, Term]) -> Term:
-    return known.get(next(iter(counter.parts))[0].key, ZERO)
+    return known.get(counter.atom or "", ZERO)
 
 
 def _divided(address: Term, whole: Term, divisor: Term, quotient: Term, rest: Term) -> Term:
     keys = {atom.key: counter for op, counter in (("div", quotient), ("mod", rest))
             for atom in [Atom(op, (whole, divisor))]}  # fmt: skip
-    return Substitution(lambda atom: keys.get(atom.key)).term(address)
+    return Substitution(keys.get).term(address)
 
 
 def _put(value: Term, known: Mapping[str, Term]) -> Term:
-    return Substitution(lambda atom: known.get(atom.key)).term(value)
+    return Substitution(known.get).term(value)
 
 
 def _free(value: Term, keys: set[str]) -> list[str]:

@@ -137,12 +137,7 @@ class Subject:
         Raises:
             TraceError: the student's code could not be traced.
         """
-        program = self._trace(call_spec(entry, tuple(args), wanted).form)
-        if isinstance(program, TraceError):
-            if GLUON in program.message:
-                raise Unsupported("Gluon", program.line)
-            raise program.with_traceback(None)
-        return program
+        return self.retraced(call_spec(entry, tuple(args), wanted).form)
 
     def again(self, seen: Observation) -> Observation | None:
         """The call of `seen` made once more, after all calls in between; None where it became the very same program.
@@ -190,10 +185,7 @@ class Subject:
         Raises:
             TraceError: it fails now.
         """
-        found = self._trace(form)
-        if isinstance(found, TraceError):
-            raise found.with_traceback(None)
-        return found
+        return _or_raise(self._trace(form))
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """`entry(*args)` timed on the card beside `against`, its results held against `expected`.
@@ -430,12 +422,7 @@ class Subject:
         if this.signature not in self._programs:
             self._expected.pop(this.signature, None)
             self._programs[this.signature] = self._trace(this.form)
-        program = self._programs[this.signature]
-        if isinstance(program, TraceError):
-            if GLUON in program.message:
-                raise Unsupported("Gluon", program.line)
-            raise program.with_traceback(None)
-        return program
+        return _or_raise(self._programs[this.signature])
 
     def _trace(self, form: Form) -> Program | TraceError:
         if len(self._deaths) >= PATIENCE:
@@ -475,6 +462,14 @@ class Subject:
         if sure and self._tracer is not None:
             self._expected = {s: form for s, form in self._expected.items() if s not in sure}
             self._tracer.prefetch(sure.values())
+
+
+def _or_raise(found: Program | TraceError) -> Program:
+    if isinstance(found, TraceError):
+        if GLUON in found.message:
+            raise Unsupported("Gluon", found.line)
+        raise found.with_traceback(None)
+    return found
 
 
 def _same_part(seen: Observation, again: Observation) -> Observation:

@@ -24,10 +24,8 @@ MOST_BRANCHES = 200
 """Comparisons of one path that are looked at."""
 
 Kind = tuple[Any, ...]
-"""What calls that are alike have in common."""
-
-VIEW_PARTS = 4
-"""What a kind has of each tensor: its storage, its dtype, its rank, whether it is contiguous."""
+"""What calls that are alike have in common: the entry, which gradients are wanted, and of each tensor its storage, its
+dtype, its rank, and whether it is contiguous."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class TracedForm:
 
 def _kind(arg: Argument) -> Any:
     if isinstance(arg, View):
-        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)  # VIEW_PARTS of them
+        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)
     value = arg.value if isinstance(arg, Scalar) else None
     return value if isinstance(value, bool) or value is None else type(value).__name__
 
@@ -96,7 +94,7 @@ class HostBranch:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Those that it was met with, where it is told apart by them."""
-        return tuple(part[1] for part in self.context if isinstance(part, tuple) and len(part) == VIEW_PARTS)
+        return tuple(part[1] for part in self.context[2:] if isinstance(part, tuple))
 
 
 @dataclass(frozen=True)

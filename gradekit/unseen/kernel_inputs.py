@@ -18,7 +18,7 @@ from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import FAR, CallScope, sizes_alone
-from gradekit.unseen.search import Calls, Search
+from gradekit.unseen.search import MANY, Calls, Search
 from gradekit.unseen.special_values import by_value
 from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, SizeWant, wrapped_indices
 
@@ -27,9 +27,6 @@ MOST_BRANCHES = 24
 
 MOST_LOOPS = 2
 """Loops that one check tries with each kind of values, and with each group of dtypes that the kernel treats alike."""
-
-MANY = 1 << 10
-"""Elements from which on a larger call is made as well: the last of many may be right by chance."""
 
 PATH = "submission.py"
 """What programs call the submission."""

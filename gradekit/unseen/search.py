@@ -17,21 +17,18 @@ from torch import Tensor
 from gradekit.prove.columns import COLUMNS
 from gradekit.reuse import LruCache
 from gradekit.size_terms import Leaf, behind, evaluated, leaves_in
-from gradekit.unseen.candidates import CLOSE, Closeness, constants, possible_sizes
+from gradekit.unseen.candidates import CLOSE, MOST_KEPT, Closeness, constants, possible_sizes
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelText
 from gradekit.unseen.kernel_values import Place, corners
 from gradekit.unseen.scope import FAR, CallScope
-
-MOST_SEARCHED = 16
-"""Paths whose candidates are kept: of some MB each."""
 
 USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
 """The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
 more, and no more elements than the smallest, or MOST_LARGER: for large ones, the reference takes longest."""
 
 MANY = 1 << 12
-"""Elements of a large call."""
+"""Elements of a large call, beside which a larger one is made as well: the last of many may be right by chance."""
 
 NEARLY = 1.25
 """Elements that are so many times the fewest are hardly more."""
@@ -187,7 +184,7 @@ class Search:
     """The candidates of paths, worked out once for all wants."""
 
     def __init__(self) -> None:
-        self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(MOST_SEARCHED)
+        self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(MOST_KEPT)
 
     def among(
         self, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE

@@ -215,14 +215,11 @@ def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str]]:
 class Wrapped:
     """An index of a kernel taken modulo a number (`b % 64`, `b & 63`, an int8) that is to reach it: below, nothing
     shows what becomes of the indices beyond. Of what was loaded, the largest that a tensor promises reaches twice as
-    far.
-
-    Or, where it is `scattered`, a program's id times this number, modulo another: that is to be a multiple of it."""
+    far."""
 
     text: KernelText
     number: int
     divisor: int
-    scattered: bool = False
 
     @property
     def kernel(self) -> str:
@@ -241,8 +238,6 @@ class Wrapped:
 
     def says(self, never: str = "") -> str:
         """The way as a sentence, or that it is `never` gone."""
-        if self.scattered:
-            return f"{self.divisor} times a program's number is {never}taken modulo a multiple of {self.divisor}"
         return f"what is taken modulo {self.divisor} {never}reaches {self.divisor}"
 
     def met(self, among: Calls) -> Tensor | None:
@@ -250,10 +245,8 @@ class Wrapped:
         found: list[Tensor] = []
         for place, (kernel, _, _) in enumerate(among.launches):
             for corner in among.corners(self.text, place) if kernel == self.kernel else ():
-                value = corner.operand(self.text, self.number, int(self.scattered))
-                if value is not None and self.scattered:
-                    found.append((among.each(value) % self.divisor == 0) & (among.each(value) >= self.divisor))
-                elif value is not None:
+                value = corner.operand(self.text, self.number, 0)
+                if value is not None:
                     found.append(among.each(value) >= self.divisor)
         if not found and among.most_held is not None and self._is_loaded:
             found.append(among.each(among.most_held) >= 2 * self.divisor)
@@ -275,15 +268,14 @@ _REMAINDERS = ("arith.remsi", "arith.remui", "arith.andi")
 
 
 def wrapped_indices(texts: Iterable[KernelText]) -> list[Wrapped]:
-    """The remainders by a number that is the same in each specialization of a kernel: others are sizes. And those of a
-    program's number times another."""
+    """The remainders by a number that is the same in each specialization of a kernel: others are sizes."""
     found: dict[tuple[str, Any], dict[int, Wrapped]] = {}
     for text in texts:
         for number, op in enumerate(text.ops):
-            divisor, factor = _divisor(text, op), _factor(text, op)
-            if divisor > 1 or factor > 1:
+            divisor = _divisor(text, op)
+            if divisor > 1:
                 each = found.setdefault((text.name, text.places[number]), {})
-                each.setdefault(max(divisor, factor), Wrapped(text, number, max(divisor, factor), factor > 1))
+                each.setdefault(divisor, Wrapped(text, number, divisor))
     return [one for each in found.values() if len(each) == 1 for one in each.values()]
 
 
@@ -296,13 +288,3 @@ def _divisor(text: KernelText, op: Op) -> int:
         return 0
     ones = int(divisor) + 1 if op.name == "arith.andi" else 0
     return int(divisor) if not ones else ones if ones & ones - 1 == 0 else 0
-
-
-def _factor(text: KernelText, op: Op) -> int:
-    """What a program's number is multiplied with before it is taken modulo what is no constant; 0 where it is not."""
-    made = text.made.get(op.operands[0]) if op.name in _REMAINDERS[:2] and text.number(op.operands[1]) is None else None
-    if made is None or made.name != "arith.muli":
-        return 0
-    numbers = [int(n) for n in map(text.number, made.operands) if n is not None]
-    behind = {one.name for one in text.behind(tuple(made.operands))}
-    return numbers[0] if numbers and "tt.get_program_id" in behind else 0

@@ -133,6 +133,9 @@ WRONG = {
     "persistent, grouped, no smaller last": RIGHT["persistent, grouped"].replace(
         "min(tiles_m - first, GROUP)", "GROUP"
     ),
+    "rows, in steps of seven": RIGHT["rows"].replace(
+        "tile = tl.program_id(0)", "tile = (tl.program_id(0) * 7) % (tiles_m * tiles_n)"
+    ),
     "grid capped": RIGHT["rows"].replace("kernel[(tiles,)]", "kernel[(min(tiles, 4096),)]"),
 }
 
