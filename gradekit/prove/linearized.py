@@ -114,16 +114,6 @@ class Lemmas:
                     gap = Term({y: 1, x: -1})
                     for premise in (gap - 1, gap, -gap):
                         yield Lemma(premise * Term({rest: 1}), premise, x, y)
-        yield from self._bounded()
-
-    def _bounded(self) -> Iterator[Lemma]:
-        """The same for a factor and one whose product with the other nobody asks about: that brings it in."""
-        single = dict.fromkeys(left for lefts in self._lefts.values() for left in lefts if len(left) == 1)
-        for rest, lefts in self._lefts.items():
-            for x, y in itertools.product(lefts, single) if len(rest) == 1 else ():
-                if len(x) == 1 and x[0].op != "var" and y not in lefts and y != rest:
-                    premise = Term({y: 1, x: -1}) - 1
-                    yield Lemma(premise * Term({rest: 1}), premise, x, y)
 
 
 def _splits(product: Monomial) -> Iterator[tuple[Monomial, Monomial]]:
