@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import get
+from gradekit.assignment import Assignment, discover, get
 from gradekit.calibrate import Reached, measured, proposed
 from gradekit.cli import main
 from gradekit.findings import Check, Kind, Outcome, Report, Status
+
+
+def all_tests(assignment: Assignment) -> str:
+    return "".join(path.read_text() for path in assignment.test_files)
 
 
 def graded(request: Any) -> Report:
@@ -32,6 +36,19 @@ def test_the_solution_decides_with_a_margin_and_nothing_above_the_test_is_asked(
     assert proposed(found) == pytest.approx({"eager": 1.0, "compiled": 0.55})  # 0.9 * 0.5 / 0.8, in steps
     slow = [replace(found[0], submission=name, low=0.01) for name in ("a_mistake", "right_and_slow.py")]
     assert proposed([*found, *slow]) == proposed(found)
+
+
+def test_every_speed_check_is_measured_whatever_it_is_called() -> None:
+    asked: list[Any] = []
+    list(measured(get("flash_attention"), lambda request: asked.append(request) or graded(request)))
+    assert asked[0].options.keyword == "test_faster_than_four_steps or test_speed_beside_torch"
+
+
+@pytest.mark.parametrize("id", sorted(id for id, one in discover().items() if 'kind="speed"' in all_tests(one)))
+def test_both_cards_that_were_measured_are_asked_for_what_is_fair_there(id: str) -> None:
+    cards = get(id).cards
+    assert set(cards) == {"H200", "H100"}
+    assert all(0.85 <= share <= 1 for row in cards.values() for share in row.values())
 
 
 def test_a_share_that_a_row_asks_for_already_is_taken_into_account() -> None:

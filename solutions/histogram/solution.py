@@ -19,14 +19,14 @@ def counted_kernel(x_ptr, out_ptr, N, bins, x_stride, BLOCK: tl.constexpr, BINS:
         x = tl.load(x_ptr + n * x_stride, mask=n < N, other=0)
         extra = tl.sum((n >= N).to(tl.int32), axis=0)
         counts += tl.histogram(x, BINS) - tl.where(b == 0, extra, 0)  # lanes past the end hold a 0
-    tl.atomic_add(out_ptr + b, counts, mask=(b < bins) & (counts > 0))
+    tl.atomic_add(out_ptr + b, counts, mask=b < bins)
 
 
 @triton.jit
 def atomic_kernel(x_ptr, out_ptr, N, x_stride, BLOCK: tl.constexpr):
     """Adds 1 to the counter of each number of one tile: where there are many bins, few lanes meet."""
     n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + n * x_stride, mask=n < N, other=0)
+    x = tl.load(x_ptr + n * x_stride, mask=n < N)
     tl.atomic_add(out_ptr + x, 1, mask=n < N)
 
 
