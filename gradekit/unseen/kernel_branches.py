@@ -28,6 +28,9 @@ _WHAT = {
 
 _LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
 _SHIFTS = frozenset({"arith.addi", "arith.subi"})
+_DIVISIONS = ("arith.divsi", "arith.divui")
+LONGEST = (5 << 15) - 1
+"""Twice as many elements are the most that a stretched dimension has."""
 NARROW = {"i8": 1 << 7, "i16": 1 << 15}
 """From which number on an integer of so few bits is negative."""
 
@@ -134,19 +137,26 @@ class KernelText:
     @functools.cached_property
     def limits(self) -> set[int]:
         """Whole numbers that sizes may lie beyond: those that the kernel compares or takes remainders with, or adds to
-        what it compares; those that integers of few bits cannot be; and where its loops of a fixed length end, in steps
-        or in tiles."""
+        what it compares; so many times as many where it compares a part; those that integers of few bits cannot be, and
+        LONGEST where it counts in such; and where its loops of a fixed length end, in steps or in tiles."""
         tiles = [int(op.attributes["end"]) for op in self.ops if op.name == "tt.make_range"]
         limiting = [op for op in self.ops if op.name in _LIMITING]
         shifted = [made for op in limiting for made in map(self.made.get, op.operands) if made and made.name in _SHIFTS]
         found = {number for op in (*limiting, *shifted) for number in self._constants(op)}
+        found |= {number * part for op in limiting for number in self._constants(op) for part in self._parts(op)}
         found |= {NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
+        found |= {LONGEST for op in self.ops if op.name == "arith.addi" and op.result_types[0].element in NARROW}
         for op in self.ops:
             bounds = self._constants(op) if op.name == "scf.for" else []
             if len(bounds) == 3 and bounds[2] > 0:
                 start, stop, step = bounds
                 found |= {stop, *((stop - start) // step * tile for tile in tiles)}
         return found
+
+    def _parts(self, op: Op) -> list[int]:
+        """By which numbers what an operation compares was divided."""
+        behind = self.behind(tuple(op.operands[:2])) if op.name not in _DIVISIONS else ()
+        return [number for one in behind if one.name in _DIVISIONS for number in self._constants(one) if number > 1]
 
     def _constants(self, op: Op) -> list[int]:
         made = (self.made.get(name) for name in op.operands[:3])

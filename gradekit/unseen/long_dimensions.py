@@ -52,7 +52,7 @@ so many parts of it says nothing of how work grows."""
 MOST_WORK, MOST_BEYOND = 60_000_000, 400_000_000
 """The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
 
-FIRST, LEAST_BEYOND, MOST_LIMITS = (17, 67), 256, 2
+FIRST, LEAST_BEYOND, MOST_LIMITS = (17, 257), 512, 2
 """Lengths that show how work grows before a limit is gone beyond, the least length that is worth it, and how many
 limits of a kernel are gone beyond: the largest."""
 
