@@ -146,7 +146,7 @@ class Cause(StrEnum):
     WRONG_DTYPE = (
         "wrong-dtype",
         "the result has another dtype than the reference",
-        "allocate the result with dtype=x.dtype; tl.store converts the values to it",
+        "allocate the result with the dtype that the handout asks for; tl.store converts the values to it",
         SAYS_ALL,
     )
     WRONG_VALUES = "wrong-values", "elements of the result are wrong"

@@ -152,6 +152,11 @@ def test_a_result_of_the_wrong_form_is_told_apart(actual: Any, cause: Cause, sai
     assert (wrong.cause, wrong.message, wrong.comparison) == (cause, said, None)
 
 
+def test_the_hint_for_a_wrong_dtype_suits_a_result_that_has_not_its_inputs_dtype() -> None:
+    """That of cross_entropy is float32 whatever the logits are: `dtype=x.dtype` would be the mistake itself"""
+    assert "handout" in Cause.WRONG_DTYPE.hint and ".dtype" not in Cause.WRONG_DTYPE.hint
+
+
 @pytest.mark.parametrize(
     ("places", "said"),
     [
