@@ -23,19 +23,12 @@ LITERAL_LIMIT = 1 << 16
 
 ALLOCATIONS = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
 FILLS: dict[str, Callable[..., Any]] = {
-    "zeros": lambda *args, **kwargs: 0,
-    "zeros_like": lambda *args, **kwargs: 0,
-    "new_zeros": lambda *args, **kwargs: 0,
-    "ones": lambda *args, **kwargs: 1,
-    "ones_like": lambda *args, **kwargs: 1,
-    "new_ones": lambda *args, **kwargs: 1,
+    **dict.fromkeys(("zeros", "zeros_like", "new_zeros", "zero_", "zero"), lambda *args, **kwargs: 0),
+    **dict.fromkeys(("ones", "ones_like", "new_ones"), lambda *args, **kwargs: 1),
     "full": lambda size, value, **kwargs: value,
     "full_like": lambda tensor, value, **kwargs: value,
     "new_full": lambda tensor, size, value, **kwargs: value,
-    "zero_": lambda tensor: 0,
-    "zero": lambda tensor: 0,
-    "fill_": lambda tensor, value: value,
-    "fill": lambda tensor, value: value,
+    **dict.fromkeys(("fill_", "fill"), lambda tensor, value: value),
     "scalar_tensor": lambda value, **kwargs: value,
 }
 LIKES = {"aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like"}

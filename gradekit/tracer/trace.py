@@ -267,7 +267,8 @@ def _differentiable(result: Any, entry: str) -> torch.Tensor:
     Raises:
         Refusal: nothing leads from it back to the inputs.
     """
-    first = next((item for item in result if isinstance(item, torch.Tensor)), None) if _is_several(result) else result
+    several = isinstance(result, (tuple, list))
+    first = next((item for item in result if isinstance(item, torch.Tensor)), None) if several else result
     if isinstance(first, torch.Tensor) and first.requires_grad:
         return first
     raise Refusal(
@@ -275,10 +276,6 @@ def _differentiable(result: Any, entry: str) -> torch.Tensor:
         f"`{entry}` is not differentiable: its result has no grad_fn. Launch the kernels in the `forward` of a "
         "torch.autograd.Function, write its `backward`, and return what its `apply` gives.",
     )
-
-
-def _is_several(result: Any) -> bool:
-    return isinstance(result, (tuple, list))
 
 
 def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
