@@ -40,7 +40,6 @@ SPREAD = "spread"
 """Stands behind a pair that begins at one address, the second's elements twice as far apart."""
 
 SEEDS = 10_000
-_PLAIN_TIMES = 3  # so often as another layout is contiguous drawn by Hypothesis
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class Draws:
         self, tensor: Tensor, dtypes: Mapping[str, str], rank: int, kind: str, names: Mapping[str, Any], pick: Pick
     ) -> Input:
         shape = shape_of(tensor, names, rank)
-        options = _preferring(self._possible(tensor.name, dict(self.layouts)[tensor.name], rank), "contiguous")
+        options = layouts.preferring(self._possible(tensor.name, dict(self.layouts)[tensor.name], rank), "contiguous")
         layout, _, variant = pick(f"layout {tensor.name}", options).partition(":")
         count = range(layouts.variants(layout, len(shape)))
         stride, offset = layouts.place(
@@ -384,7 +383,3 @@ def _at(members: Mapping[str, Sequence[int]], at: Mapping[str, int]) -> dict[str
 
 def _number(value: Any, names: Mapping[str, Any]) -> Any:
     return evaluate(value, names) if isinstance(value, str) else value
-
-
-def _preferring(options: Sequence[str], plain: str) -> list[str]:
-    return [one for one in options for _ in range(_PLAIN_TIMES if one == plain and len(options) > 1 else 1)]

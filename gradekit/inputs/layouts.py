@@ -23,6 +23,15 @@ STEPS = (3, 16, 7)
 """Strides of vectors that are stepped: 16 lets Triton specialize a kernel for it, the others do not."""
 
 
+PLAIN_TIMES = 3
+"""So many times as often as any other is the plainest of several options drawn."""
+
+
+def preferring(options: Sequence[str], plain: str) -> list[str]:
+    """The options in their order, with `plain` as often as it is to be drawn."""
+    return [one for one in options for _ in range(PLAIN_TIMES if one == plain and len(options) > 1 else 1)]
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a contiguous tensor of `shape`, as torch gives them."""
     strides = [1]

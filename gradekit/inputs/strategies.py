@@ -16,15 +16,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gradekit.inputs import layouts
-from gradekit.inputs.layouts import LAYOUTS
+from gradekit.inputs.layouts import LAYOUTS, preferring
 from gradekit.inputs.spec import FLOATS, Input
 from gradekit.inputs.value_kinds import COMMON
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
-
-_CONTIGUOUS_SHARE = 3  # of every nine layouts three are contiguous: with three inputs, one case in 27 is all plain
-_NORMAL_SHARE = 4
 
 
 def sizes(low: int = 1, high: int = 1024) -> st.SearchStrategy[int]:
@@ -134,7 +131,7 @@ def _inputs(
     dtype = draw(st.sampled_from([str(d).removeprefix("torch.") for d in dtypes]))
     shape = draw(shapes)
     stride, offset = draw(_placements(shape, layouts))
-    profile = draw(st.sampled_from(_repeated(profiles, "normal", _NORMAL_SHARE)))
+    profile = draw(st.sampled_from(preferring(profiles, "normal")))
     seed = draw(st.integers(0, 9999))
     return Input(dtype, shape, stride, offset, profile, seed)
 
@@ -142,10 +139,5 @@ def _inputs(
 @st.composite
 def _placements(draw: st.DrawFn, shape: tuple[int, ...], names: Sequence[str]) -> layouts.Placement:
     possible = layouts.possible(names, len(shape))
-    name = draw(st.sampled_from(_repeated(possible, "contiguous", _CONTIGUOUS_SHARE)))
+    name = draw(st.sampled_from(preferring(possible, "contiguous")))
     return layouts.place(name, shape, draw(st.sampled_from(range(layouts.variants(name, len(shape))))))
-
-
-def _repeated(words: Sequence[str], favourite: str, times: int) -> list[str]:
-    """`words` in their order, with `favourite` so often that it is drawn `times` as often as another."""
-    return [word for word in words for _ in range(times if word == favourite else 1)]

@@ -6,11 +6,13 @@ Pure functions of text. What the machine code made of them is for `facts` to joi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from gradekit.engine.ttir import Function, Module, Op, Region, Type
+from gradekit.engine.def_use import LOADS, DefUse
+from gradekit.engine.kernel_facts import every_operation, operations
+from gradekit.engine.ttir import Function, Module, Op, Type
 
 ITEMSIZE = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "ptr": 8}
 """Bytes of an element in memory; types of eight bits that are not listed have one."""
@@ -22,6 +24,7 @@ _LOADS = {
     "tt.store": "store",
     "tt.descriptor_store": "store",
 }
+_DOTS = ("tt.dot", "tt.dot_scaled")
 _NAMES = {
     "f16": "float16",
     "bf16": "bfloat16",
@@ -45,7 +48,6 @@ class Dot:
     n: int
     k: int
     precision: str
-    in_loop: bool
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,6 @@ class MemoryAccess:
     itemsize: int
     elements: int
     by_descriptor: bool
-    in_loop: bool
     feeds_dot: bool
     pointer: tuple[str, ...] = ()
     mask: tuple[str, ...] = ()
@@ -73,15 +74,6 @@ def dtype_name(element: str) -> str:
     return _NAMES.get(element, re.sub(r"^i(\d+)$", r"int\1", element))
 
 
-def walk(region: Region, loops: int = 0) -> Iterator[tuple[Op, int]]:
-    """Every operation of `region`, outermost first, with the number of loops around it."""
-    for block in region.blocks:
-        for op in block.ops:
-            yield op, loops
-            for inner in op.regions:
-                yield from walk(inner, loops + (op.name in ("scf.for", "scf.while")))
-
-
 def line_of(op: Op, path: str) -> int | None:
     """The innermost line of the file `path` that the operation comes from."""
     return next((line for file, line, _ in op.location if file == path), None)
@@ -89,18 +81,15 @@ def line_of(op: Op, path: str) -> int | None:
 
 def dots(module: Module, path: str) -> list[Dot]:
     """The products of every function, in order."""
-    found = [pair for function in module.functions.values() for pair in walk(function.body)]
-    return [_dot(op, path, loops) for op, loops in found if op.name in ("tt.dot", "tt.dot_scaled")]
+    return [_dot(op, path) for op in every_operation(module) if op.name in _DOTS]
 
 
-def _dot(op: Op, path: str, loops: int) -> Dot:
+def _dot(op: Op, path: str) -> Dot:
     left, right = op.operand_types[:2]
     m, k = left.shape[-2:]
     precision = str(op.attributes.get("inputPrecision", "ieee")) if op.name == "tt.dot" else "scaled"
-    return Dot(
-        line_of(op, path), dtype_name(left.element), dtype_name(right.element), dtype_name(op.result_types[0].element),
-        m, right.shape[-1], k, precision, loops > 0,
-    )  # fmt: skip
+    one, other, result = (dtype_name(kind.element) for kind in (left, right, op.result_types[0]))
+    return Dot(line_of(op, path), one, other, result, m, right.shape[-1], k, precision)
 
 
 def accesses(module: Module, path: str) -> list[MemoryAccess]:
@@ -109,23 +98,33 @@ def accesses(module: Module, path: str) -> list[MemoryAccess]:
 
 
 def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
-    origins = ValueOrigins(function)
-    feeding = origins.feeding_dots()
-    for op, loops in walk(function.body):
+    """What is loaded from memory has no origin: no argument says anything about it."""
+    use = DefUse([function])
+    loops = [op for op in use.ops if op.name in ("scf.for", "scf.while")]
+    inside = {name for loop in loops for region in loop.regions for op in operations(region) for name in op.results}
+    counters = {op.regions[0].blocks[0].arguments[0]: op.operands[:3] for op in loops if op.name == "scf.for"}
+    loads = {name for op in use.ops if op.name in LOADS for name in op.results}
+
+    def behind(names: Iterable[str]) -> frozenset[str]:
+        return use.behind(names, loads, lambda name: [*use.sources(name), *counters.get(name, ())])
+
+    feeding = behind(name for op in use.ops if op.name in _DOTS for name in op.operands[:2]) & loads & inside
+    for op in use.ops:
         if op.name in _LOADS:
-            yield _access(op, path, loops, origins, bool(feeding & set(op.results)))
+            pointer, mask = (behind(names) for names in _addressed(op))
+            value = op.result_types[0] if _LOADS[op.name] == "load" else op.operand_types[1]
+            yield MemoryAccess(
+                line_of(op, path), _LOADS[op.name], dtype_name(value.element), itemsize(value), prod(value.shape),
+                op.name.startswith("tt.descriptor"), bool(feeding & set(op.results)),
+                tuple(name for name in function.arguments if name in pointer),
+                tuple(name for name in function.arguments if name in mask),
+            )  # fmt: skip
 
 
-def _access(op: Op, path: str, loops: int, origins: ValueOrigins, feeds_dot: bool) -> MemoryAccess:
-    by_descriptor = op.name.startswith("tt.descriptor")
-    kind = _LOADS[op.name]
-    value = op.result_types[0] if kind == "load" else op.operand_types[1]
-    mask = op.operands[(1 if kind == "load" else 2) :][:1]
-    return MemoryAccess(
-        line_of(op, path), kind, dtype_name(value.element), itemsize(value), prod(value.shape), by_descriptor,
-        loops > 0, feeds_dot and loops > 0, origins.arguments(op.operands[:1]),
-        () if by_descriptor else origins.arguments(mask),
-    )  # fmt: skip
+def _addressed(op: Op) -> tuple[Sequence[str], Sequence[str]]:
+    """The operands that say where an access goes, and which lanes do; a descriptor has no mask."""
+    first = 1 if _LOADS[op.name] == "load" else 2
+    return op.operands[:1], () if op.name.startswith("tt.descriptor") else op.operands[first : first + 1]
 
 
 def itemsize(kind: Type) -> int:
@@ -136,68 +135,6 @@ def itemsize(kind: Type) -> int:
 def has_float64(kind: Type) -> bool:
     """Whether a value of this type is a double, or points to doubles."""
     return kind.element == "f64" or (kind.pointee is not None and has_float64(kind.pointee))
-
-
-class ValueOrigins:
-    """Where the values of a function come from: a walk backwards through operations, loops and branches.
-
-    What is loaded from memory has no origin here: no argument says anything about it.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self._names = dict(zip(function.arguments, function.argument_names, strict=True))
-        self._from: dict[str, set[str]] = {}
-        self._loads: set[str] = set()
-        self._dots: list[Op] = []
-        for op, _ in walk(function.body):
-            self._note(op)
-
-    def arguments(self, values: Iterable[str]) -> tuple[str, ...]:
-        """The function's arguments that `values` depend on, by their SSA names, in the order of the function."""
-        reached = self._reached(values)
-        return tuple(name for name in self._names if name in reached)
-
-    def feeding_dots(self) -> set[str]:
-        """The loaded values that reach a product."""
-        return self._reached(value for op in self._dots for value in op.operands[:2]) & self._loads
-
-    def _reached(self, values: Iterable[str]) -> set[str]:
-        waiting, seen = list(values), set[str]()
-        while waiting:
-            value = waiting.pop()
-            if value not in seen:
-                seen.add(value)
-                waiting.extend(self._from.get(value, ()))
-        return seen
-
-    def _note(self, op: Op) -> None:
-        if op.name in ("tt.load", "tt.descriptor_load", "tt.descriptor_gather"):
-            self._loads.update(op.results)
-            return
-        if op.name in ("tt.dot", "tt.dot_scaled"):
-            self._dots.append(op)
-        for result in op.results:
-            self._depends(result, op.operands)
-        for region in op.regions:
-            self._note_region(op, region)
-
-    def _note_region(self, op: Op, region: Region) -> None:
-        """A loop carries each value by its place; other regions are taken as mixing all that they get."""
-        for block in region.blocks[:1]:
-            carried = op.name == "scf.for"
-            ends = block.ops[-1].operands if block.ops else ()
-            for place, argument in enumerate(block.arguments):
-                self._depends(argument, _carried(op.operands, ends, place) if carried else (*op.operands, *ends))
-            for place, result in enumerate(op.results):
-                self._depends(result, ends[place : place + 1] if len(ends) == len(op.results) else ends)
-
-    def _depends(self, value: str, on: Iterable[str]) -> None:
-        self._from.setdefault(value, set()).update(on)
-
-
-def _carried(operands: tuple[str, ...], ends: tuple[str, ...], place: int) -> tuple[str, ...]:
-    """What argument `place` of a loop's body begins with and is set to: its counter stands first."""
-    return operands[:3] if place == 0 else (*operands[2 + place : 3 + place], *ends[place - 1 : place])
 
 
 # --- what is known of the arguments -----------------------------------------------------------------------------------

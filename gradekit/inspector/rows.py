@@ -21,7 +21,6 @@ _SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?")
 _AMD_PLACE = re.compile(r"([^\s@\[\]][^@\[\]]*):(\d+):\d+")
-_DEEPEST = 32
 
 
 def rows(stage: str, text: str, path: str) -> list[Row]:
@@ -52,21 +51,24 @@ def _llvm(text: str, path: str) -> Iterator[Row]:
 
 
 def _llvm_line(nodes: dict[str, dict[str, str]], number: str, path: str) -> int | None:
-    for _ in range(_DEEPEST):
-        location = nodes.get(number, {})
+    for location in _chain(nodes, number, "inlinedAt"):
         if _llvm_file(nodes, location.get("scope", "")[1:]) == path:
             return int(location.get("line", 0)) or None
-        number = location.get("inlinedAt", "!")[1:]
     return None
 
 
 def _llvm_file(nodes: dict[str, dict[str, str]], scope: str) -> str:
-    for _ in range(_DEEPEST):
-        node = nodes.get(scope, {})
-        if "filename" in node:
-            return node["filename"].strip('"')
-        scope = (node.get("file") or node.get("scope", "!"))[1:]
-    return ""
+    found = (node["filename"].strip('"') for node in _chain(nodes, scope, "file", "scope") if "filename" in node)
+    return next(found, "")
+
+
+def _chain(nodes: dict[str, dict[str, str]], number: str, *fields: str) -> Iterator[dict[str, str]]:
+    """A node, the one that the first of these fields names that it has, and so on; each once."""
+    seen = set[str]()
+    while number in nodes and number not in seen:
+        seen.add(number)
+        yield nodes[number]
+        number = next((nodes[number][field][1:] for field in fields if field in nodes[number]), "")
 
 
 def _ptx(text: str, path: str) -> Iterator[Row]:

@@ -20,10 +20,10 @@ def module(entry: str, *inputs: object) -> Module:
 ODD = float16(4096, 1000), float16(1000, 4096)
 
 
-def test_a_dot_knows_its_line_tile_dtypes_and_that_it_is_in_a_loop() -> None:
+def test_a_dot_knows_its_line_tile_and_dtypes() -> None:
     (dot,) = dots(module("matmul", *ODD), "submission.py")
-    assert (dot.line, dot.m, dot.n, dot.k, dot.left, dot.result, dot.in_loop) == (
-        line("dot"), 64, 64, 32, "float16", "float32", True,
+    assert (dot.line, dot.m, dot.n, dot.k, dot.left, dot.result) == (
+        line("dot"), 64, 64, 32, "float16", "float32",
     )  # fmt: skip
 
 
@@ -31,7 +31,7 @@ def test_an_access_knows_the_arguments_that_its_addresses_and_its_mask_depend_on
     found = {access.line: access for access in accesses(module("matmul", *ODD), "submission.py")}
     load, store = found[line("load a")], found[line("store c")]
     assert load.pointer == ("a", "K", "sa") and load.mask == ("M", "K")
-    assert load.feeds_dot and load.in_loop and load.elements == 64 * 32
+    assert load.feeds_dot and load.elements == 64 * 32
     assert store.pointer == ("c", "sc") and not store.feeds_dot
 
 
