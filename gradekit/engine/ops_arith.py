@@ -170,7 +170,7 @@ def _compile_select(op: Op) -> Evaluator:
         chosen, yes, no = frame.values[chooser], frame.values[first], frame.values[second]
         if isinstance(chosen, int):
             return yes if chosen else no
-        if isinstance(chosen, Below) and yes.__class__ is no.__class__ is Tensor and not by_program:
+        if yes.__class__ is no.__class__ is Tensor and not by_program and _is_one_length(chosen):
             part = MaskPartition(chosen, (frame.count, *tile))
             if part.parts is None and not part.empty:
                 return padded(cut_to(yes, part.box.cut), part.box.cut, no, (frame.count, *tile))
@@ -182,6 +182,11 @@ def _compile_select(op: Op) -> Evaluator:
         return torch.where(condition, dense(yes, dtype, shape), dense(no, dtype, shape))
 
     return step
+
+
+def _is_one_length(mask: Value) -> bool:
+    """Whether a mask is decided along one axis, for all programs alike."""
+    return isinstance(mask, Below) and isinstance(mask.gap.base, int) and sum(map(bool, mask.gap.steps)) == 1
 
 
 def _select_pointer(condition: Tensor, yes: Pointer, no: Pointer, shape: tuple[int, ...]) -> Pointer:
