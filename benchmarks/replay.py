@@ -40,7 +40,7 @@ def compare(case: Case, program: Program, worker: Worker, found: Card, rounds: i
     replayed = functools.partial(worker.turn, prepared.id, milliseconds=TURN)
     sides = {"replayed": replayed, "direct": functools.partial(direct.clock.turn, TURN)}
     timings = interleave(sides, lambda taken: len(taken) >= rounds, rounds=rounds)
-    equal = _equal(worker.results(prepared.id), direct.clock.outputs)
+    equal = _equal([*worker.results(prepared.id)], direct.clock.outputs)
     worker.forget(prepared.id)
     direct.clock.close()
     slower = ratio(timings.rounds, "replayed", "direct")

@@ -90,7 +90,7 @@ class FakeWorker:
         self.turns += 1
         return Turn((self.seconds,) * 3)
 
-    def results(self, id: int) -> list[list[Any]]:
+    def results(self, id: int, device: torch.device) -> list[list[Any]]:
         program, specs, allow = self._timed
         return [
             self._results(program, [t for t in made if isinstance(t, torch.Tensor)], 0, allow)

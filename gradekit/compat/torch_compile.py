@@ -6,6 +6,8 @@ for processes that end soon after: nothing that is patched here is put back.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +17,13 @@ from gradekit.compat.missing import relies_on
 
 Compiler = Callable[[Any, Any], Callable[..., Any]]
 """What a graph and its inputs are given to, and what runs in the graph's place."""
+
+
+def load() -> None:
+    """Imports what torch.compile imports at its first use, which takes seconds: for while other processes start."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch._dynamo")
+        importlib.import_module("torch._inductor.compile_fx")
 
 
 # --- a model, compiled without a card ---------------------------------------------------------------------------------

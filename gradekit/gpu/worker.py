@@ -39,6 +39,8 @@ __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
 TURN_SECONDS = 60.0
 """How long one turn may take, or fetching the results of one set."""
 
+CPU = torch.device("cpu")
+
 Result = Tensor | int | float | bool | str | None
 
 
@@ -160,19 +162,17 @@ class Worker:
         with _sensible():
             return Turn(tuple(answer["seconds"]), _reading(answer["before"]), _reading(answer["after"]))
 
-    def results(self, id: int) -> list[list[Result]]:
-        """For each set of inputs, what the timed calls wrote: results in the program's order, on the CPU.
+    def results(self, id: int, device: torch.device = CPU) -> Iterator[list[Result]]:
+        """For each set of inputs, what the timed calls wrote: results in the program's order, on this device.
 
         Raises:
             CardFault: the process that had prepared it is gone.
         """
-        return [self._results_of(id, number) for number in range(self._prepared(id)[1])]
-
-    def _results_of(self, id: int, number: int) -> list[Result]:
-        program, _ = self._prepared(id)
+        program, sets = self._prepared(id)
         with self._shared(program, ()) as (memory, _, wanted, tensors):
-            self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, TURN_SECONDS, memory)
-            return _results(program, tensors)
+            for number in range(sets):
+                self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, TURN_SECONDS, memory)
+                yield _results(program, tensors, device)
 
     def forget(self, id: int) -> None:
         """Gives back the memory of what was prepared under `id`."""
@@ -290,11 +290,11 @@ class Worker:
             yield memory.descriptor, given, wanted, [memory.tensor(len(whole) + n) for n in range(len(room))]
 
 
-def _results(program: Program, tensors: Sequence[Tensor]) -> list[Result]:
-    """The results with their bytes copied out of the files, in the program's order."""
+def _results(program: Program, tensors: Sequence[Tensor], device: torch.device = CPU) -> list[Result]:
+    """The results in the program's order, copied out of the memory to which the worker may still write."""
     data = iter(tensors)
     return [
-        next(data).clone().view(getattr(torch, result.dtype)).view(result.shape)
+        next(data).to(device, copy=True).view(getattr(torch, result.dtype)).view(result.shape)
         if isinstance(result, View)
         else result.value
         if isinstance(result, Scalar)

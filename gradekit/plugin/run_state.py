@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from gradekit.domain import lists_in
-from gradekit.findings import Cause, Check
+from gradekit.findings import Cause, Check, Kind
+from gradekit.plugin import check_points
 from gradekit.plugin.check_verdict import Rejection
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
@@ -132,6 +133,10 @@ class GradingRun:
         )  # fmt: skip
         if programs is not None:
             return
+        if self._only_times() and self._device is not None and self._device.is_real:
+            from gradekit.compat import torch_compile
+
+            torch_compile.load()  # torch's side will need it, and the submission's process begins meanwhile
         try:
             loaded = self.subject.load()
         except TraceError as error:
@@ -139,6 +144,9 @@ class GradingRun:
             return
         self.notes += loaded.notes
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
+
+    def _only_times(self) -> bool:
+        return all(check_points.worth(item).kind is Kind.SPEED for item in self.items)
 
     def _end_processes(self) -> None:
         for owner in (self.subject, self.tutor, self._started, self._device):

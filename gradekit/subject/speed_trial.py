@@ -105,7 +105,7 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
         )
     ceilings = ceilings_of(card)
     rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
-    for number, found in enumerate(worker.results(prepared.id)):
+    for number, found in enumerate(worker.results(prepared.id, card.device)):
         _verify(trial, card, number, found)
     timed = Timed(
         trial.entry, trial.args, trial.program, card.name, rounds,
@@ -182,7 +182,7 @@ def _verify(trial: SpeedTrial, card: Card, number: int, found: Sequence[Any]) ->
     with torch.no_grad():
         expected = trial.expected(*_held(trial.args, number, card))
     try:
-        assert_close([_on(card, result) for result in found], expected)
+        assert_close(found, expected)
     except Failure as failure:
         raise failure.naming(f"On {card.name}, in a call that was timed: ") from None
 
@@ -197,10 +197,6 @@ def _held(args: Sequence[Any], number: int, card: Card) -> Iterator[Any]:
             yield Held(*given, held=value)
         else:
             yield value
-
-
-def _on(card: Card, value: Any) -> Any:
-    return value.to(card.device) if isinstance(value, torch.Tensor) else value
 
 
 # --- what it had to do -----------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def test_every_output_of_the_timed_calls_is_right(worker: Worker) -> None:
     prepared = worker.prepare(made, [spec])
     turn = worker.turn(prepared.id, milliseconds=5)
     assert 0 < min(turn.seconds) < 1e-3
-    results = worker.results(prepared.id)
+    results = list(worker.results(prepared.id))
     assert len(results) == prepared.sets > 2
     for number, (result,) in enumerate(results):
         (x,) = make_set([spec], number, "cuda")
