@@ -63,3 +63,11 @@ def test_every_file_that_the_papers_link_to_exists() -> None:
     for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)", file.read_text()):
             assert (file.parent / target).exists(), f"{file.name}: {target}"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "docs").glob("*.md")), ids=lambda file: file.stem)
+def test_every_page_begins_with_what_it_is_for(file: Path) -> None:
+    heading, _, rest = file.read_text().partition("\n")
+    first = rest.strip().splitlines()[0]
+    is_prose = not re.match(r"[#|<!-]|```|    ", first) or "include} ../README.md" in first
+    assert heading.startswith("# ") and is_prose and (len(first.split()) > 4 or "include}" in first), first
