@@ -10,6 +10,7 @@ import contextlib
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,13 @@ from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.submission import read as read_submission
 from gradekit.versions import environment
 
-PASSED, FAILED, USAGE, FAULT = 0, 1, 2, 3
-"""Exit codes: all that was measured passed; something failed or was rejected; wrong usage; a fault of the grader."""
+
+class ExitCode(IntEnum):
+    """What a process says with its end; wrong usage is 2, as click says it."""
+
+    PASSED = 0  # all that was measured
+    FAILED = 1  # something, or the submission was rejected
+    FAULT = 3  # of the grader
 
 
 class UsageError(Exception):
@@ -140,11 +146,11 @@ def _to_file(text: str) -> str:
     return file.name
 
 
-def exit_code(report: Report) -> int:
+def exit_code(report: Report) -> ExitCode:
     """What a process that made `report` exits with; a fault is never hidden behind a failed check."""
     outcomes = {check.outcome for check in report.checks}
     if report.status is Status.FAULT or Outcome.FAULT in outcomes:
-        return FAULT
+        return ExitCode.FAULT
     if report.status is Status.REJECTED or any(check.lost for check in report.checks):
-        return FAILED
-    return PASSED
+        return ExitCode.FAILED
+    return ExitCode.PASSED

@@ -58,12 +58,12 @@ def _leave_quietly() -> NoReturn:
 
 
 def _fault(error: Exception) -> NoReturn:
-    from gradekit.checking import FAULT, save_traceback
+    from gradekit.checking import ExitCode, save_traceback
     from gradekit.report.text import clean
 
     said = clean(f"{type(error).__name__}: {error}"[:2000])
     click.echo(f"gradekit itself failed: {said}\n{save_traceback(error)}", err=True)
-    raise click.exceptions.Exit(FAULT)
+    raise click.exceptions.Exit(ExitCode.FAULT)
 
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT)

@@ -4,7 +4,7 @@ It imports the standard library, torch, triton, and of gradekit `program`, `wire
 nothing else of gradekit is in its reach.
 
     __main__    starts the `supervisor`, which starts the `forkserver`: it imports torch and triton once (`warmup`) and
-                forks a confined process for each submission (`children`, within `quotas`)
+                forks a confined process for each submission (`children`), which it ends where they take too much
     child       what a child answers: load, trace, gradient
     loading     runs a submission's statements, leaving out experiments that cannot run here
     trace       one call under the modes below, as a Program; in what way it is called; what it compares and costs

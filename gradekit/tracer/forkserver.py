@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from gradekit import wire
 from gradekit.confine.available import enter_root
 from gradekit.confine.confinement import Confinement
-from gradekit.tracer.children import Children
-from gradekit.tracer.quotas import PULSE_SECONDS
+from gradekit.tracer.children import PULSE_SECONDS, Children
 
 IDLE_SECONDS = 5.0
 """A grader that is quiet for so long, has no submission at work and is still there, is one that stays."""

@@ -21,7 +21,8 @@ from gradekit.confine.confinement import Confinement
 from gradekit.confine.folders import remove
 from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, runnable
-from gradekit.tracer import forkserver, quotas
+from gradekit.tracer import forkserver
+from gradekit.tracer.children import PULSE_SECONDS, enforce
 
 OWN = ("__init__.py", "program.py", "origins.py", "wire.py", "compat", "tracer", "confine")
 """The parts of gradekit that a submission's process may read."""
@@ -67,9 +68,9 @@ def _wait(server_pid: int, descriptor: int) -> None:
     looked, poller = 0.0, select.poll()
     poller.register(descriptor, select.POLLRDHUP)
     while not poller.poll(0):
-        heard = signal.sigtimedwait(_HEARD, quotas.PULSE_SECONDS)
-        if time.monotonic() - looked > quotas.PULSE_SECONDS:  # whatever is heard meanwhile
-            quotas.enforce(server_pid)
+        heard = signal.sigtimedwait(_HEARD, PULSE_SECONDS)
+        if time.monotonic() - looked > PULSE_SECONDS:  # whatever is heard meanwhile
+            enforce(server_pid)
             looked = time.monotonic()
         if heard is None:
             continue

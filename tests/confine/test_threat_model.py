@@ -16,7 +16,7 @@ from gradekit.gpu import sandboxing, server
 from gradekit.inspector import compile as compiling
 from gradekit.inspector import compiler
 from gradekit.submission import archive, notebook, reading
-from gradekit.tracer import children, quotas
+from gradekit.tracer import children
 from tests.hostile.escapes import ESCAPES
 
 ROOT = Path(__file__).parents[2]
@@ -44,10 +44,10 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{sandbox.Limits().processes} processes and threads",
         f"{sandbox.Limits().program_bytes >> 20} MiB of program",
         f"{wellformed.MOST_TTIR >> 20} MiB of TTIR",
-        f"have {quotas.MEMORY_BYTES >> 30} GiB of memory together",
-        f"its files {quotas.FILE_BYTES >> 20} MiB, in {quotas.FILES:,} files",
+        f"have {children.MEMORY_BYTES >> 30} GiB of memory together",
+        f"its files {children.FILE_BYTES >> 20} MiB, in {children.FILES:,} files",
         (
-            f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / quotas.PULSE_SECONDS)]} a "
+            f"looked at {['never', 'once', 'twice', 'three times', 'four times'][round(1 / children.PULSE_SECONDS)]} a "
             "second"
         ),
         f"{children.OPEN_FILES} of {sandbox.Limits().file_bytes >> 20} MiB",
