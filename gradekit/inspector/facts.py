@@ -16,6 +16,7 @@ from gradekit.inspector.compile import Compiled
 from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
 from gradekit.inspector.operations import Dot, MemoryAccess, accesses, dots, has_float64
 from gradekit.inspector.targets import Occupancy, Target, occupancy
+from gradekit.program import Kernel, Launch
 
 WIDEST = 16
 """Bytes that one thread can move at once, on every architecture."""
@@ -95,24 +96,21 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class KernelContext:
-    """Which kernel is meant: its `key` and `name`, the configuration's `label`, what was asked for, and its launch."""
+class Launched:
+    """A kernel of the file `path` with its first launch, in the configuration `label` ("" where there is no choice)."""
 
-    kernel: str
-    key: str
+    kernel: Kernel
+    launch: Launch
     label: str
-    options: dict[str, Any]
-    grid: tuple[int, int, int]
-    ttir: str
     path: str
 
     def option(self, name: str, default: int) -> int:
         """A compile option that is a positive number: what a program holds may be anything."""
-        value = self.options.get(name)
+        value = self.kernel.options.get(name)
         return value if type(value) is int and value > 0 else default
 
 
-def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
+def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     """The facts of one kernel."""
     stages, text = compiled.stages, compiled.stages.get(target.assembly, "")
     asked_of = instructions(target.assembly, text, subject.path)
@@ -124,7 +122,8 @@ def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
     verified = "ttir" in stages  # MLIR has read it: operations have the operands that they should have
     joined = _joined(subject, asked_of, code, warps * target.warp) if verified else {}
     return Facts(
-        subject.kernel, subject.key, subject.label, target, _asked(subject), subject.grid, warps, asked,
+        subject.kernel.name, subject.launch.kernel, subject.label, target, _asked(subject), subject.launch.grid, warps,
+        asked,
         registers=used.registers if used else None,
         stack=used.stack if used else 0,
         has_stack_array=".local " in text,
@@ -137,7 +136,7 @@ def facts(subject: KernelContext, compiled: Compiled, target: Target) -> Facts:
     )  # fmt: skip
 
 
-def _asked(subject: KernelContext) -> dict[str, int]:
+def _asked(subject: Launched) -> dict[str, int]:
     return {
         name: subject.option(name, default) for name, default in (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
     }
@@ -150,10 +149,10 @@ def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | Non
 
 
 def _joined(
-    subject: KernelContext, asked: Sequence[Instruction], code: Sequence[Instruction], threads: int
+    subject: Launched, asked: Sequence[Instruction], code: Sequence[Instruction], threads: int
 ) -> dict[str, Any]:
     try:
-        module = parse(subject.ttir)
+        module = parse(subject.kernel.ttir)
     except TTIRError:
         return {}
     return {

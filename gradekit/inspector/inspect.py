@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
-from gradekit.inspector.facts import Facts, KernelContext, facts
+from gradekit.inspector.facts import Facts, Launched, facts
 from gradekit.inspector.narrow_access import NarrowAccess, blames
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target
-from gradekit.program import Choice, Kernel, Launch, Program, Step
+from gradekit.program import Choice, Launch, Program, Step
 
 SCHEMA = "gradekit/inspection/1"
 
@@ -38,39 +38,21 @@ def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_w
     """
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
     compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
-    return [
-        _inspected(item, result, where, program.path, ask_why) for item, result in zip(launched, compiled, strict=True)
-    ]
+    return [_inspected(item, result, where, ask_why) for item, result in zip(launched, compiled, strict=True)]
 
 
-def _inspected(item: _Launched, compiled: Compiled, where: Target, path: str, ask_why: bool) -> Inspected:
-    subject = _subject(item, path)
-    known = facts(subject, compiled, where)
-    reasons = blames(item.kernel, item.launch, known, path) if ask_why else {}
-    said = sentences(known, reasons)
-    return Inspected(known, tuple(said), compiled.stages, reasons)
+def _inspected(item: Launched, compiled: Compiled, where: Target, ask_why: bool) -> Inspected:
+    known = facts(item, compiled, where)
+    reasons = blames(item.kernel, item.launch, known, item.path) if ask_why else {}
+    return Inspected(known, tuple(sentences(known, reasons)), compiled.stages, reasons)
 
 
-def _subject(item: _Launched, path: str) -> KernelContext:
-    kernel, launch = item.kernel, item.launch
-    return KernelContext(kernel.name, launch.kernel, item.label, kernel.options, launch.grid, kernel.ttir, path)
-
-
-@dataclass(frozen=True)
-class _Launched:
-    """A kernel with its first launch, in the configuration `label` ("" where there is no choice)."""
-
-    kernel: Kernel
-    launch: Launch
-    label: str
-
-
-def _launched(program: Program) -> list[_Launched]:
+def _launched(program: Program) -> list[Launched]:
     """Each kernel once."""
-    found: dict[str, _Launched] = {}
+    found: dict[str, Launched] = {}
     for label, launch in _launches(program.steps, ""):
         if launch.kernel in program.kernels:
-            found.setdefault(launch.kernel, _Launched(program.kernels[launch.kernel], launch, label))
+            found.setdefault(launch.kernel, Launched(program.kernels[launch.kernel], launch, label, program.path))
     return list(found.values())
 
 

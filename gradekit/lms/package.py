@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,6 @@ from gradekit.versions import requirements, supported, version
 SECRET_SEED = "secret_seed"
 """The file beside the hidden tests that holds the seed of this package's own examples."""
 
-EXECUTABLE = 0o755
-PLAIN = 0o644
 TIME = (2026, 1, 1, 0, 0, 0)
 """Of every member: the same input gives the same file."""
 
@@ -79,7 +78,7 @@ def contents(
     if secret_seed is not None and not hidden:
         raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
     words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, "@LANG@": translation.language()}
-    words |= _where(cluster)
+    words |= {"@CLUSTER@": cluster.address if cluster else "", "@NETWORK@": "true" if cluster else "false"}
     files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
     if cluster is not None and cluster.certificates is not None:
@@ -132,11 +131,6 @@ def scripts() -> Path:
     return checkout if checkout.is_dir() else package / "_autograder"
 
 
-def _where(cluster: Cluster | None) -> dict[str, str]:
-    """What the scripts are told of the machines that time programs."""
-    return {"@CLUSTER@": cluster.address if cluster else "", "@NETWORK@": "true" if cluster else "false"}
-
-
 def _filled(text: bytes, words: Mapping[str, str]) -> bytes:
     for name, value in words.items():
         text = text.replace(name.encode(), value.encode())
@@ -160,8 +154,8 @@ def _assignment_files(assignment: Assignment, hidden: bool) -> Iterator[tuple[st
             yield f"solutions/{assignment.id}/{file.name}", file
 
 
-def _mode(name: str, data: bytes) -> int:
-    return EXECUTABLE if data.startswith(b"#!") else PLAIN
+def _mode(data: bytes) -> int:
+    return 0o755 if data.startswith(b"#!") else 0o644
 
 
 def _zip(files: Mapping[str, bytes]) -> bytes:
@@ -169,7 +163,7 @@ def _zip(files: Mapping[str, bytes]) -> bytes:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in sorted(files.items()):
             member = zipfile.ZipInfo(name, TIME)
-            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _mode(name, data) << 16
+            member.compress_type, member.external_attr = zipfile.ZIP_DEFLATED, _mode(data) << 16
             archive.writestr(member, data)
     return stream.getvalue()
 
@@ -179,6 +173,10 @@ def _tar(files: Mapping[str, bytes]) -> bytes:
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, data in sorted(files.items()):
             member = tarfile.TarInfo(name)
-            member.size, member.mode, member.mtime = len(data), _mode(name, data), 1767225600
+            member.size, member.mode, member.mtime = (
+                len(data),
+                _mode(data),
+                int(datetime(*TIME, tzinfo=UTC).timestamp()),
+            )
             archive.addfile(member, io.BytesIO(data))
     return stream.getvalue()
