@@ -192,6 +192,10 @@ def _signature(tree: ast.Module, name: str, entry: domain.EntryDomain | None) ->
     elif name in functions and entry is not None:
         takes = [argument.arg for argument in functions[name].args.args]
         promised = [argument.name for argument in entry.arguments]
+        for place, length in reversed(entry.lists):  # a list has a name of its own in the function alone
+            own = place - sum(count - 1 for first, count in entry.lists if first < place)
+            whole = takes[own : own + 1] or [f"a list of {', '.join(promised[place : place + length])}"]
+            promised[place : place + length] = whole
         if takes != promised[: len(takes)] or len(takes) < len(promised):
             yield Remark(functions[name].lineno, f"{name} takes {takes}, and domain.toml says {promised}")
 

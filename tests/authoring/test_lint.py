@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,24 @@ def changed(softmax: Path) -> Callable[[str, str, str], list[Complaint]]:
         return lint(softmax)
 
     return said
+
+
+def test_a_list_of_tensors_has_a_name_of_its_own_in_the_function(tmp_path: Path) -> None:
+    from gradekit.authoring.lint import _signature
+    from tests.test_domain import read
+
+    domain = """
+[f]
+arguments = ["x", ["a", "b"], "y", ["c", "d"]]
+result = { shape = ["N"], dtype = "float32" }
+sizes.N = { most = 9 }
+""" + "".join(f'tensors.{name} = {{ shape = ["N"], dtype = "float32" }}\n' for name in "xabycd")
+    entry = read(tmp_path, domain)["f"]
+    assert list(_signature(ast.parse("def f(x, pair, y, rest): ..."), "f", entry)) == []
+    (told,) = _signature(ast.parse("def f(x, pair, z, rest): ..."), "f", entry)
+    assert told.message == "f takes ['x', 'pair', 'z', 'rest'], and domain.toml says ['x', 'pair', 'y', 'rest']"
+    (told,) = _signature(ast.parse("def f(x, pair, y): ..."), "f", entry)
+    assert "says ['x', 'pair', 'y', 'a list of c, d']" in told.message
 
 
 TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py", "domain.toml", "../mistakes.toml"
