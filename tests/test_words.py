@@ -55,3 +55,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
         "- keeps `{1}` in {2}: each addition rounds to so many bits. / keep the sum in float32, and convert what is stored\n",
     ):
         assert said in text, said
+
+
+def test_the_list_of_messages_has_no_hole_that_markdown_takes_for_a_role() -> None:
+    assert messages._escaped("uses {1}`{2}` in [it]") == r"uses \{1}`{2}` in \[it\]"
