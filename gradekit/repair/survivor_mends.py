@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.operators.changes import LIKELY, PLAIN, WRITTEN, Change, ChangeKind, parsed
+from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, WRITTEN, Change, ChangeKind, parsed
 from gradekit.source.draft import draft_of
 from gradekit.source.expressions import calls
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
@@ -63,12 +63,14 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     where changes of several would do."""
     if not found:
         return []
+    seen = [change for change in found if change.kind not in MOVED]
     found = without_idle_parts(found)
     if (twice := _twice(found, source)) is not None:
         return [twice]
     kept = sorted(found, key=lambda change: change.kind)
-    if kept[0].kind in (ChangeKind.MOVED, ChangeKind.MOVED_PART):  # the shortest way comes first
-        return [mend for change in kept[:MOST_TRIED] if (mend := mend_of(change, source)) is not None][:1]
+    if kept[0].kind in MOVED:  # the shortest way comes first
+        return list(filter(None, (mend_of(change, source) for change in kept[:MOST_TRIED])))[:1]
+    found, kept = ([one for one in part if not _is_moved(one)] for part in (found, kept))  # others say more
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
     if len(_lines(kept)) > 1:  # one place is likelier than several
@@ -88,7 +90,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
         return _of_one_of_several(found, source) or _by_a_name(found, source)
-    is_told = len(kept) <= MOST_NAMED
+    is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
+    is_told = len(kept if is_left_out else seen) <= MOST_NAMED
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
     named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
     named = named or (turned if len(turned) == 1 else [])
@@ -106,12 +109,19 @@ def without_idle_parts(found: Sequence[Change]) -> list[Change]:
     alone = [(change, tree) for change in found if not change.also and (tree := parsed(change)) is not None]
     dropped = [(change.node, tree) for change, tree in alone if change.kind is ChangeKind.DROPPED]
     idle = {
-        change for change, tree in alone if change.kind not in (*PLAIN, ChangeKind.DROPPED)
+        change for change, tree in alone if change.kind in _BRING_IN
         and any(_keeps_more(change.node, tree, node, less) for node, less in dropped)
     }  # fmt: skip
     enough = {(change.node, change.new) for change, _ in alone}
     kept = [change for change in found if change not in idle]
     return [one for one in kept if not one.also or not any((part.node, part.new) in enough for part in one.parts)]
+
+
+_BRING_IN = (
+    ChangeKind.OPERATOR, ChangeKind.NUMBER, ChangeKind.OTHER_ROLE, ChangeKind.WRAPPED, ChangeKind.FACTOR,
+    ChangeKind.TERM,
+)  # fmt: skip
+"""What keeps or brings in a piece; a piece that is turned round may matter where the examples are more than these."""
 
 
 def _keeps_more(node: ast.AST, new: ast.AST, other: ast.AST, less: ast.AST) -> bool:
@@ -166,6 +176,10 @@ def _left_out(change: Change, source: ParsedSource) -> str | None:
     left, right = source.operand(node.left), source.operand(node.right)
     sign = WRITTEN.get(type(node.op), "")
     return f"{sign} {right}" if change.new == left else f"{left} {sign}"
+
+
+def _is_moved(change: Change) -> bool:
+    return change.kind in MOVED or change.kind is ChangeKind.DROPPED and isinstance(change.node, ast.stmt)
 
 
 def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

@@ -37,8 +37,8 @@ class ChangeKind(IntEnum):
     LANES = 12
     GUARD = 13
     MOVED = 14
-    MOVED_PART = 15
-    BRACKET = 16
+    BRACKET = 15
+    MOVED_PART = 16
     OTHER_ROLE = 17
     DROPPED = 18
     WRAPPED = 19
@@ -52,9 +52,12 @@ PLAIN = (
 )  # fmt: skip
 """What is seldom right in two places."""
 
+MOVED = (ChangeKind.MOVED, ChangeKind.MOVED_PART)
+"""What is at another place; where anything that is likelier is right as well, nothing is said of these."""
+
 LIKELY = (
     *PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES, ChangeKind.GUARD,
-    ChangeKind.MOVED, ChangeKind.MOVED_PART,
+    *MOVED,
 )  # fmt: skip
 """Where a change of such a kind makes all calls right, what is less likely is not looked at."""
 

@@ -20,7 +20,7 @@ FARTHEST = 6
 LONGEST = 3
 """So many statements, one behind the other, are moved together."""
 
-MOST = 60
+MOST = 40
 """So many moves are tried in one function, the shorter ones first: each is evaluated alone."""
 
 _OF_TERMS = 2

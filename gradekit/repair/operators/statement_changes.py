@@ -61,7 +61,7 @@ def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
     if all(isinstance(one, ast.Constant) for one in given):
         return
     texts = [site.source.of(one) for one in given]
-    if len(given) > 1 and not isinstance(given[0], ast.Constant):
+    if len(given) > 1 and site.kernel.names(given[0]) & set(site.kernel.params + site.kernel.constexprs):
         yield site.change(ChangeKind.STEP, given[0], "0", words("step-begin", it=shown(texts[0])))
     name = site.source.of(node.iter.func) if given else ""
     says = sentence_of("step", it=shown(site.source.of(node.iter)))
