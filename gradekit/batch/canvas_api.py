@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from gradekit.batch.exports import check_worth
 from gradekit.batch.gradebook import Line
 from gradekit.checking import UsageError
 from gradekit.report.text import one_line, points
@@ -25,7 +26,7 @@ LOOPBACK = ("127.0.0.1", "localhost")
 
 
 class CanvasError(UsageError):
-    """Canvas refuses, cannot be reached, or has an assignment of other points: what to do."""
+    """Canvas refuses, or cannot be reached: what to do."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -59,12 +60,10 @@ class Canvas:
         """What to send, by Canvas's number of the student: points that Canvas does not have yet.
 
         Raises:
-            CanvasError: the assignment is worth other points there, or Canvas cannot be asked.
+            ExportError: the assignment is worth other points there.
+            CanvasError: Canvas cannot be asked.
         """
-        there = self._json(self._place)["points_possible"]
-        if there != possible:
-            said = f"the assignment is worth {there} points in Canvas, and {points(possible)} here"
-            raise CanvasError(f"{said}: say scale = {there:g} for it in course.toml")
+        check_worth("the assignment", "Canvas", self._json(self._place)["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         plan = {}
         for line in lines:

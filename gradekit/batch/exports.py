@@ -51,9 +51,7 @@ def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Fi
         raise ExportError(f"this is no grade book from Canvas: its header begins {', '.join(header[:4])}")
     target = _canvas_column(header, column)
     worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
-    if worth is not None and _number(worth[target]) not in (None, possible):
-        there = f"{header[target]} is worth {worth[target]} points in Canvas, and {points(possible)} here"
-        raise ExportError(f"{there}: {_scaled(worth[target])}")
+    check_worth(header[target], "Canvas", None if worth is None else _number(worth[target]), possible)
     names = ("ID", "SIS User ID", "SIS Login ID", "Student")
     result = _fill(rows, target, lambda row: _keys(row, header, names), lines, _is_canvas_special)
     kept = [*range(header.index("Section") + 1), target]  # who a student is, and the points
@@ -80,18 +78,21 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
     target = header.index(grade)
     most = next((i for i, name in enumerate(header) if name.lower() == "maximum grade"), None)
     for row in rows[1:]:
-        there = _number(_at(row, most)) if most is not None else None
-        if there not in (None, possible):
-            said = f"the assignment is worth {there:g} points in Moodle, and {points(possible)} here"
-            raise ExportError(f"{said}: {_scaled(f'{there:g}')}")
+        check_worth("the assignment", "Moodle", None if most is None else _number(_at(row, most)), possible)
     names = (header[0], "Email address", "ID number", "Full name")
     result = _fill(rows, target, lambda row: _keys(row, header, names), lines, lambda row: False)
     return Filled(write(rows), *result)
 
 
-def _scaled(worth: str) -> str:
-    """What mends a difference."""
-    return f"say scale = {worth.strip()} for the assignment in course.toml, or change the points there"
+def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
+    """See that an assignment is worth as much in the `lms` as it is here; None where that is not said.
+
+    Raises:
+        ExportError: it is not; what mends the difference.
+    """
+    if there not in (None, here):
+        mend = f"say scale = {there:g} for the assignment in course.toml, or change the points there"
+        raise ExportError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")
 
 
 # --- nbgrader ---------------------------------------------------------------------------------------------------------
@@ -157,9 +158,7 @@ def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: fl
         )
     if found[0].name == OWN_CELL:
         found[0].max_score = possible
-    elif found[0].max_score != possible:
-        said = f"{found[0].name} is worth {found[0].max_score:g} points in nbgrader, and {points(possible)} here"
-        raise ExportError(f"{said}: {_scaled(f'{found[0].max_score:g}')}")
+    check_worth(found[0].name, "nbgrader", found[0].max_score, possible)
     return found[0]
 
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from gradekit.batch.canvas_api import Canvas, CanvasError
 from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.exports import ExportError
 from gradekit.batch.grading_session import GradingSession
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
@@ -106,7 +107,7 @@ def test_nothing_is_sent_without_a_yes(server: Any, folder: ClassFolder) -> None
 
 def test_other_points_there_are_refused(server: Any, folder: ClassFolder) -> None:
     canvas = Canvas(f"http://127.0.0.1:{server.server_port}", 3, 7, "secret")
-    with pytest.raises(CanvasError, match="70.0 points in Canvas, and 100 here: say scale = 70"):
+    with pytest.raises(ExportError, match="70 points in Canvas, and 100 here: say scale = 70"):
         canvas.planned([], 100.0)
 
 
