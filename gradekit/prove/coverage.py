@@ -25,15 +25,18 @@ class Coverage:
 
     def decide(self) -> Answer:
         """Whether each element is written; "open" where no program can be named that would."""
-        by_axis = [self._written(launched, touch, flat=False) for launched, touch in self.stores]
+        by_axis = self._claim(flat=False)
         if self._follows(by_axis) or any(self._as_many_as_tiles(launched, touch) for launched, touch in self.stores):
+            return Answer("proved")
+        is_flat = not all(launched.by_axis(touch) for launched, touch in self.stores)
+        if is_flat and self._follows(self._claim(flat=True)):
             return Answer("proved")
         values = left_out(self.stores, self.path)
         if values is not None:
             return Answer("refuted", values)
-        answer = self._ask(by_axis, flat=False)
+        answer = self._ask(by_axis)
         if answer.verdict != "proved":
-            flat = self._ask([self._written(launched, touch, flat=True) for launched, touch in self.stores], flat=True)
+            flat = self._ask(self._claim(flat=True))
             answer = flat if flat.verdict == "proved" or answer.verdict == "open" else answer
         return answer
 
@@ -63,18 +66,18 @@ class Coverage:
             value, high = a, high * b
         return less(value, high)
 
-    def _follows(self, written: Sequence[Truth | None]) -> bool:
-        """Whether linear arithmetic shows that one of these stores writes the element."""
+    def _claim(self, flat: bool) -> tuple[list[Truth], Truth] | None:
+        """Hypotheses, and that one of the stores writes the element; None where nobody can be named who would."""
+        written = [self._written(launched, touch, flat) for launched, touch in self.stores]
         found = [one for one in written if one is not None]
-        return self.solver.follows([self.path, *self._bounds(flat=False)], negated(both(*map(negated, found))))
+        return ([self.path, *self._bounds(flat)], negated(both(*map(negated, found)))) if found else None
 
-    def _ask(self, written: Sequence[Truth | None], flat: bool) -> Answer:
-        found = [one for one in written if one is not None]
-        if not found:
-            return Answer("open")
-        bounds = self._bounds(flat)
-        goal = negated(both(*map(negated, found)))
-        return self.solver.ask([self.path, *bounds], goal)
+    def _follows(self, claim: tuple[list[Truth], Truth] | None) -> bool:
+        """Whether linear arithmetic shows it."""
+        return claim is not None and self.solver.follows(*claim)
+
+    def _ask(self, claim: tuple[list[Truth], Truth] | None) -> Answer:
+        return self.solver.ask(*claim) if claim is not None else Answer("open")
 
     def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""

@@ -222,11 +222,6 @@ class KernelDraft:
         """The names of ranges of places."""
         return {name for name, values in self.values.items() if any(map(_is_range, values))}
 
-    @cached_property
-    def multiplies(self) -> bool:
-        """Whether it has a product of matrices."""
-        return any(is_call(node, "tl.dot") for node in self.nodes)
-
     # --- memory ------------------------------------------------------------------------------------------------------
 
     @cached_property

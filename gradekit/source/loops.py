@@ -39,11 +39,6 @@ def counts_steps(loop: Loop) -> bool:
     return 0 < len(range_of(loop)) < 3
 
 
-def counts_down(loop: Loop) -> bool:
-    """Whether its counter is what remains: it is taken from in every step."""
-    return any(isinstance(step.op, ast.Sub) for step in _moves(loop))
-
-
 def steps_of(loop: Loop) -> list[ast.AugAssign]:
     """What its body adds to something, or takes from it."""
     found = (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.AugAssign))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradekit.source.draft import Draft
-from gradekit.source.loops import counter_of, counts_down, counts_steps, names_of_steps, range_of
+from gradekit.source.loops import counter_of, counts_steps, names_of_steps, range_of
 from tests.repair.corpora import ROOT
 
 WHILE = "tests/course/right/softmax/while_loops.py"
@@ -43,7 +43,6 @@ def test_the_heads_of_loops_show_what_they_count_with() -> None:
     loops = Draft(HEADS).kernels[0].loops
     assert [counter_of(loop) for loop in loops] == ["i", "i", "done", "n", ""]
     assert [counts_steps(loop) for loop in loops] == [True, False, False, False, False]
-    assert [counts_down(loop) for loop in loops] == [False, False, False, True, False]
     assert [len(range_of(loop)) for loop in loops] == [1, 3, 0, 0, 0]
     assert ["BLOCK" in names_of_steps(loop) for loop in loops] == [False, True, True, True, False]
 
