@@ -125,9 +125,9 @@ class EntryDomain:
 
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
     or overlap. `exact` has kinds of values at which formulas part, by the names of tensors, `rounding` which uses of
-    values may be rounded to 16 bits (gradekit.exact; None: any). What a call allocates grows no faster than `memory`,
-    an expression of sizes. `lists` are the arguments that the entry takes as lists: each the place of the first among
-    them, and how many they are.
+    values may be rounded to 16 bits (gradekit.exact; None: any). What a call costs grows no faster than `grows`
+    says: expressions of sizes, by "memory", "launches" and "work" (gradekit.judge.growth). `lists` are the
+    arguments that the entry takes as lists: each the place of the first among them, and how many they are.
     """
 
     name: str
@@ -142,7 +142,7 @@ class EntryDomain:
     aliases: tuple[str, ...] = ()
     exact: tuple[Mapping[str, str], ...] = ()
     rounding: tuple[str, ...] | None = None
-    memory: str | None = None
+    grows: Mapping[str, str] = field(default_factory=dict)
     lists: tuple[tuple[int, int], ...] = ()
 
     @property

@@ -25,7 +25,7 @@ from gradekit.domain.expressions import names_in
 from gradekit.program import ITEMSIZE
 from gradekit.schemas.check import Place, Problem, located, near, problems, schema
 
-_AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "memory")
+_AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "grows")
 """What an entry has as its table says it."""
 
 GIVEN_NAMES = ("seed", "own")
@@ -272,7 +272,7 @@ def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Everything that is arithmetic on sizes, and where it stands."""
     for number, limit in enumerate(table.get("limits", [])):
         yield ("limits", number), limit
-    yield from ((("memory",), each) for each in [table.get("memory")] if each)
+    yield from ((("grows", what), law) for what, law in table.get("grows", {}).items())
     for name, tensor in _tensors(table):
         for key in ("shape", "range"):
             yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)

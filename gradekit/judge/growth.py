@@ -1,28 +1,35 @@
-"""How the memory that a call allocates grows with its sizes, held against what the assignment's domain declares.
+"""How what a call costs grows with its sizes, held against the laws that the assignment's domain declares (`grows`):
 
-Held against a number of bytes, a table of S * S / 8 is small where S is. So calls are traced at two sizes, and what
-they allocate is held against the law: at those of the call at hand, and at large ones, which takes no memory, for
-nothing is run.
+    memory    bytes that it allocates, results included
+    launches  kernels that it launches
+    work      bytes that its kernels load and store
+
+Held against a number of bytes, a table of S * S / 8 is small where S is. So a call is made at three sizes, each four
+times the one before, and what grows faster than the law at both steps fails: where another kernel takes over, a cost
+jumps once. Memory and launches are those of traced calls, also at large sizes, for nothing is run; work is that of runs
+at the sizes of the call at hand. What is kept from call to call may be as large as what the largest call allocates.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from gradekit.causes import Cause
-from gradekit.domain import EntryDomain, evaluate, names_in
+from gradekit.domain import EntryDomain, evaluate
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import extra_allocation, line_of
+from gradekit.judge.observation import Observed
 from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Allocate, Copy, Program, View, run_steps
 
-TIMES = 4
-"""The larger of two sizes is so many times the smaller one."""
+TIMES, STEPS = 4, 2
+"""Each size is so many times the one before, in so many steps; the largest is a power of two, as tiles are."""
 LARGEST = 1 << 15
 """The largest size that is traced, where the domain promises as much."""
 ROUNDED_UP = 0.1
@@ -30,7 +37,13 @@ ROUNDED_UP = 0.1
 
 
 class Traced(Protocol):
-    """An entry of a submission whose calls can be traced: see gradekit.subject.entry."""
+    """An entry of a submission whose calls can be traced and run: see gradekit.subject.entry."""
+
+    def __call__(self, *args: Any) -> Observed:
+        """The run of a call."""
+
+    def gradient(self, *args: Any, upstream: Input, wanted: Sequence[int]) -> Observed:
+        """The run of a call and its backward pass."""
 
     def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
         """The program of a call, or of its backward pass."""
@@ -39,47 +52,82 @@ class Traced(Protocol):
 def assert_growth(
     domain: EntryDomain, entry: Traced, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()
 ) -> None:
-    """Raise if what a call allocates grows faster than the domain's `memory`, in any size that stands there.
+    """Raise if what a call costs grows faster than a law of the domain's `grows`, in any of its sizes.
 
     Args:
         args: those of a call, as specs; calls of other sizes are made of them.
         upstream, wanted: for the backward pass, as in `gradient`.
 
     Raises:
-        Failure: too-much-memory, with the line of the largest allocation that is no result.
-        ValueError: the domain declares no `memory`.
+        Failure: too-much-memory, with the line of the largest allocation that is no result; too-many-launches;
+            too-many-bytes.
+        ValueError: the domain declares no law.
         TraceError: a call could not be traced.
     """
-    if domain.memory is None:
-        raise ValueError(f"domain.toml does not say how the memory of {domain.name} grows")
+    if not domain.grows:
+        raise ValueError(f"domain.toml does not say how what {domain.name} costs grows")
     sizes = _sizes(domain, args)
-    for name in sorted(size for size in names_in(domain.memory) if not domain.sizes[size].only):
+    for name in sorted(size for size in sizes if not domain.sizes[size].only):
         for large in (sizes[name], _largest(domain, sizes, name)):
-            two = [{**sizes, name: max(large // TIMES, domain.sizes[name].least)}, {**sizes, name: large}]
-            programs = [
-                entry.traced(*_args(domain, args, one), **_backward(domain, upstream, wanted, one)) for one in two
-            ]
-            used = [max(sum(_allocated(program, given(domain, program))), 1) for program in programs]
-            law = [float(evaluate(domain.memory, one)) for one in two]
-            if used[1] > used[0] * (law[1] / law[0]) ** (1 + ROUNDED_UP):
-                raise _failure(domain, name, two, used, programs[1])
+            top = 1 << large.bit_length() - 1
+            calls = [{**sizes, name: top // TIMES**step} for step in range(STEPS, -1, -1)]
+            if calls[0][name] >= max(domain.sizes[name].least, 1):
+                made = [(_args(domain, args, one), _backward(domain, upstream, wanted, one)) for one in calls]
+                _hold(domain, entry, name, calls, made, is_run=large == sizes[name])
+
+
+def _hold(
+    domain: EntryDomain, entry: Traced, name: str, calls: Sequence[Mapping[str, int]], made: Sequence[Any], is_run: bool
+) -> None:
+    """Raises Failure where a cost of these calls, which differ in the size `name`, breaks its law."""
+    programs = [entry.traced(*args, **backward) for args, backward in made]
+    memory = [sum(_allocated(program, given(domain, program))) for program in programs]
+    costs = {"memory": memory, "launches": [len(list(program.launches())) for program in programs]}
+    if is_run and "work" in domain.grows:
+        costs["work"] = [_moved(entry.gradient(*a, **b) if b else entry(*a)) for a, b in made]
+    for what, law in domain.grows.items():
+        used, allowed = costs.get(what, []), [float(evaluate(law, one)) for one in calls]
+        steps = zip(itertools.pairwise(used), itertools.pairwise(allowed), strict=False)
+        if used and all(b > max(a, 1) * (more / less) ** (1 + ROUNDED_UP) for (a, b), (less, more) in steps):
+            raise _failure(domain, what, name, calls, used, programs[-1])
+    kept = sum(step.nbytes for step in programs[-1].steps[: programs[-1].kept] if isinstance(step, Allocate))
+    if "memory" in domain.grows and not is_run and kept > memory[-1]:
+        message = (
+            f"The call keeps {kept:,} bytes from call to call: more than it allocates where {name} is "
+            f"{calls[-1][name]:,}, and more than may be needed."
+        )
+        raise Failure(Cause.TOO_MUCH_MEMORY, message)
+
+
+_COSTS = {
+    "memory": ("The memory that a call allocates grows", "bytes", Cause.TOO_MUCH_MEMORY),
+    "launches": ("The number of kernels that a call launches grows", "launches", Cause.TOO_MANY_LAUNCHES),
+    "work": ("What the kernels of a call load and store grows", "bytes", Cause.TOO_MANY_BYTES),
+}
 
 
 def _failure(
-    domain: EntryDomain, name: str, two: Sequence[Mapping[str, int]], used: Sequence[int], program: Program
+    domain: EntryDomain, what: str, name: str, calls: Sequence[Mapping[str, int]], used: Sequence[int], program: Program
 ) -> Failure:
-    exponent = math.log(used[1] / used[0]) / math.log(two[1][name] / two[0][name])
+    (before, after), (few, many), law = [one[name] for one in calls[-2:]], used[-2:], domain.grows[what]
+    exponent = math.log(many / max(few, 1)) / math.log(after / before)
+    subject, unit, cause = _COSTS[what]
     message = (
-        f"The memory that a call allocates grows too fast: {used[0]:,} bytes where {name} is {two[0][name]}, and "
-        f"{used[1]:,} where it is {two[1][name]}, as {name} ** {exponent:.2f}. It may grow as {domain.memory} does."
+        f"{subject} too fast: {few:,} {unit} where {name} is {before}, and {many:,} where it is {after}, as {name} ** "
+        f"{exponent:.2f}. It may grow as {law} does."
     )
-    facts = {"grows": {"size": name, "exponent": f"{exponent:.2f}", "may": domain.memory}}
-    return Failure(Cause.TOO_MUCH_MEMORY, message, line=line_of(extra_allocation(program)), facts=facts)
+    facts = {"grows": {"size": name, "exponent": f"{exponent:.2f}", "may": law}}
+    line = line_of(extra_allocation(program)) if what == "memory" else None
+    return Failure(cause, message, line=line, facts=facts)
+
+
+def _moved(seen: Observed) -> int:
+    return int(seen.counters.bytes_loaded + seen.counters.bytes_stored)
 
 
 def _allocated(program: Program, others: Collection[int]) -> list[int]:
-    """The bytes of each allocation, but for those of `others`."""
-    steps = run_steps(program.steps)
+    """The bytes of each allocation of the call itself, but for those of `others`."""
+    steps = run_steps(program.steps[program.kept :])
     return [step.nbytes for step in steps if isinstance(step, Allocate) and step.storage not in others]
 
 
