@@ -7,7 +7,8 @@
 Held against a number of bytes, a table of S * S / 8 is small where S is. So a call is made at three sizes, each four
 times the one before, and what grows faster than the law at both steps fails: where another kernel takes over, a cost
 jumps once. Memory and launches are those of traced calls, also at large sizes, for nothing is run; work is that of runs
-at the sizes of the call at hand. What is kept from call to call may be as large as what the largest call allocates.
+at the sizes of the call at hand, where no tensor's values depend on sizes. What is kept from call to call may be as
+large as what the largest call allocates.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _hold(
     programs = [entry.traced(*args, **backward) for args, backward in made]
     memory = [sum(_allocated(program, given(domain, program))) for program in programs]
     costs = {"memory": memory, "launches": [len(list(program.launches())) for program in programs]}
-    if is_run and "work" in domain.grows:
+    if is_run and "work" in domain.grows and not any(tensor.range for tensor in domain.tensors):
         costs["work"] = [_moved(entry.gradient(*a, **b) if b else entry(*a)) for a, b in made]
     for what, law in domain.grows.items():
         used, allowed = costs.get(what, []), [float(evaluate(law, one)) for one in calls]

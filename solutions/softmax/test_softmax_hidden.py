@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from gradekit import assert_bytes_moved, assert_close, assert_memory_clean, calls, points, public_tests
+from gradekit import assert_bytes_moved, assert_close, assert_growth, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
@@ -39,6 +39,7 @@ def test_each_row_once(submission, call):
     result = submission.softmax(*call)
     assert_memory_clean(result)
     assert_bytes_moved(result, at_most=20 * 4 * call[0].numel)
+    assert_growth(public.SOFTMAX, submission.softmax, *call)
 
 
 @points(3, kind="memory")
