@@ -106,7 +106,7 @@ def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
     with tempfile.TemporaryDirectory() as directory:
         submission = child.Child(Path(directory))
         submission.tracer.compiler._alignments = comparison  # type: ignore[assignment]
-        submission.load(text)
+        submission.load(text, {})
         for request in requests:
             try:
                 submission.answer(request)
@@ -123,7 +123,8 @@ def each_apart(submissions: list[dict[str, Any]]) -> None:
             calls(**submission).report()
             sys.stdout.flush()
             os._exit(0)
-        os.waitpid(pid, 0)
+        if os.waitpid(pid, 0)[1]:
+            sys.exit(1)
 
 
 if __name__ == "__main__":
