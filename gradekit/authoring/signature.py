@@ -73,7 +73,8 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
     if name not in functions:
         raise SignatureError(f"it defines no function {name}; it has {', '.join(functions) or 'none'}")
     function = functions[name]
-    found = Signature(name, (ast.get_docstring(function) or f"{name} of its arguments").partition("\n")[0])
+    summary = (ast.get_docstring(function) or f"{name} of its arguments").partition("\n")[0].rstrip(".")
+    found = Signature(name, summary)
     for argument, default in _parameters(function):
         said = _said(argument.annotation) or ask(f"{argument.arg}: a shape such as [M, N], or int, float or bool")
         found.arguments.append(argument.arg)
@@ -83,6 +84,9 @@ def signature(text: str, name: str, ask: Ask) -> Signature:
         results = _said(function.returns) or ask(f"what {name} returns: a shape such as [M, N]")
         said, found.up_to = _free(results, found.arguments)
         found.results += [_tensor("the result", one) for one in re.split(r"(?<=\])\s*,", said)]
+        tensors = found.tensors.values()
+        if any(result["dtype"] == "T" for result in found.results) and all(one["dtype"] != "T" for one in tensors):
+            raise SignatureError(f'the result: say its dtype, such as "int64 {said}": no tensor lends it its own')
     return found
 
 

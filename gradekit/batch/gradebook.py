@@ -156,10 +156,11 @@ def _complete(student: str, own: Mapping[str, Line], lines: Lines) -> dict[str, 
 
 def _row(student: str, lines: Mapping[str, Line], course: Course) -> CourseRow:
     """The weighted mean of the shares that count. The lowest that are dropped are those with the smallest share, of
-    equal ones the first; one always counts."""
+    equal ones those that weigh most, to the student's gain; one always counts."""
     excused = tuple(id for id in lines if student in course.policy(id).excused)
     shares = {id: share for id, line in lines.items() if id not in excused and (share := share_of(line)) is not None}
-    lowest = sorted(shares, key=lambda id: shares[id])[: min(course.drop_lowest, max(len(shares) - 1, 0))]
+    fewest = sorted(shares, key=lambda id: (shares[id], -course.policy(id).weight))
+    lowest = fewest[: min(course.drop_lowest, max(len(shares) - 1, 0))]
     counted = {id: course.policy(id).weight for id in shares if id not in lowest}
     weight = sum(counted.values())
     total = rounded(100 * sum(shares[id] * each for id, each in counted.items()) / weight) if weight else None

@@ -197,11 +197,20 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
         ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
         ("def f(x:", "line 1"),
         ('def f(x: "[M]") -> "[M], int64 [M] places in y": pass', "places in 'y', which is no argument"),
+        ('def f(x: "int64 [N] 0..B - 1", bins: "= B") -> "[B]": pass', "the result: say its dtype"),
     ],
 )
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:
     with pytest.raises(SignatureError, match=told):
         signature(text, "f", asked)
+
+
+def test_a_summary_ends_with_one_full_stop_where_it_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "counts.py").write_text('def counts(x: "[N]") -> "[N]":\n    """Counts.\n\n    More."""\n')
+    new(tmp_path, "counts", "--reference", str(tmp_path / "counts.py"))
+    folder = tmp_path / "assignments" / "counts"
+    assert load(folder).summary == "Counts" and "Counts.\n" in (folder / "README.md").read_text()
+    assert '"""Checks of counts: Counts."""' in (folder / "test_counts.py").read_text()
 
 
 def test_a_copy_of_an_assignment_has_its_own_entry(tmp_path: Path) -> None:

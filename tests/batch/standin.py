@@ -188,7 +188,7 @@ class Stand:
 
     def _by_hand(self, student: int) -> tuple[list[str], str]:
         shares = [self.share(student, id) for id in self.ids]
-        lowest = shares.index(min(shares))
+        lowest = max(n for n, share in enumerate(shares) if share == min(shares))  # of equal ones the heaviest
         counted = [(share, n + 1) for n, share in enumerate(shares) if n != lowest]
         total = sum(share * weight for share, weight in counted) / sum(weight for _, weight in counted)
         return [percent(share) for share in shares], percent(total)

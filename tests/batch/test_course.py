@@ -42,6 +42,12 @@ def test_the_lowest_are_dropped_and_one_always_counts() -> None:
     assert totals(drop_lowest=9) == {"ada": 100.0, "bob": 50.0, "cyd": 20.0}
 
 
+def test_of_equal_shares_the_one_that_weighs_most_is_dropped() -> None:
+    lines = {"a": [line("ada", "a", 0)], "b": [line("ada", "b", 0)], "c": [line("ada", "c", 50)]}
+    (row,) = gradebook.course_rows(lines, Course("K", WEIGHTS, drop_lowest=1))
+    assert row.dropped == ("b",) and row.total == 50.0  # without a: 1 / 3
+
+
 def test_the_courses_csv_has_a_line_for_each_student() -> None:
     rows = gradebook.course_rows(LINES, Course("K", WEIGHTS, drop_lowest=1))
     assert gradebook.course_csv(rows, list(LINES)) == (
