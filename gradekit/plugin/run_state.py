@@ -288,6 +288,8 @@ def _missing_entry(entry: str, submission: Submission, loaded: Loaded) -> Reject
         instead = f"It defines {near[0]}: is that the one? Then rename it."
     elif loaded.functions:
         instead = f"It defines {', '.join(sorted(loaded.functions)[:8])}."
+    elif loaded.notes:
+        instead = "What defines it may be among the lines that were left out: see below."
     else:
         instead = "It defines no function at all."
     return Rejection(Cause.MISSING_ENTRY, f"{name} defines no function {entry}. {instead}")

@@ -152,11 +152,15 @@ def test_an_entry_from_another_students_file_is_named_as_the_reason(
     from tests.batch.clusters import assignments
     from tests.graded import grade
 
+    double = load(assignments(tmp_path) / "double")
     folder = tmp_path / "in"
     folder.mkdir()
     lay(folder, submission="import sys\nsys.path.insert(0, '../bob')\nfrom bob.main import double\n")
-    report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
+    report = grade(double, folder, profile="quick", device="cpu")
     assert "It imports it from bob.main, which is no file of this submission" in report.message
+    lay(folder, submission="import nowhere\n\n\ndef double(x, launcher=nowhere.launcher):\n    return launcher(x)\n")
+    report = grade(double, folder, profile="quick", device="cpu")
+    assert "defines no function double. What defines it may be among the lines that were left out" in report.message
     lay(folder, submission="from ops.main import double\n")
     (folder / "ops").mkdir()
     lay(folder / "ops", main=RIGHT)
