@@ -122,7 +122,19 @@ def _unusual(name: str, node: ast.AST, around: Surroundings) -> Iterator[str]:
 def _is_named_or_own(argument: ast.expr, around: Surroundings) -> bool:
     """A name written out, or a function: an operator's own method takes that."""
     is_function = isinstance(argument, ast.Name) and argument.id not in around.variables
-    return is_function or isinstance(argument, (ast.Constant, ast.Lambda))
+    return is_function or isinstance(argument, (ast.Constant, ast.Lambda)) or _is_static_method(argument, around)
+
+
+def _is_static_method(argument: ast.expr, around: Surroundings) -> bool:
+    """Whether this is CLASS.METHOD of a class of the text that has no bases, where nothing else binds either name."""
+    match argument:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner not in around.variables:
+            found = [node for node in ast.walk(around.tree) if owner in bound(node)]
+            if len(found) != 1 or not isinstance(found[0], ast.ClassDef):
+                return False
+            inside = [node for node in ast.walk(found[0]) if name in bound(node)]
+            return len(inside) == 1 and isinstance(inside[0], _FUNCTIONS) and around.is_static(inside[0])
+    return False
 
 
 def _is_harmless_module(name: str) -> bool:
@@ -214,9 +226,16 @@ class Surroundings:
         return owner in OWNERS and bool(parameters) and parameters[0].arg == owner
 
     def _is_called_by_others(self, function: Function) -> bool:
-        plain = all(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
-        is_method = isinstance(self._around[function], ast.ClassDef)
-        return plain and (not is_method or function.name in CALLED_BY_OTHERS)
+        if isinstance(self._around[function], ast.ClassDef) and function.name not in CALLED_BY_OTHERS:
+            # In a class without bases, Python and torch call methods of certain names alone, which begin with "_".
+            return self.is_static(function) and not function.name.startswith("_")
+        return _is_plain(function)
+
+    def is_static(self, function: Function) -> bool:
+        """Whether this is a static method of a class that has no bases."""
+        around = self._around[function]
+        is_bare = isinstance(around, ast.ClassDef) and not (around.bases or around.keywords or around.decorator_list)
+        return is_bare and bool(function.decorator_list) and _is_plain(function)
 
     def _is_registered(self, node: ast.AST) -> bool:
         """Whether `node` is an argument of register_autograd."""
@@ -233,6 +252,10 @@ class Surroundings:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _is_plain(function: Function) -> bool:
+    return all(isinstance(one, ast.Name) and one.id == "staticmethod" for one in function.decorator_list)
 
 
 def stored(node: ast.AST) -> Iterator[str]:

@@ -84,6 +84,13 @@ FORGING = {
     "a function within a function": 'def forward(ctx):\n    def f(ctx):\n        ctx.a=1\n    f(torch.library)',
     "torch's callback as a default": 'def setup_context(ctx,i,o):\n    ctx.a=1\ndef g(f=setup_context):\n    f(torch.library,1,2)',
     "torch's callback in a list": 'def setup_context(ctx,i,o):\n    ctx.a=1\nop.register_autograd(fake, setup_context=[setup_context][0])',
+    "a static method, called": 'class C:\n    @staticmethod\n    def setup(ctx):\n        ctx.opcheck=fake\nC.setup(torch.library)',
+    "a static method, called in its class": 'class C:\n    @staticmethod\n    def setup(ctx):\n        ctx.opcheck=fake\n    setup(torch.library)',
+    "a static method of a class with a base": 'class C(B):\n    @staticmethod\n    def setup(ctx):\n        ctx.opcheck=fake',
+    "a static method that Python calls": 'class C:\n    @staticmethod\n    def __call__(ctx):\n        ctx.opcheck=fake\nC()(torch.library)',
+    "a name in a class": 'class C:\n    back=os.sep\ntorch.library.register_autograd(C.back, fake)',
+    "a name in a class that a method has too": 'class C:\n    @staticmethod\n    def back(x):\n        return x\n    back="aten::gelu"\ntorch.library.register_autograd(C.back, fake)',
+    "a static method that is made a name": 'class C:\n    @staticmethod\n    @named\n    def back(x):\n        return x\ntorch.library.register_autograd(C.back, fake)',
     "no Python": "def",
 }
 HONEST = {
@@ -100,6 +107,8 @@ HONEST = {
     "op.register_autograd(backward, setup_context=setup_context)",
     "a callback of torch's, by name": "def setup(ctx, inputs, output):\n    ctx.n = 1\n"
     "torch.library.register_autograd('mylib::f', back, setup_context=setup)",
+    "a callback of torch's in a class": "class C:\n    @staticmethod\n    def setup(ctx, inputs, output):\n        ctx.n = 1\n"
+    "    @staticmethod\n    def back(ctx, dy):\n        return dy\nop.register_autograd(C.back, setup_context=C.setup)",
     "an autograd function": "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
     "        ctx.shape = x.shape\n    @staticmethod\n    def backward(ctx, dy):\n        return dy.view(ctx.shape)\n"
     "def f(x):\n    return F.apply(x)",
