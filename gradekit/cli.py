@@ -31,7 +31,16 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class CommandGroup(click.Group):
-    """A group whose commands never end in a traceback: an error of gradekit's own is a sentence and exit code 3."""
+    """A group whose commands never end in a traceback: an error of gradekit's own is a sentence and exit code 3.
+
+    `--lang` may stand behind the command, too, where most people write it.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the group's own options, and find the command."""
+        place = next((n for n, arg in enumerate(args) if arg.partition("=")[0] == "--lang"), len(args))
+        end = place + (1 if "=" in "".join(args[place : place + 1]) else 2)
+        return super().parse_args(ctx, args[place:end] + args[:place] + args[end:])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""

@@ -293,3 +293,12 @@ def test_light_commands_import_nothing_heavy(course: Path, arguments: list[str])
 def _environment(course: Path) -> dict[str, str]:
     root = str(Path(verify.__file__).parents[2])
     return os.environ | {"PYTHONPATH": root, "GRADEKIT_ASSIGNMENTS": str(course / "assignments")}
+
+
+@pytest.mark.parametrize("arguments", [["--lang", "de", "list"], ["list", "--lang", "de"], ["list", "--lang=de"]])
+def test_the_language_may_stand_before_the_command_or_behind_it(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRADEKIT_LANG", "en")
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    assert os.environ["GRADEKIT_LANG"] == "de"
