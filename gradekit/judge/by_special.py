@@ -103,8 +103,8 @@ class _Follower:
                     self._origins[id(kept)] = kept, origin
         if access is not None and not op.results and access.storage is not None and access.storage.id == self.storage:
             lanes = access.active[done.position] & (access.index[done.position] == self.index)
-            if bool(lanes.any()):
-                place = next(n for n, type in enumerate(op.operand_types) if type.element in FLOAT)
+            place = next((n for n, type in enumerate(op.operand_types) if type.element in FLOAT), None)
+            if place is not None and bool(lanes.any()):  # bits may be stored as integers
                 self.found = self._known(frame.operand(op, place))
 
     def _known(self, value: Any) -> Origin | _Loaded | None:

@@ -100,6 +100,11 @@ def test_it_is_followed_through_memory_to_the_launch_that_made_it() -> None:
     assert found is not None and (found.sentence, found.line) == ("The first NaN is made by `sqrt(-3)` in line 8.", 8)
 
 
+def test_bits_that_are_stored_as_integers_have_no_origin() -> None:
+    as_bits = TAIL.replace("out_ptr + n, y,", "(out_ptr + n).to(tl.pointer_type(tl.int32), bitcast=True), y.to(tl.int32, bitcast=True),")
+    assert as_bits != TAIL and origin(HEAD + "    y = tl.sqrt(x)" + as_bits) is None
+
+
 def test_what_an_input_holds_and_what_is_finite_has_no_origin() -> None:
     assert origin(HEAD + "    y = x + 1.0" + TAIL) is None
     assert origin(HEAD + "    y = x + 1.0" + TAIL, torch.tensor([1.0, torch.nan])) is None
