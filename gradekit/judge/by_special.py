@@ -45,12 +45,14 @@ _ELEMENTWISE = ("arith.", "math.", "tt.precise_", "tt.extern_elementwise", "tt.f
 _AROUND = ("scf.", "tt.call")
 """Operations whose results are values of a region inside them."""
 
+_ROOT = "under a root nothing may be negative: take a variance from squared differences, not from a difference"
+_LOGARITHM = "a logarithm needs a number above 0"
+
 _HINTS = {
-    "sqrt": "under a root nothing may be negative: take a variance from squared differences, not from a difference",
-    "log": "a logarithm needs a number above 0",
-    "/": "a divisor that can be 0 needs a case of its own",
-    "-": "where all that was seen so far is -inf, nothing is to be subtracted: choose 0 there with tl.where",
-    "*": "0 times an infinity is NaN: leave such lanes out with tl.where, not by a product",
+    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM,
+    "arith.divf": "a divisor that can be 0 needs a case of its own",
+    "arith.subf": "where all that was seen so far is -inf, nothing is to be subtracted: choose 0 there with tl.where",
+    "arith.mulf": "0 times an infinity is NaN: leave such lanes out with tl.where, not by a product",
 }  # fmt: skip
 
 
@@ -61,6 +63,7 @@ class Origin:
 
     line: int | None
     said: str
+    operation: str
     infinite: Origin | None = None
 
 
@@ -122,8 +125,8 @@ class _Follower:
         if same:
             return next((known for known in same if known is not None), None)
         if not operands or not op.name.startswith(_ELEMENTWISE):
-            return None if not operands else Origin(done.line, _crossing(op), _computed(operands))
-        return Origin(done.line, _said(op, [number for number, _ in operands]), _computed(operands))
+            return None if not operands else Origin(done.line, _crossing(op), op.name, _computed(operands))
+        return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, _computed(operands))
 
 
 def _computed(operands: Sequence[tuple[Tensor, Origin | _Loaded | None]]) -> Origin | None:
@@ -244,10 +247,10 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
     if before is not None and before.line != origin.line:
         sentence += f" The infinity in it is made by {_place(before)}."
     first = before or origin
-    if first.said.startswith("exp"):
+    if first.operation in ("math.exp", "math.exp2"):
         return Diagnosis(Cause.OVERFLOW, sentence, first.line, _before_exp(program))
-    hint = next((hint for sign, hint in _HINTS.items() if sign in origin.said), "")
-    return Diagnosis(Cause.NAN if is_nan else Cause.WRONG_VALUES, sentence, first.line, hint)
+    cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
+    return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""))
 
 
 def _place(origin: Origin) -> str:

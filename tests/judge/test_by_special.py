@@ -100,6 +100,12 @@ def test_it_is_followed_through_memory_to_the_launch_that_made_it() -> None:
     assert found is not None and (found.sentence, found.line) == ("The first NaN is made by `sqrt(-3)` in line 8.", 8)
 
 
+def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> None:
+    found = origin(HEAD + "    y = (x * 1e38 * 1e38 + 1e38 * x) * (x * 0.0)" + TAIL, torch.tensor([-1e-5, -10.0]))
+    assert found is not None and found.sentence.startswith("The first NaN is made by `-inf * -0`"), found
+    assert found.hint.startswith("0 times an infinity is NaN")
+
+
 def test_bits_that_are_stored_as_integers_have_no_origin() -> None:
     as_bits = TAIL.replace("out_ptr + n, y,", "(out_ptr + n).to(tl.pointer_type(tl.int32), bitcast=True), y.to(tl.int32, bitcast=True),")
     assert as_bits != TAIL and origin(HEAD + "    y = tl.sqrt(x)" + as_bits) is None
