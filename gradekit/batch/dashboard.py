@@ -16,7 +16,7 @@ from urllib.parse import quote
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line
 from gradekit.batch.summary import STATUS, shares_of, tally
-from gradekit.report import charts, templates
+from gradekit.report import pictures, templates
 from gradekit.report.grouping import MARKS
 from gradekit.report.text import counted, one_line, points, shortened
 
@@ -41,7 +41,7 @@ def view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, 
     ]
     return {
         "title": f"{one_line(assignment)}: class", "tally": tally(lines),
-        "distribution": charts.histogram(shares_of(lines)),
+        "distribution": pictures.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
         "groups": list(_groups(lines)), "columns": list(columns.values()),
         "students": [_row(line) | {"cells": _cells(graded.get(line), columns)} for line in lines],
@@ -143,7 +143,7 @@ def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
                 float(speed["ratios"][side]["value"])
             )
     for (title, _, asked), ratios in found.items():
-        yield charts.spread(title, ratios, asked)
+        yield pictures.spread(title, ratios, asked)
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:

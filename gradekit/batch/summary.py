@@ -13,7 +13,7 @@ from typing import Any
 from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import spelled
 from gradekit.batch.scheduler import awaits_gpu
-from gradekit.report.charts import BINS, binned
+from gradekit.report.pictures import BINS, binned
 from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.report import pictures, proofs, result_pictures, source_view, speed_plot, speed_sentences, templates
+from gradekit.report import pictures, proofs, source_view, speed_sentences, templates
 from gradekit.report.changes import changes, last_time
 from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories
 from gradekit.report.rests_on import in_words, unsure
@@ -45,7 +45,7 @@ def view(
         "links": links or {}, "last_time": last_time(before, record),
         "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])),
-        "checks": checks, "plot": speed_plot.plot(record["checks"]),
+        "checks": checks, "plot": pictures.plot(record["checks"]),
         "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
         "notes": [one_line(note) for note in record["notes"]],
         "rests_on": in_words(record), "unsure": unsure(record),
@@ -150,8 +150,8 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "inputs": [described(given) for given in counterexample.get("inputs", ())],
         "replay": one_line(counterexample.get("replay", "")),
         "wrong": None if details.get("tiles") else pictures.wrong(details), "intro": "",
-        "tiles": result_pictures.tiles(details.get("tiles"), details),
-        "outside": result_pictures.outside(_list(details.get("findings"))),
+        "tiles": pictures.tiles(details.get("tiles"), details),
+        "outside": pictures.outside(_list(details.get("findings"))),
         "findings": [_finding(each) for each in _list(details.get("findings"))],
         "proofs": _proofs(details.get("proofs")), "factors": _factors(details.get("coverage")),
         "speed": pictures.speed(details["speed"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -20,94 +21,51 @@ class RecordError(ValueError):
     """The data is not a report record: which field, and what is wrong with it."""
 
 
+_ORDER = (
+    "schema", "assignment", "status", "message", "cause", "hint", "source", "submission", "score", "checks", "rests_on",
+)  # fmt: skip
+"""The fields that a reader of the file meets first."""
+
+
 def to_dict(report: Report) -> dict[str, Any]:
     """The record of `report`: data that any JSON writer accepts; numbers JSON has no name for become "inf" or "nan"."""
-    score, checks = report.score, [_check(check) for check in report.checks]
-    resting = rests_on(checks)
-    return {
-        "schema": SCHEMA,
-        "assignment": report.assignment,
-        "status": report.status.value,
-        "message": report.message,
-        "cause": report.cause.value if report.cause else None,
-        "hint": report.cause.hint if report.cause else "",
-        "source": _source(report.source),
-        "submission": plain(report.submission),
-        "score": {"earned": score.earned, "possible": score.possible, "pending": score.pending},
-        "checks": checks,
-        **({"rests_on": resting} if resting else {}),
-        "notes": list(report.notes),
-        "environment": plain(report.environment),
-        "seed": report.seed,
-        "seconds": report.seconds,
-    }
-
-
-def _check(check: Check) -> dict[str, Any]:
-    return {
-        "id": check.id,
-        "title": check.title,
-        "kind": check.kind.value,
-        "outcome": check.outcome.value,
-        "earned": check.earned,
-        "possible": check.possible,
-        "bonus": check.bonus,
-        "message": check.message,
-        "cause": check.cause.value if check.cause else None,
-        "hint": _hint(check) if check.outcome is Outcome.FAILED else "",
-        "source": _source(check.source),
-        "counterexample": plain(check.counterexample),
-        "details": plain(check.details),
-    }
+    checks = [{**plain(check), "hint": _hint(check)} for check in report.checks]
+    found = {**plain(report), "schema": SCHEMA, "score": plain(report.score), "checks": checks}
+    found |= {"hint": report.cause.hint if report.cause else "", "rests_on": rests_on(checks)}
+    first = {name: found.pop(name) for name in _ORDER}
+    return {name: value for name, value in (first | found).items() if value or name != "rests_on"}
 
 
 def _hint(check: Check) -> str:
-    """What to do about a failure: advice of this check's own, or else what holds for
-    every submission with that cause."""
+    """What to do about a failure: advice of this check's own, or else what holds for every submission with that
+    cause."""
+    if check.outcome is not Outcome.FAILED:
+        return ""
     return str(check.details.get("hint") or (check.cause.hint if check.cause else ""))
-
-
-def _source(source: SourceLine | None) -> dict[str, Any] | None:
-    return {"line": source.line, "text": source.text} if source else None
 
 
 def from_dict(data: Mapping[str, Any]) -> Report:
     """The report of a record that is valid (see `validate`): what `to_dict` made of it comes out the same again."""
-    return Report(
-        assignment=data["assignment"],
-        status=Status(data["status"]),
-        submission=dict(data["submission"]),
-        checks=tuple(map(_check_from, data["checks"])),
-        environment=dict(data["environment"]),
-        seconds=data["seconds"],
-        message=data["message"],
-        cause=_cause_from(data["cause"]),
-        source=_source_from(data["source"]),
-        notes=tuple(data["notes"]),
-        seed=data["seed"],
-    )
+    known = {field.name for field in dataclasses.fields(Report)}
+    given = {name: value for name, value in data.items() if name in known}
+    given |= {"status": Status(data["status"]), "checks": tuple(map(_check_from, data["checks"]))}
+    return Report(**_restored(given) | {"notes": tuple(data["notes"])})
 
 
 def _check_from(data: Mapping[str, Any]) -> Check:
-    special = {
-        "kind": Kind(data["kind"]),
-        "outcome": Outcome(data["outcome"]),
-        "cause": _cause_from(data["cause"]),
-        "source": _source_from(data["source"]),
-    }
-    return Check(**{**{key: value for key, value in data.items() if key != "hint"}, **special})
+    return Check(**_restored(data) | {"kind": Kind(data["kind"]), "outcome": Outcome(data["outcome"])})
 
 
-def _cause_from(word: str | None) -> Cause | None:
-    return Cause(word) if word else None
-
-
-def _source_from(data: Mapping[str, Any] | None) -> SourceLine | None:
-    return SourceLine(**data) if data else None
+def _restored(data: Mapping[str, Any]) -> dict[str, Any]:
+    cause, source = data["cause"], data["source"]
+    given = {"cause": Cause(cause) if cause else None, "source": SourceLine(**source) if source else None}
+    return {name: value for name, value in {**data, **given}.items() if name != "hint"}
 
 
 def plain(value: Any) -> Any:
     """`value` with every part of it a JSON type; what has no JSON form becomes its text."""
+    if dataclasses.is_dataclass(value):
+        value = vars(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
