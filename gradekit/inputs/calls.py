@@ -128,7 +128,7 @@ def _classes(size: domain.SizeDomain, said: Sizes | None) -> tuple[SizeClass, ..
     if said is None and size.only:
         return listed(size.only)
     if said is None:
-        said = max(size.least, 1), min(size.drawn or size.most, size.most)
+        said = size.least, min(size.drawn or size.most, size.most)
     chosen = [said, said] if isinstance(said, int) else said
     if not all(size.least <= n <= size.most and (not size.only or n in size.only) for n in chosen):
         raise ValueError(f"{size.name}: {said} is not promised; sizes are {size.least} to {size.most}")

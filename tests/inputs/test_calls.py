@@ -84,6 +84,11 @@ def test_every_level_of_every_factor_is_drawn_and_every_listed_size_run(join: En
     assert {draws.call(row, turn)[0][0].shape[-1] for turn, row in enumerate(rows)} == {1, 7, 512}
 
 
+def test_a_size_that_may_be_0_is_drawn_as_0_where_the_test_says_nothing(join: EntryDomain) -> None:
+    draws = drawn(join, how=DERIVE)
+    assert 0 in {draws.call(row, turn)[0][0].shape[-1] for turn, row in enumerate(draws.design())}
+
+
 def test_sizes_that_are_too_large_together_are_not_combined(join: EntryDomain) -> None:
     draws = drawn(join, how={**DERIVE, "at_most": 5000})
     every = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
