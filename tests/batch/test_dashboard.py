@@ -71,8 +71,8 @@ def test_students_with_one_mistake_are_one_group() -> None:
 
 
 def test_every_measured_student_stands_in_one_bar() -> None:
-    bars = dashboard.view("softmax", CLASS, RECORDS)["distribution"]["bars"]
-    assert sum(bar["count"] or 0 for bar in bars) == 4 and bars[5]["count"] == 4  # 40 of 70
+    counts = dashboard.view("softmax", CLASS, RECORDS)["distribution"]["counts"]
+    assert sum(counts) == 4 and counts[5] == 4  # 40 of 70
 
 
 def test_nothing_that_a_student_chose_becomes_a_tag() -> None:
