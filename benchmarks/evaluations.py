@@ -32,7 +32,7 @@ from torch import Tensor
 from gradekit import assignment as assignments
 from gradekit import interpreter
 from gradekit.inputs.spec import Input
-from gradekit.interpreter.host_call import HostCall, HostReplay
+from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.subject import subject
 from gradekit.submission.parsed_source import ParsedSource

@@ -19,9 +19,8 @@ from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import bases
 from gradekit.prove.prover import CHECK, ProofBudget
-from gradekit.proving.submitted import load_kinds
 from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import Proved, proved
+from gradekit.subject.entry_proofs import Proved, load_kinds, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 

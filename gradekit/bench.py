@@ -24,9 +24,8 @@ from gradekit.judge.failure import Failure
 from gradekit.plugin.timed import TimedCall, timed_calls
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject.device import Device, NeedsCard
-from gradekit.subject.speed_trial import Impossible
 from gradekit.subject.subject import Subject
-from gradekit.subject.timed_call import Timed, facts
+from gradekit.subject.timed_call import Impossible, Timed, facts
 from gradekit.submission import read
 from gradekit.versions import environment
 

@@ -21,7 +21,7 @@ from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
-from gradekit.proving.prove_command import prove
+from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
 from gradekit.stepview.view_command import view

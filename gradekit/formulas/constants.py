@@ -16,7 +16,8 @@ from typing import Any
 import numpy
 
 from gradekit.formulas.algebra import Algebra, Polynomial
-from gradekit.formulas.value_paths import CONSTANTS
+
+CONSTANTS = {"pi": math.pi, "ln2": math.log(2), "ln10": math.log(10), "e": math.e}
 
 DIGITS = {"float32": 7, "float16": 4, "bfloat16": 3, "float64": 12}
 LARGEST_DENOMINATOR = {"float32": 512, "float16": 16, "bfloat16": 8, "float64": 1 << 16}

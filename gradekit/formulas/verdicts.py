@@ -10,7 +10,7 @@ from gradekit.formulas.both_sides import FormulaCall, ResultFormulas, result_for
 from gradekit.formulas.distinguishing import ValuePromises, Values, distinguishing
 from gradekit.formulas.equality import Equality, Unequal
 from gradekit.formulas.graph import NoFormula
-from gradekit.formulas.value_paths import ValuePath
+from gradekit.formulas.normal import ValuePath
 
 MOST_TRIED = 8
 """Choices of values that are tried for one call."""

@@ -1,19 +1,129 @@
-"""What evaluated host code may call, and which attributes it may ask for: a closed list of torch, triton and Python."""
+"""What evaluated host code may call: a closed list of torch, triton and Python, with limits on what it may make. It may
+ask for anything, and this is the process of the grader."""
 
 from __future__ import annotations
 
+import ast
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gradekit.arithmetic import cdiv, next_power_of_2
+from gradekit.engine.budget import Meter
 from gradekit.engine.memory import POISON
-from gradekit.interpreter.host_limits import MOST_ITEMS, made, without_tensors
 from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.walk import Names
+
+MOST_NUMBERS = 1 << 22
+"""Elements of a tensor that host code makes, or of its storage."""
+
+MOST_ITEMS = 1 << 12
+"""Items of a list, with those of the lists in it; characters of a string; steps of a loop."""
+
+MOST_DIGITS = 64
+"""Bits of a whole number that host code computes."""
+
+EVALUATION = 1000
+"""The work of evaluating one expression or statement of host code: about a microsecond."""
+
+
+def bounded(value: Any) -> Any:
+    """A number that is not too long, a list that is not too long, or anything else.
+
+    Raises:
+        NotWalked: it is.
+    """
+    if isinstance(value, int) and value.bit_length() > MOST_DIGITS:
+        raise NotWalked("a number that is too long")
+    if isinstance(value, (str, list, tuple, dict)):
+        _counted(value, MOST_ITEMS)
+    if isinstance(value, Tensor) and value.numel() > MOST_NUMBERS:
+        raise NotWalked("a tensor that is too large")
+    return value
+
+
+def _counted(value: Any, most: int) -> int:
+    """The items of a list, with those of the lists in it."""
+    if not isinstance(value, (str, list, tuple, dict)):
+        return 1
+    count = len(value) + 1
+    for one in () if isinstance(value, str) else value.values() if isinstance(value, dict) else value:
+        if count > most:
+            break
+        count += _counted(one, most - count) if isinstance(one, (str, list, tuple, dict)) else 0
+    if count > most + 1:
+        raise NotWalked("a list that is too long")
+    return count
+
+
+def items(value: Any) -> list[Any]:
+    """What a loop, or a star, goes over.
+
+    Raises:
+        NotWalked: it is too long.
+    """
+    if isinstance(value, Tensor) and value.dim() and len(value) > MOST_ITEMS:
+        raise NotWalked("a loop of too many steps")
+    return list(bounded(list(value)))
+
+
+def computed(function: Callable[..., Any], args: Sequence[Any], given: Mapping[str, Any], meter: Meter) -> Any:
+    """What a function of torch, or an operator, gives; its elements are counted before they are made.
+
+    Raises:
+        NotWalked: its result may be too large, or is to be written to what is there; or whatever torch raises.
+    """
+    if "out" in given:
+        raise NotWalked("a result that is written to what is there")
+    meter.spend(0, _stretched([*args, *given.values()]))
+    return bounded(function(*args, **given))
+
+
+def _stretched(values: Iterable[Any]) -> int:
+    """The elements that tensors among `values` make together where each is stretched to the others' shape."""
+    shapes = [one.shape for value in values for one in (value if isinstance(value, (tuple, list)) else [value])
+              if isinstance(one, Tensor)]  # fmt: skip
+    # not torch.broadcast_shapes, which imports sympy; where shapes do not fit, torch will say so
+    axes = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    together = math.prod(max((size for size in sizes if size != 1), default=1) for sizes in axes)
+    size = max([together, *(math.prod(shape) for shape in shapes)], default=1)
+    if size > MOST_NUMBERS:
+        raise NotWalked("a tensor that is too large")
+    return size
+
+
+def made(function: Callable[..., Tensor], args: Sequence[Any], given: Mapping[str, Any]) -> Tensor:
+    """What a function that makes a tensor gives: no larger, nor its storage, than the product of all whole numbers that
+    it is given (sizes, strides, the bounds of a range).
+
+    Raises:
+        NotWalked: that is too many, or the tensor is there already; or whatever torch raises.
+    """
+    flat = [n for one in (*args, *given.values()) for n in (one if isinstance(one, (tuple, list)) else [one])]
+    if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > MOST_NUMBERS:
+        raise NotWalked("a tensor that is too large")
+    if "out" in given:
+        raise NotWalked("a result that is written to what is there")
+    return function(*args, **given)
+
+
+def without_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python, for everything but tensors: it would go over their elements one by one."""
+
+    def called(*args: Any, **given: Any) -> Any:
+        if any(isinstance(one, Tensor) for one in (*args, *given.values())):
+            raise NotWalked("a tensor where numbers belong")
+        return function(*args, **given)
+
+    return called
+
+
+# --- what host code may call, and which attributes it may ask for -----------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -140,3 +250,60 @@ def is_instance(value: Any, of: Any) -> bool:
     if not kinds or None in kinds:
         raise NotWalked("a type that is not known")
     return any(isinstance(value, kind) for kind in kinds)  # type: ignore[arg-type]
+
+
+# --- values that are no numbers or tensors: functions, kernels, and what autograd knows -------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HostFunction:
+    """A function, method or lambda of the source, with the names around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    around: Names
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A kernel by its name, with a grid once it has one."""
+
+    kernel: str
+    grid: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Differentiable:
+    """A torch.autograd.Function of the source, or an operator that autograd was registered for."""
+
+    forward: HostFunction
+    backward: HostFunction | None = None
+    setup: HostFunction | None = None
+    takes_context: bool = False
+
+
+@dataclass(eq=False)
+class Context:
+    """What a forward pass leaves for its backward pass."""
+
+    needs: tuple[bool, ...]
+    saved: tuple[Any, ...] = ()
+    names: dict[str, Any] = field(default_factory=dict)
+
+
+def imported(node: ast.Import | ast.ImportFrom) -> Names:
+    """The names that an import gives, with what they stand for."""
+    if isinstance(node, ast.Import):
+        pairs = [(one.asname or one.name.partition(".")[0], one.name if one.asname else one.name.partition(".")[0])
+                 for one in node.names]  # fmt: skip
+    else:
+        pairs = [(one.asname or one.name, f"{node.module}.{one.name}") for one in node.names]
+    return {name: of_dotted(path) for name, path in pairs}
+
+
+def class_of(node: ast.ClassDef, names: Names) -> Any:
+    """What a class of the source is: a function with a backward pass, or a name."""
+    methods = {one.name: HostFunction(one, names) for one in node.body if isinstance(one, ast.FunctionDef)}
+    if "forward" not in methods or "backward" not in methods:
+        return Dotted(node.name)
+    setup = methods.get("setup_context")
+    return Differentiable(methods["forward"], methods["backward"], setup, takes_context=setup is None)

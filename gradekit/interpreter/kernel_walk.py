@@ -18,12 +18,11 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
-from gradekit.interpreter.context import Code, Names, Returned, Substitution, Watched
-from gradekit.interpreter.tile_memory import TileMemory
 from gradekit.interpreter.tile_values import (
     DTYPES,
     NotWalked,
     OutsideEverywhere,
+    TileMemory,
     TilePointer,
     aligned,
     computed,
@@ -35,7 +34,7 @@ from gradekit.interpreter.tile_values import (
     cast as converted,
 )
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
-from gradekit.interpreter.walk import Handlers, Walk, bound
+from gradekit.interpreter.walk import Code, Handlers, Names, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import dotted
 
 MOST_STEPS = 4096

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.host_call import HostCall
+from gradekit.compat.torch import without_symbolic_shapes
+from gradekit.engine.budget import Budget, Meter
+from gradekit.interpreter.host_walk import HostWalk, Launches
+from gradekit.interpreter.tile_values import DTYPES, NotWalked, OutsideEverywhere
+from gradekit.interpreter.walk import Code
+from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of
 from gradekit.program import Program
+from gradekit.submission.parsed_source import ParsedSource
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
 
@@ -55,3 +64,241 @@ def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
     if mine.shape != seen.shape:
         return False
     return torch.allclose(mine.double(), seen.double(), rtol=1e-2, atol=1e-2, equal_nan=True)
+
+
+# --- its host code, as it is or with other nodes in the place of some -------------------------------------------------
+
+MOST_WORK = 20_000_000
+"""Of one call, in the engine's units."""
+
+FAILS = (*WRONG, OutsideEverywhere)
+"""What a walk of host code may raise. Whatever it is, the call is not known, and nothing is said of it."""
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """`entry(*args)`, or where gradients are `wanted` of the arguments at these positions, its backward pass, with the
+    gradient of the result as the last of `args`. Tensors are contiguous, or strided as the call's are."""
+
+    entry: str
+    args: tuple[Any, ...]
+    wanted: tuple[int, ...] = ()
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """Those among the arguments."""
+        return [one for one in self.args if isinstance(one, Tensor)]
+
+
+class HostReplay:
+    """A call of a source, whose host code is walked.
+
+    Args:
+        call: what is called.
+        program: the call as it was traced: what an autotuner chose is taken from it.
+        source: the submission.
+        code: its kernels.
+    """
+
+    def __init__(self, call: HostCall, program: Program, source: ParsedSource, code: Code) -> None:
+        self.call, self.source, self.code = call, source, code
+        self._constants = {kernel.name: _chosen(kernel.constants) for kernel in program.kernels.values()}
+        self._launches = self._fresh(lenient=False)
+        self.walk: HostWalk | None = None
+        self.work = self.spent = 0
+        self.strays = False  # whether an element outside is touched, so that results are not known
+
+    def _fresh(self, lenient: bool) -> Launches:
+        return Launches(self.code, self._constants, self.call.tensors, lenient)
+
+    def run(self, most: int = MOST_WORK, lenient: bool = True) -> list[Tensor | None]:
+        """The results as the source is. `walk` has then what was met.
+
+        Raises:
+            NotWalked: it cannot be walked, or touches what is outside and is not to be `lenient`; or whatever torch
+                and Python raise.
+        """
+        launches = self._fresh(lenient)
+        try:
+            return self._results(launches, most, {})
+        finally:
+            self.work, self.strays = self.spent, launches.strays
+
+    def changed(self, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
+        """The results with other nodes in the place of some. Raises: as `run` does."""
+        return self._results(self._launches, 3 * self.work + 1_000_000, news)
+
+    def _results(self, launches: Launches, most: int, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
+        meter = Meter(Budget(most))
+        walk = HostWalk(self.source, launches, meter, news)
+        self.walk = self.walk or walk
+        try:
+            return self._called(walk)
+        finally:
+            self.spent = meter.work
+
+    def _called(self, walk: HostWalk) -> list[Tensor | None]:
+        call = self.call
+        entry = walk.module.get(call.entry)
+        values = [one.detach() if isinstance(one, Tensor) else one for one in call.args]
+        if not call.wanted:
+            with torch.no_grad():
+                return _flat(walk.called_with(entry, values))
+        leaves = [values[position].requires_grad_() for position in call.wanted]
+        with torch.enable_grad():
+            result = walk.called_with(entry, values[:-1])
+        if not isinstance(result, Tensor) or result.shape != values[-1].shape:
+            raise NotWalked("a result of another shape")
+        with without_symbolic_shapes():
+            return list(torch.autograd.grad(result, leaves, values[-1], allow_unused=True))
+
+
+def _chosen(constants: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: DTYPES.get(one, one) if isinstance(one, str) else one for name, one in constants.items()}
+
+
+def _flat(result: Any) -> list[Tensor | None]:
+    """The tensors of a result; None for anything else in it."""
+    parts: Sequence[Any] = result if isinstance(result, (tuple, list)) else [result]
+    return [part.detach() if isinstance(part, Tensor) else None for part in parts]
+
+
+# --- with smaller tiles, where it is still wrong in the same way: changes cost less to try there ----------------------
+
+SMALLEST = 4
+"""Lanes of a tile."""
+
+
+def with_smaller_tiles(call: ShownCall, replay: WalkedCall) -> WalkedCall | None:
+    """The same call with smaller constants, which gives the same, touches the same elements and costs less; None where
+    there is none. Constants that differ stay different."""
+    if replay.strays:
+        return None
+    sizes = _sizes(replay)
+    best, found = replay, dict[str, int]()
+    for size in sorted({size for size in sizes.values() if size > SMALLEST}, reverse=True):
+        names = [name for name, one in sizes.items() if one == size]
+        taken = {found.get(name, one) for name, one in sizes.items()}
+        for smaller in (one for one in _powers_below(size) if one not in taken):
+            trial = found | dict.fromkeys(names, smaller)
+            again = best.with_constants(trial)
+            if _is_the_same(again, call, replay.touched) and again.work < best.work:
+                best, found = again, trial
+            elif names[0] in found:
+                break  # larger ones only cost more
+    return best if best is not replay else None
+
+
+def _sizes(replay: WalkedCall) -> Mapping[str, int]:
+    """The constants of kernels that may be lanes of a tile, by their names."""
+    kernels = replay.program.kernels.values()
+    every = [(name, value) for kernel in kernels for name, value in kernel.constants.items()]
+    several = {name for name, value in every if any(value != other for of, other in every if of == name)}
+    return {name: v for name, v in every if name not in several and type(v) is int and v > 1 and v & (v - 1) == 0}
+
+
+def _powers_below(size: int) -> list[int]:
+    return [one for one in (SMALLEST << n for n in range(size.bit_length())) if one < size]
+
+
+def _is_the_same(again: WalkedCall, call: ShownCall, touched: Mapping[int, Tensor]) -> bool:
+    try:
+        results = again.run()
+    except WRONG:
+        return False
+    if again.strays or again.touched.keys() != touched.keys():
+        return False
+    is_all = all(torch.equal(one, touched[storage]) for storage, one in again.touched.items())
+    return is_all and is_like(results, call.results) and not call.is_right(results)
+
+
+# --- with another text ------------------------------------------------------------------------------------------------
+
+MOST_AS_IT_IS = 5_000_000
+"""Of a call as it is: a larger one costs as much to walk as to run."""
+
+MORE_WORK = 4
+"""So many times as much may a call take with another text."""
+
+
+@dataclass(frozen=True)
+class WalkedText:
+    """A call that was walked with the text of `source`, with the work of its kernels, and whether it went out of
+    bounds."""
+
+    call: ShownCall
+    allow: Collection[str]
+    source: ParsedSource
+    work: int
+    strays: bool
+
+    @cached_property
+    def _host(self) -> str:
+        return _host_of(self.source)
+
+    @cached_property
+    def _on_host(self) -> tuple[int, bool]:
+        """The work of a walk of the host code too, which finds what the call gave, and whether that is wrong; 0 where
+        it does not."""
+        if self.call.host is None or self.strays:
+            return 0, False
+        replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
+        try:
+            results = replay.run(MOST_AS_IT_IS)
+        except FAILS:
+            return 0, False
+        is_known = not replay.strays and len(results) == len(self.call.results) and is_like(results, self.call.results)
+        return (replay.work, not self.call.is_right(results)) if is_known else (0, False)
+
+    @property
+    def is_wrong_alone(self) -> bool:
+        """Whether the call is known to be wrong without any call before it."""
+        return self._on_host[1]
+
+    def is_wrong_with(self, text: str) -> bool:
+        """Whether the call is wrong with another text; False where that is not known."""
+        source = ParsedSource.parsed(text)
+        if source is None:
+            return False
+        return self._with_kernels(source) if _host_of(source) == self._host else self._with_host_code(source)
+
+    def _with_host_code(self, source: ParsedSource) -> bool:
+        if self.call.host is None or not self._on_host[0]:
+            return False
+        again = HostReplay(self.call.host, self.call.program, source, code_of(source))
+        try:
+            results = again.run(MORE_WORK * self._on_host[0])
+        except FAILS:
+            return False
+        return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)
+
+    def _with_kernels(self, source: ParsedSource) -> bool:
+        """Where kernels alone differ."""
+        again = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow)
+        try:
+            results = again.run(MORE_WORK * self.work)
+        except WRONG:
+            return False
+        if again.strays:
+            return self.strays
+        return not self.call.is_right(results)
+
+
+def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -> WalkedText | None:
+    """A call with the text that it was made of; None where a walk does not give what the call gave, or costs much."""
+    walk = WalkedCall(call.program, call.inputs, code_of(source), allow)
+    try:
+        results = walk.run(MOST_AS_IT_IS)
+    except WRONG:
+        return None
+    if not walk.strays and not is_like(results, call.results):
+        return None
+    return WalkedText(call, allow, source, walk.work, walk.strays)
+
+
+def _host_of(source: ParsedSource) -> str:
+    """Equal for texts that differ in kernels alone, but for the kernels' parameters."""
+    kernels = {node.name for node in source.kernels}
+    heads = [ast.dump(node.args) for node in source.kernels]
+    host = [ast.dump(node) for node in source.tree.body if getattr(node, "name", None) not in kernels]
+    return " ".join([*heads, *host])

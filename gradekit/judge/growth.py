@@ -38,7 +38,7 @@ ROUNDED_UP = 0.1
 
 
 class Traced(Protocol):
-    """An entry of a submission whose calls can be traced and run: see gradekit.subject.entry."""
+    """An entry of a submission whose calls can be traced and run: see gradekit.subject.subject."""
 
     def __call__(self, *args: Any) -> Observed:
         """The run of a call."""

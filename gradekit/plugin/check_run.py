@@ -292,7 +292,7 @@ class CheckRun:
 
     def _trace_ahead(self, first: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> None:
         """Have the calls of the other rows traced while the first of them run."""
-        from gradekit.subject.expected_calls import expected_forms
+        from gradekit.subject.call_spec import expected_forms
 
         (call,), others = first.values(), [next(iter(given.values())) for given in rest]
         self.subject.expect(expected_forms(self.subject.forms, call, others))

@@ -83,7 +83,7 @@ class FurtherInputs:
         from gradekit.unseen.host_inputs import HostInputs
         from gradekit.unseen.kernel_inputs import KernelInputs
         from gradekit.unseen.long_dimensions import LongDimensions
-        from gradekit.unseen.wants import constant_ways
+        from gradekit.unseen.search import constant_ways
 
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0

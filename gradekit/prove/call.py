@@ -10,18 +10,15 @@ from gradekit.engine import Type, option_count
 from gradekit.engine.kernel_facts import parsed
 from gradekit.program import ITEMSIZE, Aten, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
 from gradekit.prove import question as q
-from gradekit.prove.assumptions import contents
 from gradekit.prove.claims import PROGRAM, LaunchClaims
 from gradekit.prove.coverage import Coverage
 from gradekit.prove.memory_rules import accesses, itemsize
-from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.question import ProofVerdict
-from gradekit.prove.setting import ELEMENTS, product
+from gradekit.prove.setting import ELEMENTS, contents, product
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_access import Owed, SymbolicAccess, in_order
 from gradekit.prove.symbolic_host import INT32, Started, StorageRegion, SymbolicHost
-from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value
-from gradekit.prove.terms import ZERO, Atom, Term, Truth, at_most, less, of_atom, term, var
+from gradekit.prove.symbolic_values import OTHER, Owed, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
+from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, at_most, atoms, less, of_atom, term, var
 from gradekit.prove.walk import TooLong
 
 MOST_IN_A_TILE = 1 << 20

@@ -10,8 +10,7 @@ from typing import Any
 from gradekit.engine import Module, Op, Type, Unsupported
 from gradekit.engine.frame import itemsize_of
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_access import Accesses, SymbolicAccess
-from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Tile, Value, lanes
+from gradekit.prove.symbolic_values import OTHER, Accesses, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
 from gradekit.prove.walk import MEMORY, Walk
 

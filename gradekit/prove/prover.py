@@ -14,15 +14,13 @@ from gradekit import domain
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove import question as q
-from gradekit.prove.assumptions import promise_of
 from gradekit.prove.call import beyond, decide, launched_of
 from gradekit.prove.claims import LaunchClaims
-from gradekit.prove.parts import atoms
 from gradekit.prove.question import ProofVerdict
-from gradekit.prove.setting import Setting, class_of, setting_of
+from gradekit.prove.setting import Setting, class_of, promise_of, setting_of
 from gradekit.prove.solve import MOST_STEPS, Answer, Solver
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
-from gradekit.prove.terms import Term, Truth, at_most, equal, negated, term
+from gradekit.prove.terms import Term, Truth, at_most, atoms, equal, negated, term
 from gradekit.prove.value_of import Undefined, value_of
 
 Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]

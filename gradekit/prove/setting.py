@@ -6,13 +6,32 @@ proved in it holds for every such call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from gradekit.domain import MOST_ELEMENTS
+from gradekit import domain
+from gradekit.domain import ANY_DIMENSIONS, MOST_ELEMENTS, EntryDomain, ResultDomain, ScalarDomain, Tensor, evaluate
 from gradekit.program import ITEMSIZE, Argument, Scalar, View
-from gradekit.prove.parts import Substitution, atoms
-from gradekit.prove.terms import ONE, Atom, Term, Truth, at_most, both, of_atom, term, var
+from gradekit.prove.terms import (
+    FALSE,
+    ONE,
+    TRUE,
+    Atom,
+    Substitution,
+    Term,
+    Truth,
+    at_most,
+    atoms,
+    both,
+    equal,
+    less,
+    negated,
+    of_atom,
+    term,
+    var,
+)
 from gradekit.prove.value_of import value_of
 
 ELEMENTS = MOST_ELEMENTS
@@ -174,3 +193,185 @@ def below(value: Term, high: Term) -> Truth:
     while (atom := value.atom) and atom.op == "div" and (atom.args[1].range[0] or 0) >= 1:
         value, high = atom.args[0], high * atom.args[1]
     return at_most(value + 1, high)
+
+
+# --- what an assignment's domain promises: sizes by name, their ranges, limits ----------------------------------------
+
+
+def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise:
+    """What `entry` promises of a call like `args`; an argument after those of the entry is the gradient of its
+    result."""
+    described: list[Any] = [*entry.arguments, *entry.results]
+    sizes: dict[str, Term] = {name: _size(size) for name, size in entry.sizes.items() if name != domain.ANY_DIMENSIONS}
+    pairs = enumerate(zip(args, described, strict=False))
+    tensors = [(n, arg, what) for n, (arg, what) in pairs if isinstance(arg, View)]
+    shapes = {n: _of_rank(what.shape, entry, sizes, len(arg.shape)) for n, arg, what in tensors}
+    limits = [_truth(limit, sizes) for limit in entry.limits]
+    limits += [one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
+    scalars = {s.name: _scalar(s, sizes) for s in entry.scalars if s.type == "int"}
+    limits += [one_of(scalars[s.name], _values(s, sizes)) for s in entry.scalars if s.type == "int" and s.is_computed]
+    return Promise(shapes, tuple(limits), scalars)
+
+
+def _size(size: domain.SizeDomain) -> Term:
+    return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
+
+
+def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
+    """A whole scalar: what the sizes make it, or a variable in its range."""
+    if scalar.is_computed and len(scalar.values) == 1:
+        return _values(scalar, sizes)[0]
+    least, most = (None if end is None else int(end) for end in (scalar.least, scalar.most))
+    return var(scalar.name, least, most)
+
+
+def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
+    return [term(domain.evaluate(value, sizes)) for value in scalar.values]
+
+
+def _of_rank(parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
+    """The sizes of a tensor of that rank."""
+    found: list[Term] = []
+    for part in parts:
+        if part == domain.ANY_DIMENSIONS:
+            unnamed = rank - len(parts) + 1
+            size = entry.sizes[part]
+            found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
+        else:
+            found.append(term(domain.evaluate(part, sizes)))
+    return tuple(found)
+
+
+def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
+    """That a size is one of these."""
+    return negated(both(*(negated(equal(size, term(n))) for n in only)))
+
+
+def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
+    found = domain.evaluate(limit, sizes)
+    return found if isinstance(found, Truth) else TRUE if found else FALSE
+
+
+# --- what tensors hold -----------------------------------------------------------------------------------------------
+
+
+def contents(
+    entry: domain.EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
+) -> list[Truth]:
+    """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name
+    for each name by which terms read."""
+    tensors = {tensor.name: tensor for tensor in entry.tensors}
+    found: list[Truth] = []
+    mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]
+    for atom in mine:
+        tensor = tensors.get(reads[str(atom.args[0])])
+        if tensor is not None and tensor.range is not None:
+            low, high = (term(domain.evaluate(end, sizes)) for end in tensor.range)
+            found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
+    for a in mine:
+        for b in mine:
+            tensor = tensors.get(reads[str(a.args[0])])
+            if a is not b and a.args[0] == b.args[0] and tensor is not None and tensor.ascending:
+                found.append(_rises(a, b))
+    return found
+
+
+def _rises(a: Atom, b: Atom) -> Truth:
+    """What stands no further on is no larger."""
+    return negated(both(at_most(a.args[1], b.args[1]), less(of_atom(b), of_atom(a))))
+
+
+# --- calls within a domain that tell sizes apart: what host code is followed with, in place of examples ---------------
+
+PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)
+"""Sizes, each for one dimension; in falling order, and all but the last odd."""
+
+GAP = 3
+"""Elements between rows of a tensor that is not contiguous."""
+
+MOST_RANKS = 2
+
+
+def calls_of(entry: EntryDomain, dtypes: int = 1, gradient: bool = False) -> list[tuple[Argument, ...]]:
+    """Calls of the entry: of each kind of scalars and number of dimensions, contiguous ones and ones with any strides.
+
+    With `gradient`, the gradient of the result is the last argument.
+    """
+    found = []
+    choices = [entry.dtypes[name][:dtypes] for name in entry.dtypes]
+    for dtype in itertools.product(*choices):
+        for rank, strided in itertools.product(_ranks(entry), (False, True)):
+            for scalars in itertools.product(*map(_choices, entry.scalars)):
+                names = dict(zip(entry.dtypes, dtype, strict=True)), _sizes(entry, rank)
+                found.append(tuple(_call(entry, names, scalars, strided, gradient)))
+    return found
+
+
+def names_of(entry: EntryDomain, gradient: bool = False) -> list[str]:
+    """What the arguments of such a call are called."""
+    return [argument.name for argument in entry.arguments] + (["the gradient of the result"] if gradient else [])
+
+
+def _ranks(entry: EntryDomain) -> list[int]:
+    unnamed = entry.sizes.get(ANY_DIMENSIONS)
+    if unnamed is None:
+        return [0]
+    return sorted({unnamed.dims[0], min(unnamed.dims[1], MOST_RANKS)})
+
+
+def _choices(scalar: ScalarDomain) -> Sequence[Any]:
+    return scalar.values if scalar.type == "bool" else scalar.values[:1]
+
+
+def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
+    """A size of its own for each dimension, within its range; those without a name are called 0, 1 and so on."""
+    left = list(PRIMES)
+    found: dict[str, int] = {}
+    wanted = [*((name, size) for name, size in entry.sizes.items() if name != ANY_DIMENSIONS)]
+    wanted += [(str(axis), entry.sizes[ANY_DIMENSIONS]) for axis in range(rank)]
+    for name, size in wanted:
+        if size.only:
+            found[name] = size.only[-1]
+            continue
+        most = min(size.most, max(size.drawn, size.least) or size.most)
+        found[name] = next((n for n in left if max(size.least, 2) <= n <= most), max(size.least, 1))
+        left = [n for n in left if n != found[name]]
+    return found
+
+
+def _call(entry: EntryDomain, names: tuple[dict[str, str], dict[str, int]], scalars: Sequence[Any], strided: bool,
+          gradient: bool) -> Iterator[Argument]:  # fmt: skip
+    given = iter(scalars)
+    tensors: list[Tensor | ResultDomain] = [*entry.tensors, *(entry.results[:1] if gradient else [])]
+    position = itertools.count()
+    for argument in [*entry.arguments, *tensors[len(entry.tensors) :]]:
+        if isinstance(argument, ScalarDomain):
+            value = next(given)
+            yield Scalar(evaluate(value, names[1]) if isinstance(value, str) else value)
+        else:
+            upstream = isinstance(argument, ResultDomain)
+            yield _view(next(position), argument, names, strided and not upstream)
+
+
+def _view(
+    storage: int, tensor: Tensor | ResultDomain, names: tuple[dict[str, str], dict[str, int]], strided: bool
+) -> View:
+    dtypes, sizes = names
+    shape: list[int] = []
+    for part in tensor.shape:
+        unnamed = [sizes[name] for name in sizes if name.isdecimal()]
+        shape += unnamed if part == ANY_DIMENSIONS else [int(evaluate(part, sizes))]
+    return View(storage, dtypes.get(tensor.dtype, tensor.dtype), tuple(shape), _strides(shape, strided))
+
+
+def _strides(shape: Sequence[int], strided: bool) -> tuple[int, ...]:
+    strides, step = [], 2 if strided else 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size + (GAP if strided else 0)
+    return tuple(reversed(strides))
+
+
+def sizes_of(values: Mapping[str, int]) -> str:
+    """Sizes as a sentence names them: "M = 65,537, N = 2"."""
+    return ", ".join(f"{name} = {value:,}" for name, value in values.items())

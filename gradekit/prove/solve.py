@@ -16,10 +16,8 @@ from typing import Any
 
 import z3
 
-from gradekit.prove.linearized import Lemma, Lemmas, Values, never_negative
-from gradekit.prove.parts import Substitution, alone, atoms, parts_of
-from gradekit.prove.query import Query
-from gradekit.prove.terms import FALSE, Atom, Term, Truth, both, negated, of_atom
+from gradekit.prove.query import Lemma, Lemmas, Query, Values, never_negative
+from gradekit.prove.terms import FALSE, Atom, Substitution, Term, Truth, alone, atoms, both, negated, of_atom, parts_of
 from gradekit.prove.value_of import Undefined, truth_of
 
 STEPS, FEW_STEPS = 400_000, 30_000

@@ -15,7 +15,6 @@ from typing import Any
 from gradekit.arithmetic import OF_TWO
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
-from gradekit.prove.parts import atoms
 from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
 from gradekit.prove.terms import (
     ONE,
@@ -23,6 +22,7 @@ from gradekit.prove.terms import (
     Term,
     Truth,
     at_most,
+    atoms,
     both,
     equal,
     less,

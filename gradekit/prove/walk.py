@@ -16,18 +16,18 @@ from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
 from gradekit.prove.integer_rules import RULES, known_operands, selected
-from gradekit.prove.parts import Substitution, atoms
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_access import Accesses, Owed, SymbolicAccess
-from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value, lanes
+from gradekit.prove.symbolic_values import OTHER, Accesses, Owed, SymbolicAccess, SymbolicPointer, Value, lanes
 from gradekit.prove.terms import (
     FALSE,
     TRUE,
     ZERO,
     Atom,
+    Substitution,
     Term,
     Truth,
     at_most,
+    atoms,
     both,
     ceil_div,
     choose,

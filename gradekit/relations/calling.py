@@ -22,8 +22,8 @@ from gradekit.judge.reference import Reference
 from gradekit.relations.holding import assert_same, reference_of
 from gradekit.relations.relation import laid_out_as, values_of
 from gradekit.sandbox import TraceError
-from gradekit.subject.entry import part_of
 from gradekit.subject.runs import Observation
+from gradekit.subject.subject import part_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.program import Aten, Copy, Launch, Program, View, run_steps, views_in
 from gradekit.repair.mend import Clues
-from gradekit.source.dependences import making
-from gradekit.source.draft import pointers_of, stored_pointers
+from gradekit.source.draft import making, pointers_of, stored_pointers
 from gradekit.subject.subject import Call
 
 

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from gradekit.source.draft import draft_of
-from gradekit.source.expressions import target_of
-from gradekit.source.kernel import KernelDraft, PointerAccess
+from gradekit.source.kernel import KernelDraft, PointerAccess, target_of
 from gradekit.submission.parsed_source import ParsedSource
 
 

@@ -13,11 +13,10 @@ import torch
 
 from gradekit.engine.budget import Budget, Meter
 from gradekit.inputs.spec import Input
-from gradekit.interpreter.context import Names
-from gradekit.interpreter.host_call import FAILS
-from gradekit.interpreter.host_launches import Launches
-from gradekit.interpreter.host_values import Launcher
-from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.host_vocabulary import Launcher
+from gradekit.interpreter.host_walk import HostWalk, Launches
+from gradekit.interpreter.shown_call import FAILS
+from gradekit.interpreter.walk import Names
 from gradekit.interpreter.walked_call import code_of
 from gradekit.repair.mend import Mend
 from gradekit.source.draft import Draft

@@ -10,11 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
-from gradekit.interpreter.context import Code
-from gradekit.interpreter.host_call import FAILS, HostReplay
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.interpreter.shown_call import ShownCall, is_like
+from gradekit.interpreter.shown_call import FAILS, HostReplay, ShownCall, is_like
 from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.walk import Code
 from gradekit.repair.operators.changes import Change, parsed
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
 from gradekit.repair.work import Share, Work

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.source.dependences import Behind
+from gradekit.source.draft import Behind
 from gradekit.submission.parsed_source import Edit
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
-from gradekit.interpreter.walked_text import WalkedText, walked_text
+from gradekit.interpreter.shown_call import WalkedText, walked_text
 from gradekit.judge.failure import Failure
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, is_too_long

@@ -13,17 +13,15 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
-from gradekit.interpreter.context import Code, Substitution
-from gradekit.interpreter.shown_call import ShownCall, is_like
-from gradekit.interpreter.smaller_tiles import with_smaller_tiles
+from gradekit.interpreter.shown_call import ShownCall, is_like, with_smaller_tiles
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
+from gradekit.interpreter.walk import Code, Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
 from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite, parsed
 from gradekit.repair.work import Share, Work
-from gradekit.source.dependences import leading_to
-from gradekit.source.draft import Draft
+from gradekit.source.draft import Draft, leading_to
 from gradekit.source.kernel import KernelDraft
 
 MOST_WORK_OF_ANOTHER = 20_000_000

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.inputs.spec import Input
-from gradekit.interpreter.host_call import HostCall
-from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.shown_call import HostCall, ShownCall
 from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure

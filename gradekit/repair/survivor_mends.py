@@ -17,7 +17,7 @@ from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, WRITTEN, Change, ChangeKind, parsed
 from gradekit.source.draft import draft_of
-from gradekit.source.expressions import calls
+from gradekit.source.kernel import calls
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from gradekit.inputs.spec import Input
-from gradekit.interpreter.host_call import HostCall, HostReplay
+from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walked_call import code_of
 from gradekit.judge.failure import Failure
@@ -87,6 +87,6 @@ class WalkedEntry:
     def gradient(
         self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
     ) -> list[Tensor]:
-        """The gradients that its backward pass gives, as `gradekit.subject.entry` has them."""
+        """The gradients that its backward pass gives, as `gradekit.subject.subject` has them."""
         found = self._call(self._name, (*args, upstream), tuple(wanted))
         return found if only is None else [found[list(wanted).index(only)]]

@@ -8,20 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gradekit.source.expressions import (
-    is_call,
-    is_condition,
-    is_stride,
-    names_outside_calls,
-    smaller_sides,
-    target_of,
-    terms,
-)
-from gradekit.source.loops import Loop, counter_of, head_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, nodes_of
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
@@ -392,3 +382,151 @@ def _is_spread(node: ast.AST) -> bool:
         return True
     places = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else ()
     return any(isinstance(place, ast.Constant) and place.value is None for place in places)
+
+
+# --- what the head of a loop shows: what it counts with, and how far. for and while alike -----------------------------
+
+
+Loop = ast.For | ast.While
+
+RANGES = ("range", "tl.range", "tl.static_range")
+
+
+def head_of(loop: Loop) -> ast.expr:
+    """What decides how often it runs."""
+    return loop.iter if isinstance(loop, ast.For) else loop.test
+
+
+def range_of(loop: Loop) -> list[ast.expr]:
+    """The arguments of its range; none where it has no range."""
+    over = loop.iter if isinstance(loop, ast.For) else None
+    return over.args if isinstance(over, ast.Call) and called(over) in RANGES else []
+
+
+def counter_of(loop: Loop) -> str:
+    """The name that it counts with; "" where there is none."""
+    if isinstance(loop, ast.For):
+        return loop.target.id if isinstance(loop.target, ast.Name) else ""
+    added = {step.target.id for step in steps_of(loop) if isinstance(step.target, ast.Name)}
+    named = (node.id for node in ast.walk(loop.test) if isinstance(node, ast.Name))
+    return next((name for name in named if name in added), "")
+
+
+def counts_steps(loop: Loop) -> bool:
+    """Whether it counts by one: its steps, and not how far they have come."""
+    return 0 < len(range_of(loop)) < 3
+
+
+def steps_of(loop: Loop) -> list[ast.AugAssign]:
+    """What its body adds to something, or takes from it."""
+    found = (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.AugAssign))
+    return [node for node in found if isinstance(node.op, (ast.Add, ast.Sub))]
+
+
+def names_of_steps(loop: Loop) -> set[str]:
+    """The names in its head, and in what it adds to its counter."""
+    mine = [step.value for step in _moves(loop)]
+    return {node.id for part in (head_of(loop), *mine) for node in ast.walk(part) if isinstance(node, ast.Name)}
+
+
+def _moves(loop: Loop) -> list[ast.AugAssign]:
+    """Where the body of a `while` moves its counter on."""
+    every = steps_of(loop) if isinstance(loop, ast.While) else []
+    return [step for step in every if isinstance(step.target, ast.Name) and step.target.id == counter_of(loop)]
+
+
+# --- single expressions and statements --------------------------------------------------------------------------------
+
+EXP = ("tl.exp", "tl.exp2", "tl.math.exp", "tl.math.exp2")
+
+
+def terms(node: ast.expr) -> list[ast.expr]:
+    """The summands of a sum, in their order."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return [*terms(node.left), *terms(node.right)]
+    return [node]
+
+
+def factors(node: ast.expr) -> list[ast.expr]:
+    """The factors of a product, in their order."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
+
+
+def converted(node: ast.AST) -> ast.expr | None:
+    """What an expression converts, x of `x.to(dtype)`; None where it is no conversion."""
+    is_conversion = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to"
+    return node.func.value if is_conversion else None  # type: ignore[attr-defined]
+
+
+def without_conversions(node: ast.expr) -> ast.expr:
+    """The expression, or what it converts, once or several times."""
+    inner = converted(node)
+    return node if inner is None else without_conversions(inner)
+
+
+def names_outside_calls(node: ast.AST) -> set[str]:
+    """The names in an expression that no function is applied to, but for a conversion."""
+    if isinstance(node, ast.Call):
+        inner = converted(node)
+        return names_outside_calls(inner) if inner is not None else set()
+    found = {node.id} if isinstance(node, ast.Name) else set()
+    return found.union(*map(names_outside_calls, ast.iter_child_nodes(node)))
+
+
+def is_stride(name: str) -> bool:
+    """Whether a parameter is named as strides are: stride_am, x_row_stride, sxm, sn."""
+    lower = name.lower()
+    return "stride" in lower or (len(lower) in (2, 3) and lower[0] == "s")
+
+
+def simple(statement: ast.stmt) -> bool:
+    """Whether another statement may stand behind it on its line."""
+    return isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Pass))
+
+
+def value_of(statement: ast.AST) -> ast.expr | None:
+    """What a statement computes: the right side of an assignment, or the value that a store stores."""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr)) else None
+    if isinstance(statement, ast.Expr):
+        return value.args[1] if isinstance(value, ast.Call) and is_stored(statement) else None
+    return value
+
+
+def is_stored(statement: ast.AST) -> bool:
+    """Whether a statement stores a value, or adds one atomically."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Call) and called(value) in ("tl.store", "tl.atomic_add") and len(value.args) > 1
+
+
+def target_of(statement: ast.AST) -> str:
+    """The one name that a statement assigns; "" where it is none or several."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
+    return target.id if isinstance(target, ast.Name) and not isinstance(statement, ast.For) else ""
+
+
+def calls(nodes: list[ast.AST], *names: str) -> Iterator[ast.Call]:
+    """The calls of functions of these names among nodes."""
+    return (node for node in nodes if isinstance(node, ast.Call) and called(node) in names)
+
+
+def is_call(node: ast.AST | None, *names: str) -> bool:
+    """Whether a node is a call of one of these."""
+    return node is not None and called(node) in names
+
+
+def smaller_sides(node: ast.Compare) -> ast.Tuple:
+    """The sides of a comparison that it holds below something: the left one of <, the right one of >."""
+    sides = [node.left, *node.comparators]
+    found = []
+    for left, operator, right in zip(sides, node.ops, sides[1:], strict=False):
+        found += [left] if isinstance(operator, (ast.Lt, ast.LtE, ast.Eq)) else []
+        found += [right] if isinstance(operator, (ast.Gt, ast.GtE, ast.Eq)) else []
+    return ast.Tuple(found, ast.Load())
+
+
+def is_condition(node: ast.expr) -> bool:
+    """Whether an expression is a comparison, or several that are joined by & or |."""
+    joined = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))
+    return isinstance(node, ast.Compare) or (joined and any(isinstance(part, ast.Compare) for part in ast.walk(node)))

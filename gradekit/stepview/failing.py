@@ -17,8 +17,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program, View
-from gradekit.subject.entry import UPSTREAM
-from gradekit.subject.subject import Call
+from gradekit.subject.subject import UPSTREAM, Call
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_evidence import CheckEvidence

@@ -10,9 +10,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gradekit import domain
+from gradekit.assignment import Assignment, beside, of_path
 from gradekit.causes import Cause
 from gradekit.engine import OverBudget, Unsupported
 from gradekit.inputs import value_kinds
@@ -25,14 +27,12 @@ from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove.probe import outside, probe
 from gradekit.prove.prover import ProofBudget, Proofs, prove
 from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
-from gradekit.prove.sample_calls import calls_of, names_of, sizes_of
-from gradekit.prove.setting import ELEMENTS, dense
+from gradekit.prove.setting import ELEMENTS, calls_of, dense, names_of, sizes_of
 from gradekit.prove.symbolic_host import NotFollowed
-from gradekit.sandbox import Form, TraceError
+from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.subject.call_spec import call_spec
-
-if TYPE_CHECKING:
-    from gradekit.subject.subject import Subject
+from gradekit.subject.subject import Subject
+from gradekit.submission import read
 
 RUNNABLE = 1 << 23
 """Elements of the largest tensor of a call that is run as a whole."""
@@ -237,3 +237,60 @@ def _kind(entry: domain.EntryDomain, kind: str, verdict: ProofVerdict) -> str | 
         return None if "{" in kind else kind
     chosen = {name: options[0] for name, options in entry.choices.items()}
     return kind.format(**chosen, **verdict.sizes, seed=1)
+
+
+# --- a submission's proofs as a record --------------------------------------------------------------------------------
+
+SCHEMA = "gradekit/proofs/1"
+
+
+@dataclass
+class ProofReport:
+    """The proofs of a submission: one record for each entry, and one for its backward pass where it has one."""
+
+    assignment: str
+    path: str
+    passes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """The answer as JSON holds it."""
+        return {"schema": SCHEMA, "assignment": self.assignment, "submission": self.path, "passes": self.passes}
+
+    @property
+    def refuted(self) -> bool:
+        """Whether anything is wrong within the domain."""
+        return any(found["refuted"] for found in self.passes.values())
+
+
+def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> ProofReport:
+    """What holds of the submission at `path` for all sizes that its assignment promises.
+
+    Raises:
+        AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to prove anything of.
+        ValueError: the assignment has no domain.
+    """
+    assignment = of_path(path, id)
+    file = assignment.folder / "domain.toml"
+    if not file.is_file():
+        raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
+    load_kinds(assignment)
+    submission = read(path)
+    answer = ProofReport(assignment.id, str(path))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=domain.lists_in(assignment.folder)))
+    try:
+        for name, entry in domain.load(file).items():
+            answer.passes[name] = proved(subject, entry, ProofBudget(), dtypes=dtypes).as_data()
+            if entry.gradients:
+                answer.passes[f"{name}, backward"] = proved(
+                    subject, entry, ProofBudget(), gradient=True, dtypes=dtypes
+                ).as_data()
+    finally:
+        subject.close()
+    return answer
+
+
+def load_kinds(assignment: Assignment) -> None:
+    """Makes the kinds of values known that stand beside an assignment's tests: refutations are run with them."""
+    for file in sorted(assignment.folder.glob("*.py")):
+        if "@value_kind" in file.read_text(encoding="utf-8"):
+            beside(assignment.tests, file.stem)

@@ -8,14 +8,36 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import itertools
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradekit.engine.executor import Counters, OverBudget
+from gradekit.engine import TTIRError
+from gradekit.engine.def_use import STORES
+from gradekit.engine.executor import Counters, OverBudget, Unsupported
+from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.findings import Cause
+from gradekit.inputs.layouts import row_major
 from gradekit.judge.failure import Failure, Idle
-from gradekit.program import Allocate, Aten, Launch, Program, Step, View, every_step, run_steps, views_in
-from gradekit.subject import handed_numbers, provenance
+from gradekit.program import (
+    Allocate,
+    Aten,
+    Copy,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    Scalar,
+    Step,
+    View,
+    every_step,
+    reads,
+    run_steps,
+    views_in,
+    writes,
+)
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission
@@ -44,7 +66,7 @@ def check_program(
             or from none.
     """
     _only_allowed_operations(program, entry, allow)
-    handed_numbers.check(program, entry)
+    check_handed_numbers(program, entry)
     _returns_tensors(program, entry, submission)
     _launches_only_own_kernels(program, entry)
     _returns_what_it_made(program, entry)
@@ -61,7 +83,7 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
         Failure: torch computed, a kernel ran that is not the submission's, or a gradient is missing.
     """
     _only_allowed_operations(program, entry, allow)
-    handed_numbers.check(program, entry)
+    check_handed_numbers(program, entry)
     for name, result in zip(names, program.results, strict=True):
         if not isinstance(result, View):
             message = f"The backward pass of {entry} gives no gradient for {name}: its `backward` returns None there."
@@ -154,7 +176,7 @@ def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
     """
     given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
     if step.op in SUMS:
-        known = provenance.computed_by_kernels(program, before) | provenance.constants(program, before)
+        known = computed_by_kernels(program, before) | constants(program, before)
         if any(view.numel > 1 and view.storage not in known for view in given):
             return "with numbers that no kernel has made; it may only add up what a kernel has stored"
         return ""
@@ -179,7 +201,7 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
 
 def _launches_only_own_kernels(program: Program, entry: str) -> None:
     for step in every_step(program.steps):
-        if isinstance(step, Launch) and (file := provenance.foreign_file(program, program.kernels[step.kernel])):
+        if isinstance(step, Launch) and (file := foreign_file(program, program.kernels[step.kernel])):
             name = program.kernels[step.kernel].name
             message = (
                 f"{entry} launches {name}, which has code of {file}: only kernels of the submission's own may run."
@@ -189,7 +211,7 @@ def _launches_only_own_kernels(program: Program, entry: str) -> None:
 
 def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> Idle | None:
     """An empty result needs no kernel; any other one that stores to it, where anything is left to compute."""
-    computed = provenance.computed_by_kernels(program)
+    computed = computed_by_kernels(program)
     views = [result for result in program.results if isinstance(result, View) and result.numel]
     others = [view for view in views if view.storage not in computed]
     if not others:
@@ -202,10 +224,10 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
         if writes:
             message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
         failure = Failure(Cause.NO_KERNEL, message)
-    constant = provenance.constants(program)
+    constant = constants(program)
     if all(view.storage in constant for view in others):
         return Idle(failure)
-    if provenance.copied_inputs(program, others):
+    if copied_inputs(program, others):
         return Idle(failure, copies=True)
     raise failure
 
@@ -249,3 +271,189 @@ def _parameters(submission: Submission, entry: str) -> tuple[str, ...]:
 def _definition(submission: Submission, entry: str) -> ast.FunctionDef | None:
     nodes = [n for n in ast.walk(ast.parse(submission.text)) if isinstance(n, ast.FunctionDef) and n.name == entry]
     return nodes[-1] if nodes else None
+
+
+# --- where the values of a program come from: its submission's own kernels, another's, or torch -----------------------
+
+
+_FILE = re.compile(r'loc\("([^"\n]+)":\d+:\d+')
+_TRITONS_OWN = re.compile(r"(^|/)triton/")
+
+
+@functools.lru_cache(maxsize=512)
+def _files(ttir: str) -> frozenset[str]:
+    return frozenset(_FILE.findall(ttir))
+
+
+def foreign_file(program: Program, kernel: Kernel) -> str:
+    """A file that code of the kernel stands in, which is neither the submission nor Triton's own library; "" where all
+    of it stands in those, or the program does not say what the submission's file is called."""
+    if not program.path:
+        return ""
+    files = _files(kernel.ttir)
+    others = sorted(file for file in files if file != program.path and not _TRITONS_OWN.search(file))
+    return others[0] if others else "" if program.path in files else "another file"
+
+
+@functools.lru_cache(maxsize=512)
+def _stores(ttir: str) -> bool:
+    try:
+        return any(op.name in STORES or op.name.startswith("tt.atomic") for op in every_operation(parsed(ttir)))
+    except TTIRError:
+        return True
+
+
+def stores(kernel: Kernel) -> bool:
+    """Whether the kernel stores anything at all; one that cannot be read may."""
+    return _stores(kernel.unaligned)
+
+
+def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
+    """The storages whose values may come from a kernel of the program, after `steps` (all of them, by default): those
+    that a kernel which stores has been given, and what was copied or computed from them. An input is none."""
+    found: set[int] = set()
+    for step in every_step(program.steps) if steps is None else steps:
+        found |= _written(program, step, found) - program.storages.keys()
+    return found
+
+
+def constants(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
+    """The storages, after `steps` (all of them, by default), whose values are the same whatever the inputs hold: those
+    that the host has filled, and what it copied or computed from these alone."""
+    found, others = set[int](), set[int]()
+    for step in every_step(program.steps) if steps is None else steps:
+        if isinstance(step, Launch):
+            others |= _written(program, step, found)
+        elif not isinstance(step, Allocate):
+            alike = {view.storage for view in reads(step)} <= found - others
+            (found if alike else others).update(view.storage for view in writes(step))
+    return found - others
+
+
+def copied_inputs(program: Program, results: Iterable[View]) -> bool:
+    """Whether each of the results has the elements of an input in their order, and nothing else was ever written."""
+    known, storages = set(map(_elements, program.inputs)), set(program.storages)
+    for step in every_step(program.steps):
+        if isinstance(step, Copy) and step.target.storage not in storages and step.target.numel == step.origin.numel:
+            storages.add(step.target.storage)
+            known |= {_elements(step.target)} if _elements(step.origin) in known else set()
+        elif not isinstance(step, Allocate):
+            return False
+    return all(_elements(result) in known for result in results)
+
+
+def _elements(view: View) -> Hashable:
+    """What a view shows, in order: the same for two shapes of contiguous elements."""
+    contiguous = view.stride == row_major(view.shape)
+    return (view.storage, view.dtype, view.offset, *((view.numel,) if contiguous else (view.shape, view.stride)))
+
+
+def _written(program: Program, step: Step, known: set[int]) -> set[int]:
+    if isinstance(step, Launch):
+        stored = {view.storage for view in writes(step)} | program.addresses.keys()
+        return stored if stores(program.kernels[step.kernel]) else set()
+    computed = isinstance(step, (Copy, Aten)) and any(view.storage in known for view in reads(step))
+    return {view.storage for view in writes(step)} if computed else set()
+
+
+# --- numbers that host code hands on by itself: many of them may have been computed elsewhere -------------------------
+#
+# They come as tensors that the host writes out, and one at a time: as the value of a fill, as an argument of a
+# launch, or as the place of a view. What follows from the inputs' sizes has few values, or goes on in few different
+# steps.
+
+MOST_WRITTEN = 64
+"""The most numbers that the host may write out as a tensor, and the most different floating-point numbers that it may
+hand on one at a time."""
+
+MOST_PLACES = 1024
+"""The most integers that it may hand on one at a time, where each goes another step on than all before it."""
+
+_RANGE = 3
+"""Elements of the shortest tensor that can be a range: any two numbers would be one."""
+
+
+def check_handed_numbers(program: Program, entry: str) -> None:
+    """Hold what the host hands on in `program` against what a computation needs. A range (torch.arange) tells two.
+    Integers may be a schedule of tiles, and single numbers may be anything: a person has to look at them.
+
+    Raises:
+        Failure: the host wrote out more than MOST_WRITTEN floating-point numbers.
+        Unsupported: or as many integers, or handed on too many one at a time.
+    """
+    steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]
+    _check_tables([step for step in steps if isinstance(step, Literal)], entry)
+    single = {value for step in steps for value in _values(step) if isinstance(value, float)}
+    _wait_for_a_person("different numbers", len(single), MOST_WRITTEN, steps)
+    _wait_for_a_person("integers", sum(map(_different_steps, _sequences(program, steps))), MOST_PLACES, steps)
+
+
+def _check_tables(written: Sequence[Literal], entry: str) -> None:
+    tables = [step for step in written if not _is_range(step.values)]
+    ranges = {(step.values[0], step.values[-1]) for step in written if _is_range(step.values)}
+    count = sum(len(step.values) for step in tables) + 2 * len(ranges)
+    if count <= MOST_WRITTEN:
+        return
+    line = written[0].source.line if written[0].source else None
+    if any(isinstance(value, float) for step in written for value in step.values):
+        message = (
+            f"{entry} writes out {count:,} numbers as tensors, where {MOST_WRITTEN} are allowed: results are "
+            "computed from the inputs."
+        )
+        raise Failure(Cause.FORBIDDEN_OP, message, line=line)
+    raise Unsupported(f"a table of {count:,} integers that the host writes out", line)
+
+
+def _is_range(values: Sequence[float]) -> bool:
+    if len(values) < _RANGE:
+        return False
+    step = values[1] - values[0]
+    span = max(abs(values[0]), abs(values[-1]), 1.0)
+    return all(abs(b - a - step) <= 1e-5 * span for a, b in itertools.pairwise(values))
+
+
+def _wait_for_a_person(what: str, count: int, most: int, steps: Sequence[Step]) -> None:
+    if count > most:
+        line = next((step.source.line for step in steps if not isinstance(step, Literal) and step.source), None)
+        raise Unsupported(f"{count:,} {what} that the host hands on one at a time", line)
+
+
+def _values(step: Step) -> Iterator[Any]:
+    """The numbers that a step hands on by themselves."""
+    if isinstance(step, Fill):
+        yield step.value
+    elif isinstance(step, Launch):
+        yield from (argument.value for argument in _flat(step.args) if isinstance(argument, Scalar))
+
+
+def _flat(arguments: Iterable[Any]) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            yield from _flat(argument)
+        else:
+            yield argument
+
+
+def _sequences(program: Program, steps: Sequence[Step]) -> Iterable[list[int]]:
+    """The integers of all steps that came from one place: an argument of a kernel, a fill's value, a view's offset."""
+    found: dict[Any, list[int]] = {}
+    for step in steps:
+        for place, value in _places(program, step):
+            if isinstance(value, int):
+                found.setdefault(place, []).append(value)
+    return found.values()
+
+
+def _places(program: Program, step: Step) -> Iterator[tuple[Any, Any]]:
+    if isinstance(step, Launch):
+        name = program.kernels[step.kernel].name
+        for position, argument in enumerate(_flat(step.args)):
+            yield (name, position), argument.offset if isinstance(argument, View) else getattr(argument, "value", None)
+    elif isinstance(step, Fill):
+        yield from (("fill", step.value), ("filled", step.target.offset))
+    elif isinstance(step, Copy):
+        yield from (("from", step.origin.offset), ("to", step.target.offset))
+
+
+def _different_steps(values: Sequence[int]) -> int:
+    return len({b - a for a, b in itertools.pairwise([0, *values])})

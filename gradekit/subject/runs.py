@@ -18,12 +18,13 @@ import torch
 from gradekit import engine
 from gradekit.domain import lists_in
 from gradekit.engine import branch_coverage
+from gradekit.engine.branch_coverage import merged
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
 from gradekit.observations import Counters
-from gradekit.program import Program
+from gradekit.program import Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
 from gradekit.subject import rules, run_cache, written
@@ -438,3 +439,21 @@ def _weight(outcome: Observation | Failure) -> int:
     if isinstance(outcome, Failure):
         return 0
     return nbytes(outcome.results) + sum(map(_weight, outcome.variants))
+
+
+# --- the branch coverage of a check: which ways its calls have gone through the kernels -------------------------------
+
+
+@dataclass
+class KernelWays:
+    """The branch coverage of the kernels that a check's calls have run: for each kernel, by the number of an operation
+    (see gradekit.engine.branch_coverage), beside the arguments that it was launched with first."""
+
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    ways: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def add(self, observation: Observation) -> None:
+        """Adds what a call has shown."""
+        for name, ways in observation.ways.items():
+            self.kernels[name] = observation.program.kernels[name]
+            self.ways[name] = merged(self.ways.get(name, {}), ways)

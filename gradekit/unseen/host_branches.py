@@ -14,7 +14,7 @@ from typing import Any
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
-from gradekit.prove.columns import COLUMNS
+from gradekit.prove.value_of import COLUMNS
 from gradekit.size_terms import Leaf, described, evaluated, holds, leaves_in, operands
 
 MOST_PATHS = 8

@@ -14,10 +14,8 @@ from gradekit.origins import Condition
 from gradekit.size_terms import leaves_in
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.laid_out import each_layout, layouts_like
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, sizes_alone
-from gradekit.unseen.search import Search, Solutions
-from gradekit.unseen.wants import OtherWay
+from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, each_layout, layouts_like, sizes_alone
+from gradekit.unseen.search import OtherWay, Search, Solutions
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""

@@ -13,14 +13,12 @@ from gradekit.engine.branch_coverage import SEVERAL
 from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.program import Kernel
-from gradekit.unseen.candidates import ROUGH
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
-from gradekit.unseen.scope import FAR, CallScope, sizes_alone
-from gradekit.unseen.search import MANY, Calls, Search
+from gradekit.unseen.scope import FAR, ROUGH, CallScope, sizes_alone
+from gradekit.unseen.search import COMPARING, MANY, Calls, ConstantWay, Missing, Search, SizeWant, wrapped_indices
 from gradekit.unseen.special_values import by_value
-from gradekit.unseen.wants import COMPARING, ConstantWay, Missing, SizeWant, wrapped_indices
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +14,11 @@ from torch import Tensor
 
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate, names_in
 from gradekit.inputs.draws import Draws, shape_parts
+from gradekit.inputs.layouts import Placement, place, row_major, variants
+from gradekit.program import View
+from gradekit.reuse import SharedCache, shared
 from gradekit.size_terms import Leaf
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.laid_out import LaidOut
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
 """Elements of the largest tensor of a further call; how many times the largest of the check's own it may be; and how
@@ -246,3 +250,199 @@ def _ranged(draws: Draws) -> list[ScalarDomain]:
     """The scalars that may have any value of their range: a check that lists values of its own may count on them."""
     listed = dict(draws.scalars)
     return [s for s in draws.entry.scalars if listed.get(s.name) == tuple(s.values) and s.is_free]
+
+
+# --- sizes to try for a path: small ones, special ones, and combinations of these -------------------------------------
+
+DENSE_ROOT = 20
+"""The least root of a number that is looked at beside it: smaller sizes are anyway."""
+
+MOST_KEPT = 16
+"""Sets of sizes that are kept: of at most 4 MB each."""
+
+PRIME = (1 << 31) - 1
+"""Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """How closely sizes are looked through: all up to `dense` for each dimension where there are two, fewer where there
+    are more, and so many combinations of telling ones `together`."""
+
+    dense: int
+    together: int
+
+    def alone(self, dimensions: int) -> int:
+        """Up to which size all are tried."""
+        return min(self.dense, 2 * self.dense // max(dimensions, 1))
+
+
+CLOSE, ROUGH = Closeness(4096, 30_000), Closeness(512, 6_000)
+"""For host code, which may ask for anything; and for kernels, whose masks and loops small sizes and their constants
+decide."""
+
+
+def tried(
+    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
+) -> dict[str, Tensor]:
+    """Sizes to try, one column for each name: each dimension alone over all that is small and special, the others at
+    their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling. Of
+    a size that the check lists, what it lists."""
+    telling = {name: scope.listed(name) or _telling(special, *scope.range(name)) for name in scope.names}
+    columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
+    for name in scope.names:
+        alone = torch.tensor(sorted({*telling[name], *_first(scope, name, close.alone(len(scope.names)))}))
+        for base in (*(dict.fromkeys(scope.names, n) for n in (1, 2, 33)), *([own] if own else ())):
+            for other in scope.names:
+                size = scope.nearest(other, base.get(other, 1))
+                columns[other].append(alone if other == name else torch.full_like(alone, size))
+    if len(scope.names) > 1:
+        together = _spread([telling[name] for name in scope.names], close.together)
+        for name, column in zip(scope.names, together, strict=True):
+            columns[name].append(column)
+    return {name: torch.cat(parts) for name, parts in columns.items()}
+
+
+def _first(scope: CallScope, name: str, dense: int) -> range:
+    least, most = scope.range(name)
+    return range(0) if scope.listed(name) else range(least, min(most, least + dense) + 1)
+
+
+_Key = tuple[CallScope, tuple[int, ...], tuple[tuple[str, int], ...], Closeness]
+_possible: SharedCache[_Key, dict[str, Tensor]] = shared(MOST_KEPT)
+
+
+def possible_sizes(
+    scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
+) -> dict[str, Tensor]:
+    """Those of the sizes to try (`tried`) that are calls which the check may make; not to be written to."""
+    key = scope, tuple(special), tuple((own or {}).items()), close
+    found = _possible.get(key)
+    if found is None:
+        columns = tried(scope, special, own, close)
+        allowed = scope.allows(columns) if columns else None
+        found = {name: column[allowed] for name, column in columns.items()}
+        _possible.put(key, found)
+    return found
+
+
+def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:
+    """Combinations of the options, a column for each: all where they are no more than `most`, else all of the first few
+    of each, then a walk through the rest."""
+    if math.prod(map(len, options)) <= most:
+        return [*torch.cartesian_prod(*map(torch.tensor, options)).T]
+    few = int(most ** (1 / len(options)))
+    first = torch.cartesian_prod(*(torch.tensor(one[:few]) for one in options)).T
+    turns = torch.arange(most - first.shape[1])
+    walks = [turns * (48271 ** (place + 2) % PRIME) % PRIME % len(one) for place, one in enumerate(options)]
+    columns = zip(options, first, walks, strict=True)
+    return [torch.cat([begun, torch.tensor(one)[walk]]) for one, begun, walk in columns]
+
+
+def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
+    near = [one for n in special for one in _near(n)]
+    multiples = [n * k + d for n in special[:12] if n > 0 for k in (2, 3, 4, 8, 16, 64, 128) for d in (0, 1)]
+    own = [n for n in special[:12] if 1 < n < 1 << 20]
+    multiples += [a * b + d for a in own for b in own for d in (0, 1)]
+    powers = [(1 << k) + d for k in range(2, 22) for d in (0, 1, -1)]
+    small = list(range(1, 20))
+    first = [n for pair in itertools.zip_longest(small, near) for n in pair if n is not None]
+    found = [n for n in dict.fromkeys([*first, *powers, *multiples, least, 0]) if least <= n <= most]
+    return found or [least]
+
+
+def _near(n: int) -> tuple[int, ...]:
+    root = math.isqrt(max(n, 0))
+    return (n, n + 1, n - 1, *((root, root + 1) if root >= DENSE_ROOT else ()))
+
+
+def constants(terms: Sequence[Leaf]) -> list[int]:
+    """The numbers among the terms, in order, each once."""
+    return list(dict.fromkeys(int(t[1]) for t in terms if t[0] == "number" and 1 < abs(int(t[1])) < 1 << 40))
+
+
+# --- how the tensors of a call lie in memory, as the layouts of the check have it -------------------------------------
+
+DENSE = ("contiguous", "offset")
+"""Layouts whose strides are those of a contiguous tensor."""
+
+
+@dataclass(frozen=True)
+class LaidOut:
+    """The tensor `name` in a variant of a layout."""
+
+    name: str
+    layout: str = "contiguous"
+    variant: int = 0
+
+    def place(self, shape: tuple[Any, ...]) -> Placement:
+        """Strides and offset, in elements."""
+        return place(self.layout, shape, self.variant)
+
+    @property
+    def picks(self) -> dict[str, Any]:
+        """What picks it for a call."""
+        return {f"layout {self.name}": self.layout, f"variant {self.name}": self.variant}
+
+
+def each_layout(
+    draws: Draws, form: TracedForm, first: Collection[str] = (), shifted: Collection[str] = ()
+) -> Iterator[tuple[LaidOut, ...]]:
+    """How the tensors of a traced call may lie: as in the call itself; then one of them, those in `first` before
+    others, in each layout and variant that the check has for it; then all. Those that are contiguous stay so, and begin
+    elsewhere only if they are `shifted`."""
+    options = {name: _options(draws, name, view, name in shifted) for name, view in _views(draws, form).items()}
+    if not all(options.values()):
+        return
+    own = {name: each[0] for name, each in options.items()}
+    found = [own]
+    for name in sorted(options, key=lambda name: name not in first):
+        found += [own | {name: one} for one in options[name][1:]]
+    several = [name for name, each in options.items() if len(each) > 1]
+    longest = max((len(options[name]) for name in several[1:] and several), default=0)
+    for shift in range(longest):
+        for turn in range(longest):
+            each = enumerate(several)
+            found.append(own | {name: options[name][(turn + shift * n) % len(options[name])] for n, name in each})
+    yield from dict.fromkeys(tuple(one.values()) for one in found)
+
+
+def _options(draws: Draws, name: str, view: View, shifted: bool) -> list[LaidOut]:
+    """The layouts that a tensor may have, the one in which it lies itself first."""
+    is_dense = view.stride == row_major(view.shape)
+    every = [option.partition(":") for option in dict(draws.layouts)[name]]
+    found = [
+        LaidOut(name, layout, variant) for layout, _, only in every if (layout in DENSE) == is_dense
+        for variant in ([int(only)] if only else range(variants(layout, len(view.shape))))
+    ]  # fmt: skip
+    found.sort(
+        key=lambda one: (
+            one.place(view.shape)[0] != view.stride,
+            is_dense and bool(view.offset) != bool(one.place(view.shape)[1]),
+        )
+    )
+    return found if shifted or not is_dense else found[:1] or [LaidOut(name)]
+
+
+def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, Any]]:
+    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout
+    of the check, for those that are not."""
+    views, known = _views(draws, form), dict(draws.layouts)
+    plain = {name for name, view in views.items() if view.stride == row_major(view.shape)}
+    kept = {f"layout {name}": "offset" for name in plain if views[name].offset and "offset" in known[name]}
+    others = {
+        name: [one for one in known[name] if one.partition(":")[0] not in DENSE
+               and variants(one.partition(":")[0], len(view.shape))]
+        for name, view in views.items() if name not in plain
+    }  # fmt: skip
+    most = max(map(len, others.values()), default=0)
+    if not most or not all(others.values()):
+        return [kept]
+    return [
+        {**kept, **{f"layout {name}": options[turn % len(options)] for name, options in others.items()}}
+        for turn in range(most)
+    ]
+
+
+def _views(draws: Draws, form: TracedForm) -> dict[str, View]:
+    return {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}

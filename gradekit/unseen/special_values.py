@@ -23,7 +23,7 @@ from gradekit.unseen.further import FurtherCall, fits, made, rank_of, values_of,
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import numbers_in
 from gradekit.unseen.scope import BEYOND, LARGEST, CallScope, fractions
-from gradekit.unseen.wants import Missing
+from gradekit.unseen.search import Missing
 
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""

@@ -12,10 +12,9 @@ import torch
 from gradekit.compat.torch import without_dtensor
 from gradekit.formulas import torch_rules  # noqa: F401  # enters torch's operations
 from gradekit.formulas.arrays import FormulaTensor
-from gradekit.formulas.distinguishing import ValuePromise, distinguishing
+from gradekit.formulas.distinguishing import ValuePromise, distinguishing, values_of
 from gradekit.formulas.equality import Equality
 from gradekit.formulas.graph import Graph, NoFormula
-from gradekit.formulas.numeric import values_of
 
 Function = Callable[..., Any]
 where, maximum, minimum, exp = torch.where, torch.maximum, torch.minimum, torch.exp

@@ -10,13 +10,12 @@ from typing import Any
 import numpy
 import pytest
 
-from gradekit.formulas import constants, normal, numeric
+from gradekit.formulas import constants, distinguishing, normal
 from gradekit.formulas.algebra import Algebra
 from gradekit.formulas.constants import Constants
 from gradekit.formulas.equality import Equality
 from gradekit.formulas.graph import Graph, NoFormula
-from gradekit.formulas.normal import NormalForms
-from gradekit.formulas.value_paths import CONSTANTS, Fork, ValuePath
+from gradekit.formulas.normal import CONSTANTS, Fork, NormalForms, ValuePath
 
 Point = Mapping[str, float]
 TIE = 1e-12
@@ -74,7 +73,7 @@ def _atom(algebra: Algebra, atom: int, at: Point) -> float:
     operands = [value(dict(key), algebra, at) for key in keys]
     if kind == "apply":
         with numpy.errstate(all="ignore"):
-            return float(numeric.FUNCTIONS[what[0]](*operands))
+            return float(distinguishing.FUNCTIONS[what[0]](*operands))
     return {"inverse": lambda v: 1 / v, "positive": lambda v: float(v > 0), "sqrt": math.sqrt, "max": max}[kind](
         *([operands] if kind == "max" else operands)
     )
@@ -100,7 +99,7 @@ def wrong(seed: int, points: int = 3) -> bool:
     forms = Equality(graph)
     for _ in range(points):
         at = {name: dice.choice((1.0, 0.25)) * dice.gauss(0, 1) for name in "xyz"}
-        right = float(numeric.values_of(graph, [node], {n: numpy.float64(v) for n, v in at.items()})[node])
+        right = float(distinguishing.values_of(graph, [node], {n: numpy.float64(v) for n, v in at.items()})[node])
         try:
             found = value(normal_form(forms, node, at), forms.algebra, at)
         except (NoFormula, OverflowError, ZeroDivisionError):

@@ -10,13 +10,10 @@ import torch
 
 from gradekit.engine.budget import Budget, Meter, OverBudget
 from gradekit.engine.memory import Memory
-from gradekit.interpreter.context import Code, Returned, Substitution, Watched
-from gradekit.interpreter.host_launches import Launches
-from gradekit.interpreter.host_walk import HostWalk
+from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.kernel_walk import KernelWalk
-from gradekit.interpreter.tile_memory import TileMemory
-from gradekit.interpreter.tile_values import NotWalked
-from gradekit.interpreter.walk import Walk, bound
+from gradekit.interpreter.tile_values import NotWalked, TileMemory
+from gradekit.interpreter.walk import Code, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource
 
 

@@ -8,9 +8,8 @@ import random
 import pytest
 
 from gradekit.prove import query
-from gradekit.prove.parts import alone
 from gradekit.prove.solve import Solver
-from gradekit.prove.terms import ONE, Term, at_most, div, equal, greatest, least, less, mod, power, term, var
+from gradekit.prove.terms import ONE, Term, alone, at_most, div, equal, greatest, least, less, mod, power, term, var
 from gradekit.prove.value_of import truth_of, value_of
 
 NAMES = [var(name, 0, 9) for name in "abcd"]

@@ -11,11 +11,9 @@ from gradekit import domain
 from gradekit.assignment import get
 from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
-from gradekit.prove.assumptions import promise_of
 from gradekit.prove.claims import BY_ORDER
 from gradekit.prove.prover import CHECK, ProofBudget
-from gradekit.prove.sample_calls import calls_of, names_of
-from gradekit.prove.setting import setting_of
+from gradekit.prove.setting import calls_of, names_of, promise_of, setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
 from gradekit.subject.entry_proofs import NOT_RUN, Proved, proved

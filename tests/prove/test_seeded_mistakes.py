@@ -11,9 +11,8 @@ from gradekit.assignment import Assignment, discover
 from gradekit.causes import Cause
 from gradekit.course.mistakes import mistake, names
 from gradekit.prove.prover import CHECK
-from gradekit.proving.submitted import load_kinds
 from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import proved
+from gradekit.subject.entry_proofs import load_kinds, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 

@@ -18,7 +18,7 @@ from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.mend_tries import MOST_RUN, MendTries
 from gradekit.repair.other_checks import is_emptied
 from gradekit.repair.search import BEFORE_SCREENING, LIKELIEST, Mending, Tries
-from gradekit.source.dependences import making
+from gradekit.source.draft import making
 from tests.repair.corpora import ROOT, Verdict
 from tests.repair.graded_mistake import tutored
 

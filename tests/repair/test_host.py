@@ -13,10 +13,8 @@ import torch
 
 from gradekit.assignment import discover
 from gradekit.engine import run
-from gradekit.interpreter.host_call import FAILS, HostCall, HostReplay
-from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.shown_call import FAILS, HostCall, HostReplay, ShownCall, walked_text
 from gradekit.interpreter.walked_call import code_of
-from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host

@@ -8,11 +8,9 @@ from collections import Counter
 import torch
 
 from gradekit.engine import run
-from gradekit.interpreter.context import Substitution
-from gradekit.interpreter.shown_call import ShownCall, is_like
-from gradekit.interpreter.smaller_tiles import with_smaller_tiles
-from gradekit.interpreter.steps_between import leading_to
-from gradekit.interpreter.walked_call import WalkedCall, code_of
+from gradekit.interpreter.shown_call import ShownCall, is_like, with_smaller_tiles
+from gradekit.interpreter.walk import Substitution
+from gradekit.interpreter.walked_call import WalkedCall, code_of, leading_to
 from gradekit.program import Launch, View
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import ALL_TURNS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gradekit.source.draft import Draft
-from gradekit.source.loops import counter_of, counts_steps, names_of_steps, range_of
+from gradekit.source.kernel import counter_of, counts_steps, names_of_steps, range_of
 from tests.repair.corpora import ROOT
 
 WHILE = "tests/course/right/softmax/while_loops.py"

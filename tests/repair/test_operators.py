@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from gradekit.interpreter.host_call import HostCall, HostReplay
+from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeSite

@@ -15,8 +15,7 @@ from gradekit.repair.idioms import candidates
 from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.idioms.idiom import GENERAL, idioms_of
 from gradekit.repair.mend import Mend, with_feeds
-from gradekit.source.dependences import fed_lines
-from gradekit.source.draft import Draft
+from gradekit.source.draft import Draft, fed_lines
 from gradekit.source.kernel import KernelDraft
 from tests.repair.corpora import ROOT, assignments, corpus
 

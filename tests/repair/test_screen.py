@@ -13,11 +13,10 @@ import torch
 
 from gradekit.engine import run
 from gradekit.interpreter import walked_call
-from gradekit.interpreter.context import Substitution
-from gradekit.interpreter.shown_call import ShownCall
+from gradekit.interpreter.shown_call import ShownCall, walked_text
 from gradekit.interpreter.tile_values import kind_of
+from gradekit.interpreter.walk import Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
-from gradekit.interpreter.walked_text import walked_text
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.screen import Screen, is_static, parsed

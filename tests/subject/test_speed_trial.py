@@ -21,7 +21,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.judge.roofline import Ceilings
 from gradekit.sandbox import TraceError, Tracer
-from gradekit.subject import speed_trial
+from gradekit.subject import timed_call
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.subject import Subject
 from gradekit.subject.timed_call import assert_speed, at_least
@@ -212,7 +212,7 @@ def test_a_reference_that_torch_cannot_compile_leaves_it_open(subject: Make, mon
 
 
 def test_a_figure_that_no_card_can_reach_is_refused(subject: Make) -> None:
-    with pytest.raises(speed_trial.Impossible, match="cannot be true"):
+    with pytest.raises(timed_call.Impossible, match="cannot be true"):
         subject(FakeWorker(seconds=1e-10)).double.timed(X, against=twice, expected=expected)
 
 
@@ -251,8 +251,8 @@ def test_more_rounds_are_added_to_those_that_there_are(subject: Make) -> None:
 
 
 def test_whole_numbers_are_read_for_the_count_because_loops_may_depend_on_them() -> None:
-    assert speed_trial._whole_numbers(normal((10,), "int32")) is not None
-    assert speed_trial._whole_numbers(X) is None
+    assert timed_call._whole_numbers(normal((10,), "int32")) is not None
+    assert timed_call._whole_numbers(X) is None
 
 
 def test_ceilings_that_a_time_exceeds_are_measured_again_before_it_is_called_impossible(

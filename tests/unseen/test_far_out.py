@@ -19,11 +19,9 @@ from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import View
 from gradekit.unseen import host_branches
 from gradekit.unseen.host_branches import HostBranch, TracedForm
-from gradekit.unseen.laid_out import LaidOut
 from gradekit.unseen.long_dimensions import LongDimensions
-from gradekit.unseen.scope import FAR, CallScope
-from gradekit.unseen.search import Search
-from gradekit.unseen.wants import OtherWay
+from gradekit.unseen.scope import FAR, CallScope, LaidOut
+from gradekit.unseen.search import OtherWay, Search
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 

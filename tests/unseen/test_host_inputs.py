@@ -10,7 +10,7 @@ import torch
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
-from gradekit.prove.columns import COLUMNS
+from gradekit.prove.value_of import COLUMNS
 from gradekit.size_terms import described, evaluated, leaves_in
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall

@@ -7,8 +7,7 @@ import itertools
 import torch
 
 from gradekit.engine.branch_coverage import TRUE
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText
-from gradekit.unseen.kernel_values import Place, goes
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, goes
 
 DOUBLED = 50
 

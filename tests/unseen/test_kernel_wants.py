@@ -9,7 +9,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
-from gradekit.unseen.wants import constant_ways
+from gradekit.unseen.search import constant_ways
 from tests.graded import grade
 from tests.unseen.submissions import vector_add
 

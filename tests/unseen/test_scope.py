@@ -15,8 +15,7 @@ from gradekit.inputs.layouts import GAPS, LAYOUTS, place, variants
 from gradekit.program import View
 from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.laid_out import LaidOut, each_layout
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import CallScope, LaidOut, each_layout
 from gradekit.unseen.special_values import near_fractions
 
 DROPOUT = domain_of(get("dropout").tests)["dropout"]

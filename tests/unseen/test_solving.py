@@ -6,8 +6,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
-from gradekit.unseen.candidates import CLOSE, ROUGH, Closeness, possible_sizes, tried
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import CLOSE, ROUGH, CallScope, Closeness, possible_sizes, tried
 
 SOFTMAX = domain_of(get("softmax").tests)["softmax"]
 

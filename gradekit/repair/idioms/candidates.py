@@ -10,8 +10,7 @@ from gradekit.repair.idioms import autograd, counterparts, launches, other_kerne
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend, with_feeds
 from gradekit.repair.unexpected import survived
-from gradekit.source.dependences import fed_lines
-from gradekit.source.draft import Draft
+from gradekit.source.draft import Draft, fed_lines
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from gradekit.repair.idioms.roles import is_index_line
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import is_call, target_of, value_of
-from gradekit.source.kernel import ACCESSES, KernelDraft
+from gradekit.source.kernel import ACCESSES, KernelDraft, is_call, target_of, value_of
 from gradekit.submission.parsed_source import Edit, called
 
 NEAR = 12

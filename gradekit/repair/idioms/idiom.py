@@ -43,9 +43,7 @@ from gradekit.repair.idioms.patterns import Difference, Found, differences, edit
 from gradekit.repair.idioms.roles import Scope, holds, is_index_line
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import is_condition, target_of, value_of
-from gradekit.source.kernel import KernelDraft, PointerAccess
-from gradekit.source.loops import counter_of
+from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, is_condition, target_of, value_of
 from gradekit.submission.parsed_source import Edit
 
 GENERAL = Path(__file__).with_name("idioms.toml")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.expressions import simple, target_of
+from gradekit.source.kernel import simple, target_of
 from gradekit.submission.parsed_source import Edit, called
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
-from gradekit.source.expressions import is_call, target_of, value_of
-from gradekit.source.kernel import KernelDraft
+from gradekit.source.kernel import KernelDraft, is_call, target_of, value_of
 
 LONGEST = 90
 """Characters of an expression that a sentence shows."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gradekit.source.expressions import simple
+from gradekit.source.kernel import simple
 from gradekit.submission.parsed_source import Edit, ParsedSource, called
 
 _HOLE, _MANY = "hole__", "many__"

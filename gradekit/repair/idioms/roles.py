@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.expressions import EXP, is_condition, target_of
-from gradekit.source.kernel import KernelDraft
-from gradekit.source.loops import RANGES, Loop, counter_of, counts_steps
+from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps, is_condition, target_of
 from gradekit.submission.parsed_source import called
 
 

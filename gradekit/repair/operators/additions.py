@@ -10,9 +10,7 @@ from typing import Any
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
-from gradekit.source.expressions import calls, target_of, without_conversions
-from gradekit.source.kernel import ACCESSES
-from gradekit.source.loops import counter_of, counts_steps, head_of
+from gradekit.source.kernel import ACCESSES, calls, counter_of, counts_steps, head_of, target_of, without_conversions
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradekit.interpreter.context import Watched
+from gradekit.interpreter.walk import Watched
 from gradekit.repair.operators.additions import FIRST_COMBINED, around
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
 from gradekit.repair.operators.insertions import insertions

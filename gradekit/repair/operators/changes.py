@@ -13,8 +13,8 @@ from enum import IntEnum
 from functools import cached_property
 
 from gradekit.causes import Cause
-from gradekit.interpreter.context import Watched
 from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
+from gradekit.interpreter.walk import Watched
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, shown
 

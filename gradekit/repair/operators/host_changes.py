@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gradekit.causes import Cause
-from gradekit.interpreter.host_values import Launcher
+from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.operators.changes import Change, ChangeKind, around
 from gradekit.repair.operators.words import hint_of, sentence_of, words

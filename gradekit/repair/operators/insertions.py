@@ -9,8 +9,7 @@ from dataclasses import replace
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import words
-from gradekit.source.expressions import simple, target_of, value_of
-from gradekit.source.loops import Loop, counter_of, names_of_steps
+from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
 
 MOST = 24
 """So many statements are tried in one function: each is evaluated alone."""

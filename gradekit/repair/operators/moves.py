@@ -11,8 +11,7 @@ from typing import Any
 
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import words
-from gradekit.source.expressions import simple, target_of
-from gradekit.source.loops import Loop
+from gradekit.source.kernel import Loop, simple, target_of
 
 FARTHEST = 6
 """So many statements a statement is moved past, at most."""

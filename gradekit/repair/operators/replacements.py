@@ -10,7 +10,7 @@ from typing import Any
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
-from gradekit.source.expressions import EXP, target_of
+from gradekit.source.kernel import EXP, target_of
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]

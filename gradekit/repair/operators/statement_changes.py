@@ -9,7 +9,7 @@ from typing import Any
 from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, sentence_of, words
-from gradekit.source.expressions import target_of
+from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import called, shown
 
 

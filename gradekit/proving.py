@@ -18,9 +18,9 @@ def prove(path: Path, id: str | None, as_json: bool, dtypes: int) -> None:
 
     Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
     """
-    from gradekit.proving.submitted import prove_submission
     from gradekit.report import proofs
     from gradekit.sandbox import TraceError
+    from gradekit.subject.entry_proofs import prove_submission
     from gradekit.submission import NoSuchSubmission, SubmissionError
 
     try:
