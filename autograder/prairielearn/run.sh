@@ -4,5 +4,5 @@ export PYTHONPATH=/grader/grader GRADEKIT_ASSIGNMENTS=/grader/grader/assignments
 export GRADEKIT_CLUSTER=@CLUSTER@
 if [ -d /grader/grader/certificates ]; then export GRADEKIT_CERTIFICATES=/grader/grader/certificates; fi
 mkdir -p /grade/results
-python3 -m gradekit --lang @LANG@ autograde prairielearn @ASSIGNMENT@ --pending "@PENDING@" --seconds "${GRADEKIT_SECONDS:-600}"
+python3 -P -m gradekit --lang @LANG@ autograde prairielearn @ASSIGNMENT@ --pending "@PENDING@" --seconds "${GRADEKIT_SECONDS:-600}"
 exit 0

@@ -1,15 +1,15 @@
 #!/bin/bash
-# Moodle's Virtual Programming Lab: upload grader.tar and requirements' packages with the jail server's image; put this
-# file and grader/ under "Execution files" (Advanced settings: keep them when running). It makes vpl_execution, whose
-# last line on standard output is the grade.
-. common_script.sh 2>/dev/null
+# Moodle's Virtual Programming Lab. Its "Execution files" are this one and the whole package, as gradekit.zip. VPL runs
+# this script, deletes both, and runs vpl_execution, which this script makes: the last line that prints is the grade.
+. common_script.sh
+grader=$(mktemp -d "$PWD/.gradekit.XXXXXX")  # a name that no file of a student has
+python3 -P -m zipfile -e gradekit.zip "$grader"
 cat > vpl_execution <<END
 #!/bin/bash
-cd "$PWD"
-chmod -R go-rwx grader/assignments grader/solutions 2>/dev/null
-mkdir -p handin && cp -- *.py *.ipynb *.toml handin/ 2>/dev/null
-cd handin && PYTHONPATH=../grader GRADEKIT_ASSIGNMENTS=../grader/assignments TRITON_DEFAULT_FP_FUSION=1 \\
-    GRADEKIT_GRADE_MAX="\${VPL_GRADEMAX:-100}" GRADEKIT_CLUSTER=@CLUSTER@ \\
-    python3 -m gradekit --lang @LANG@ autograde vpl @ASSIGNMENT@ --pending "@PENDING@" 2>/dev/null
+. vpl_environment.sh
+export PYTHONPATH="$grader/grader" GRADEKIT_ASSIGNMENTS="$grader/grader/assignments" TRITON_DEFAULT_FP_FUSION=1
+export GRADEKIT_GRADE_MAX="\${VPL_GRADEMAX:-100}" GRADEKIT_CLUSTER=@CLUSTER@
+exec python3 -P -m gradekit --lang @LANG@ autograde vpl @ASSIGNMENT@ --pending "@PENDING@" \\
+    --seconds "\$((\${VPL_MAXTIME:-240} > 30 ? \${VPL_MAXTIME:-240} : 30))" 2>/dev/null
 END
 chmod +x vpl_execution

@@ -1,6 +1,6 @@
 """The report as the answer of a CodeRunner template grader (Moodle): a JSON object with the fraction and the feedback.
 
-A fault of the grader is no such object, so that CodeRunner asks for the question to be looked at and gives no zero.
+A fault of the grader is no such object: CodeRunner shows the text as an error, and counts 0 until somebody regrades it.
 """
 
 from __future__ import annotations

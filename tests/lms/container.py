@@ -21,13 +21,13 @@ import click
 from gradekit.assignment import Assignment
 from gradekit.lms.package import build
 
-HIDDEN = ("work", "tmp", "proc", "old_root", "lost+found")
+HIDDEN = ("work", "tmp", "proc", "root", "home", "old_root", "lost+found")
 """Of the top folders, those that are not as they are here: the repository is none of the container's business."""
 
 
 def possible() -> bool:
     """Whether this user may make mount namespaces and turn one's root."""
-    tools = all(shutil.which(tool) for tool in ("unshare", "pivot_root", "mount"))
+    tools = all(shutil.which(tool) for tool in ("unshare", "pivot_root", "mount", "setpriv"))
     if os.getuid() != 0 or not tools:
         return False
     return subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0

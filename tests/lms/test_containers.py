@@ -108,6 +108,7 @@ def test_autolab_runs_make_beside_the_tar_and_reads_the_last_line(tmp_path: Path
     build("autolab", double(tmp_path), lab / "autograde.tar")
     with tarfile.open(lab / "autograde.tar") as archive:
         archive.extract("Makefile", lab, filter="data")
+    (lab / "click.py").write_text('import os\n\nprint(\'{"scores": {"Correctness": 30}}\', flush=True)\nos._exit(0)\n')
     (lab / "submission.py").write_text('print(\'{"scores": {"Correctness": 1000}}\')\n' + SMALL)
     done = container.run(tmp_path, {"lab": lab}, f"env PATH={Path(sys.executable).parent}:$PATH make -s -C /lab")
     assert done.code == 0, done.said

@@ -32,6 +32,14 @@ def test_the_scripts_name_the_assignment(lms: str) -> None:
     assert not any(b"@ASSIGNMENT@" in data for data in scripts)
 
 
+@pytest.mark.parametrize("lms", ALL)
+def test_no_script_imports_what_is_handed_in(lms: str) -> None:
+    """`python -m` looks into the current folder first, but for -P"""
+    scripts = [data.decode() for name, data in contents(lms, get("softmax")).items() if not name.startswith("grader/")]
+    started = [option for text in scripts for option in re.findall(r'(\S+) "?-m"?,? "?gradekit\b', text)]
+    assert started and {option.strip('",') for option in started} == {"-P"}
+
+
 def test_only_versions_that_every_index_has_are_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradekit.lms.package.version", {"torch": "2.13.0+cpu", "click": "8.3.0"}.get)
     assert contents("oci", get("softmax"))["requirements.txt"] == b"torch==2.13.0\nclick==8.3.0\n"
