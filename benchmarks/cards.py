@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradekit.batch.gpus import found
+from gradekit.batch.grader import visible_cards
 from gradekit.batch.store import Result, Store
 from gradekit.versions import environment as versions
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--assignment", default="softmax")
     parser.add_argument("--again", action="store_true", help="one card once more after both, to see what order does")
     given = parser.parse_args()
-    cards = found()[:2]
+    cards = visible_cards()[:2]
     if len(cards) < 2:
         raise SystemExit(f"this takes two cards, and there are {len(cards)}")
     with tempfile.TemporaryDirectory(prefix="gradekit-cards-") as scratch:

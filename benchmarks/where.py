@@ -32,11 +32,11 @@ PULSE_SECONDS = 0.003
 
 PHASES = {
     "imports": ("importlib._bootstrap_external>.exec_module", "importlib._bootstrap_external>.create_module"),
-    "solver": ("gradekit/prove/", "gradekit/proving.py", "gradekit/formulas/", "plugin/value_proofs.py", "/z3/"),
+    "solver": ("gradekit/prove/", "gradekit/proving.py", "gradekit/formulas/", "plugin/proving.py", "/z3/"),
     "waiting": ("gradekit/wire.py",),
     "engine": ("gradekit/engine/",),
     "references": ("judge/reference",),
-    "further inputs": ("gradekit/unseen/", "plugin/further", "plugin/longest_calls.py"),
+    "further inputs": ("gradekit/unseen/", "plugin/further"),
     "relations": ("gradekit/relations/", "plugin/relating.py"),
     "judge": ("gradekit/judge/",),
     "drawing": ("gradekit/inputs/", "/hypothesis/", "plugin/design.py", "plugin/example"),

@@ -117,11 +117,11 @@ def calibrate(id: str) -> None:
 
     Exits with 4 without a GPU. Nothing is written: the row goes into assignment.toml by hand.
     """
-    from gradekit.batch import gpus
+    from gradekit.batch import grader
     from gradekit.plugin import grade
 
     assignment = get(id)
-    if not gpus.visible():
+    if not grader.visible_cards():
         click.echo("Nothing was measured: this machine has no GPU.", err=True)
         raise click.exceptions.Exit(4)
     found = []

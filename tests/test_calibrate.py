@@ -58,6 +58,6 @@ def test_a_share_that_a_row_asks_for_already_is_taken_into_account() -> None:
 
 
 def test_without_a_gpu_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradekit.batch.gpus.visible", list)
+    monkeypatch.setattr("gradekit.batch.grader.visible_cards", list)
     done = CliRunner().invoke(main, ["calibrate", "softmax"])
     assert done.exit_code == 4 and "Nothing was measured: this machine has no GPU." in done.output

@@ -272,10 +272,7 @@ def similar(id: str, out: Path, store: str | None, least: float) -> None:
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    found = _session(_class(out, store), id).similar(least)
-    from gradekit.batch.similar import render
-
-    click.echo(render(found), nl=False)
+    click.echo(_session(_class(out, store), id).similar(least), nl=False)
 
 
 @click.command()
@@ -292,11 +289,11 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     needs the same release of the assignments.
     """
     _complete()
-    from gradekit.batch import gpus
+    from gradekit.batch import grader
     from gradekit.batch.grader import FAKE_GPU
     from gradekit.batch.pool import serve, worker_processes
 
-    found = [FAKE_GPU] if stand_in else [] if no_cards else gpus.visible()
+    found = [FAKE_GPU] if stand_in else [] if no_cards else grader.visible_cards()
     count = os.cpu_count() or 1 if graders is None else graders
     click.echo(f"{count} graders, {len(found)} cards for {address}")
     serve(worker_processes(address, count, found))
@@ -312,7 +309,7 @@ def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, i
 
     Says what Canvas does not have yet; with --send, asks, and sends it in one request.
     """
-    from gradekit.batch.canvas_api import TOKEN, Canvas
+    from gradekit.batch.exports import TOKEN, Canvas
     from gradekit.report.text import counted
 
     token = os.environ.get(TOKEN)
@@ -345,8 +342,7 @@ def marking(id: str, out: Path, store: str | None, person: str | None, anonymous
     Source with what checks found at its lines, comments at lines, points with reasons that can be given again, and
     requests. The class's files are written anew at the end. All of it can be done by mark and requests, too.
     """
-    from gradekit.batch.marking import Marking
-    from gradekit.batch.marking_server import MarkingServer
+    from gradekit.batch.marking import Marking, MarkingServer
 
     work = Marking(_class(out, store), id, person or user(), anonymous)
     with MarkingServer(work, port) as server:
@@ -414,10 +410,10 @@ def status(folder: Path, out: Path | None, store: str | None) -> None:
 
 def _of_class(out: Path, store: str | None) -> str:
     made = _class(out, store)
-    from gradekit.batch import course_pages, roster
+    from gradekit.batch import course_pages, intake
 
     course = made.course(None)
-    lines = made.course_lines(course, made.remembered(None, "roster.csv", roster.load) or [])
+    lines = made.course_lines(course, made.remembered(None, "roster.csv", intake.class_list) or [])
     return course_pages.status(course, lines) if lines else f"nothing was handed in to {out} yet\n"
 
 

@@ -21,9 +21,8 @@ from gradekit.assignment import COURSE_FILE
 from gradekit.batch import course_pages, gradebook, policy, scheduler
 from gradekit.batch.feedback import safe_name, source_of
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
-from gradekit.batch.intake import HandIn
+from gradekit.batch.intake import HandIn, Student, squeezed
 from gradekit.batch.policy import Course
-from gradekit.batch.roster import Student, squeezed
 from gradekit.batch.store import Store
 from gradekit.checking import UsageError
 from gradekit.credit import rounded, total

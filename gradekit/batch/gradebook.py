@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gradekit.batch.intake import HandIn
+from gradekit.batch.intake import HandIn, Student
 from gradekit.batch.policy import Attempt, CountedAttempt, Course, Policy, chosen_attempt
-from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.credit import rounded
 from gradekit.marks import applied

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import gc
+import hashlib
 import itertools
 import json
 import os
+import re
+import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradekit import wire
+from gradekit.assignment import Assignment, get, search_path
+from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import keep_between_submissions
-from gradekit.submission import Submission
+from gradekit.submission import MAX_SOURCE_BYTES, Submission, archive, with_modules
+from gradekit.versions import version
 
 if TYPE_CHECKING:
-    from gradekit.assignment import Assignment
     from gradekit.subject.subject import Subject
 
 LARGEST_JOB = 64 << 20
@@ -177,7 +184,6 @@ def serve(connection: socket.socket) -> None:
 def _end_with(connection: socket.socket, scratch: str) -> None:
     """End this process as soon as the other side is gone, also while it grades, and leave nothing behind."""
     import select
-    import shutil
 
     poller = select.poll()
     poller.register(connection, select.POLLRDHUP)
@@ -195,9 +201,6 @@ def _answer(asked: Any) -> dict[str, Any]:
 
 
 def _assignment(job: GradingJob | SpeedJob) -> Assignment:
-    from gradekit.assignment import get, search_path
-    from gradekit.batch.digests import release
-
     assignment = get(job.assignment)
     if release(assignment) != job.release:
         raise GraderFailed(f"this machine has another release of {job.assignment}")
@@ -225,7 +228,7 @@ def _graded(job: GradingJob) -> JobResult:
 def _kept(subject: Subject) -> dict[str, str]:
     """What is kept of a submission beside its record; a program that is too large is not."""
     from gradekit import recorded
-    from gradekit.batch.fingerprint import fingerprint
+    from gradekit.batch.similar import fingerprint
     from gradekit.program import ProgramError
 
     prints = json.dumps(fingerprint(subject.programs, subject.submission.text), separators=(",", ":"))
@@ -239,7 +242,6 @@ def _kept(subject: Subject) -> dict[str, str]:
 def _timed(job: SpeedJob) -> JobResult:
     """The speed checks alone, from programs; no other process uses the GPU meanwhile."""
     from gradekit import recorded
-    from gradekit.batch.gpus import exclusive_use
     from gradekit.plugin import grade
     from gradekit.report import record
 
@@ -259,6 +261,123 @@ def _file(job: GradingJob) -> Iterator[Path]:
         path = Path(Path(job.name).name or "submission.py")
         path.write_bytes(job.bytes)
         yield path
+
+
+# --- the GPUs of this machine by UUID, and exclusive use of one -------------------------------------------------------
+
+
+def visible_cards() -> list[str]:
+    """The UUIDs of the cards that this process may use; none where there is no driver."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    command = [tool, "--query-gpu=index,uuid", "--format=csv,noheader"]
+    try:
+        listing = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return selected(listing, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def selected(listing: str, visible: str | None) -> list[str]:
+    """The UUIDs in nvidia-smi's `listing` ("0, GPU-..."), as far as CUDA_VISIBLE_DEVICES names them."""
+    known = dict(re.findall(r"(?m)^(\d+), ((?:GPU|MIG)-[\w/-]+)\s*$", listing))
+    if visible is None:
+        return list(known.values())
+    names = [name.strip() for name in visible.split(",") if name.strip()]
+    by_name = {**known, **{uuid: uuid for uuid in known.values()}}
+    return [by_name[name] for name in names if name in by_name]
+
+
+@contextlib.contextmanager
+def exclusive_use(card: str) -> Iterator[None]:
+    """Open while this process alone, of all graders on this machine, uses the card: others wait."""
+    if not card:
+        yield
+        return
+    name = re.sub(r"[^\w-]", "_", card)
+    with (_place() / f"gradekit-card-{name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # closing gives it back, and so does the end of the process
+
+
+def _place() -> Path:
+    """A folder that all graders of this user share, whatever their own TMPDIR is."""
+    for folder in (Path(f"/run/user/{os.getuid()}"), Path("/run/lock"), Path("/tmp")):
+        if folder.is_dir() and os.access(folder, os.W_OK):
+            return folder
+    return Path(tempfile.gettempdir())
+
+
+# --- what a result is known by: the digest of a submission, and of an assignment's release ----------------------------
+
+
+LARGEST = 32 << 20
+"""Bytes of the largest file that is taken for a submission."""
+
+
+class TooLarge(ValueError):
+    """The file is no submission: it is larger than any."""
+
+
+def content(path: Path) -> bytes:
+    """The bytes of a submission's file; of a Python file, with the student's own modules that it imports.
+
+    Raises:
+        TooLarge: there are more than LARGEST.
+        OSError: it cannot be read.
+        SubmissionError: its files cannot be made one source.
+    """
+    if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
+        return with_modules(path, modules_beside(path))
+    with path.open("rb") as stream:
+        data = stream.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise TooLarge(f"{path.name} is larger than {LARGEST >> 20} MiB")
+    return data
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def plain_name(assignment: Assignment, path: Path) -> str:
+    """What a report calls the file: LMSes write names and numbers of students into theirs, and twins share a report."""
+    stem = "answers" if assignment.is_quiz else "submission"
+    suffix = next((s for s in archive.SUFFIXES if path.name.lower().endswith(s)), path.suffix.lower())
+    return stem + suffix
+
+
+def release(assignment: Assignment) -> str:
+    """What the grading of a submission depends on besides itself: the tests, public and
+    hidden, and gradekit's version."""
+    hashed = hashlib.sha256((version("gradekit") or "unknown").encode())
+    for file in _files(assignment):
+        hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return hashed.hexdigest()[:16]
+
+
+USUAL = {"hidden": True}
+"""How a class is graded unless staff say otherwise: with the hidden tests."""
+
+NEUTRAL = {"seed", "secret_seed", "isolation", "jobs"}
+"""The options that are kept beside a grading, or cannot change a result."""
+
+
+def grading(release: str, options: GradingOptions) -> str:
+    """What results are stored by: the release, and a digest of the options where they are not the usual ones.
+
+    Two gradings with other hidden tests, profile or checks never share a result.
+    """
+    named = {name: value for name, value in options.to_json().items() if name not in NEUTRAL}
+    return release if named == USUAL else f"{release}+{digest(json.dumps(named, sort_keys=True).encode())[:16]}"
+
+
+def _files(assignment: Assignment) -> Iterable[Path]:
+    yield from assignment.test_files
+    if assignment.solutions is not None:
+        yield from sorted(assignment.solutions.glob("test_*.py"))
 
 
 if __name__ == "__main__":

@@ -13,24 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import (
-    course_pages,
-    dashboard,
-    exports,
-    feedback,
-    gpus,
-    gradebook,
-    intake,
-    pool,
-    roster,
-    scheduler,
-    summary,
-)
-from gradekit.batch import similar as similarity
+from gradekit.batch import course_pages, exports, feedback, gradebook, grader, intake, pool, scheduler, summary
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
-from gradekit.batch.roster import load as load_roster
 from gradekit.batch.store import Store
 from gradekit.batch.summary import ProgressLog, Say
 from gradekit.checking import UsageError
@@ -78,7 +64,7 @@ class GradingSession:
         self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
         self.course = folder.course(course)
         self._policy = self.course.policy(id)
-        self._students = folder.remembered(roster or folder.roster(course), "roster.csv", load_roster) or []
+        self._students = folder.remembered(roster or folder.roster(course), "roster.csv", intake.class_list) or []
         self._todo: dict[str, HandIn] = {}
 
     # --- what to grade ------------------------------------------------------------------------------------------------
@@ -95,7 +81,7 @@ class GradingSession:
         if times:
             zone = self._policy.due.tzinfo if self._policy.due else None
             came = intake.timed(came, intake.times(times, zone))
-        found = roster.matched(came, self._students)
+        found = intake.matched(came, self._students)
         submissions = scheduler.take_in(self.folder.store, self.request, found)
         self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
@@ -123,7 +109,7 @@ class GradingSession:
             yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
         if self._policy.due and not any(hand_in.submitted for hand_in in found):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
-        strangers = roster.strangers(found, self._students)
+        strangers = intake.strangers(found, self._students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"
         late = [gradebook.labelled(hand_in.student, hand_in.name) for hand_in in found if hand_in.late]
@@ -159,7 +145,7 @@ class GradingSession:
         id, store = self.request.assignment.id, self.folder.store
         whose = {digest: hand_in for hand_in, digest in store.hand_ins(id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
-        local = [] if self.workers.cluster else gpus.visible()
+        local = [] if self.workers.cluster else grader.visible_cards()
         waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]
         if not self._todo and not fresh:
@@ -183,7 +169,7 @@ class GradingSession:
         return graded
 
     def _dashboard(self, lines: Sequence[Line], records: gradebook.Records, progress: str = "") -> None:
-        page = dashboard.render(self.request.assignment.id, lines, records, progress)
+        page = course_pages.class_page(self.request.assignment.id, lines, records, progress)
         record.write(page, self.folder.of(self.request.assignment.id) / "index.html")
 
     # --- what comes out -----------------------------------------------------------------------------------------------
@@ -232,9 +218,9 @@ class GradingSession:
         possible = max((line.possible for line in lines), default=0.0)
         return exports.nbgrader(file, lines, self.request.assignment.id, cell, possible)
 
-    def similar(self, least: float) -> similarity.Resemblance:
-        """Which of the newest hand-ins resemble each other, by what was kept when they were graded."""
-        from gradekit.batch.fingerprint import of_source  # imports torch
+    def similar(self, least: float) -> str:
+        """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""
+        from gradekit.batch.similar import of_source, render, resemblance  # imports torch
 
         assignment = self.request.assignment
         prints = self.folder.store.fingerprints(assignment.id)
@@ -244,7 +230,7 @@ class GradingSession:
             groups.setdefault((hand_in.path, digest), []).append(gradebook.labelled(hand_in.student, hand_in.name))
         starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
         known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
-        return similarity.resemblance(known, starter, least)
+        return render(resemblance(known, starter, least))
 
     def _feedback(self, lines: Iterable[Line], records: gradebook.Records) -> None:
         """A report for each student: of the attempt that counts, else of the last

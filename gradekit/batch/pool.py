@@ -30,9 +30,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from gradekit.assignment import Assignment
-from gradekit.batch import gpus
-from gradekit.batch.digests import release
-from gradekit.batch.grader import CARD, FAKE_GPU, LARGEST_ANSWER, Grader, GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.batch.grader import (
+    CARD,
+    FAKE_GPU,
+    LARGEST_ANSWER,
+    Grader,
+    GraderFailed,
+    GradingJob,
+    JobResult,
+    SpeedJob,
+    release,
+    visible_cards,
+)
 from gradekit.confine import linux
 from gradekit.findings import Report
 from gradekit.report import record
@@ -160,7 +169,7 @@ def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Repor
 
     Where there is a GPU, which one grading at a time may use, and no `jobs` are asked for: in this process, in order.
     """
-    if jobs is None and gpus.visible():
+    if jobs is None and visible_cards():
         from gradekit.plugin import grade
 
         yield grade, map

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.assignment import Assignment
-from gradekit.batch import digests
+from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
 from gradekit.batch.pool import Pool, graded
@@ -67,12 +67,12 @@ class BatchRequest:
     @functools.cached_property
     def release(self) -> str:
         """What tells this release of the assignment from others."""
-        return digests.release(self.assignment)
+        return grader.release(self.assignment)
 
     @functools.cached_property
     def grading(self) -> str:
         """What tells this grading from others of the class: the release, and every option that can change a result."""
-        return digests.grading(self.release, self.options)
+        return grader.grading(self.release, self.options)
 
 
 def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
@@ -85,11 +85,11 @@ def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> 
 def _read(hand_in: HandIn) -> tuple[str, str]:
     """The digest of a hand-in, and why it cannot be graded."""
     if hand_in.problem:
-        return digests.digest(hand_in.problem.encode()), hand_in.problem
+        return grader.digest(hand_in.problem.encode()), hand_in.problem
     try:
-        return digests.digest(digests.content(hand_in.path)), ""
-    except (OSError, digests.TooLarge, SubmissionError) as error:
-        return digests.digest(str(error).encode()), f"the file cannot be read: {error}"
+        return grader.digest(grader.content(hand_in.path)), ""
+    except (OSError, grader.TooLarge, SubmissionError) as error:
+        return grader.digest(str(error).encode()), f"the file cannot be read: {error}"
 
 
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
@@ -137,7 +137,7 @@ def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
     """The newest record of every submission under the options that were said last, whatever has become of the
     assignment and of gradekit since: of an assignment that is not graded now."""
     options = store.options(assignment)
-    asked = digests.grading("", options).partition("+")[2] if options else ""
+    asked = grader.grading("", options).partition("+")[2] if options else ""
     for release, seed in store.gradings(assignment):
         if release.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
             return _records(store, assignment, release, seed, CPU)
@@ -181,11 +181,11 @@ class _Queue:
             self._commit(digest, JobResult(unreadable(self.request, hand_in)))
             return
         try:
-            content = base64.b64encode(digests.content(hand_in.path)).decode()
-        except (OSError, digests.TooLarge, SubmissionError) as error:
+            content = base64.b64encode(grader.content(hand_in.path)).decode()
+        except (OSError, grader.TooLarge, SubmissionError) as error:
             self._commit(digest, JobResult(fault(self.request, hand_in, error)))
             return
-        name = digests.plain_name(self.request.assignment, hand_in.path)
+        name = grader.plain_name(self.request.assignment, hand_in.path)
         self._submit(_Task(digest, GradingJob(*self._common(), name, content)))
 
     def time(self, digest: str) -> None:
@@ -273,7 +273,7 @@ def fault(request: BatchRequest, hand_in: HandIn, error: BaseException) -> dict[
 
 
 def _unchecked(request: BatchRequest, hand_in: HandIn, status: Status, message: str, **more: Any) -> dict[str, Any]:
-    name = digests.plain_name(request.assignment, hand_in.path)
+    name = grader.plain_name(request.assignment, hand_in.path)
     return record.to_dict(unchecked(request.assignment.id, name, status, message, seed=request.public_seed, **more))
 
 

@@ -5,15 +5,14 @@ kernel's interfaces are called through ctypes: bubblewrap and nsjail start a pro
 fork of a process that has torch and Triton in its memory already; the Landlock and seccomp packages on PyPI are
 unfinished or need a C library that containers lack.
 
-    isolation.py    what of it is in force, as a level from 0 to 3
     available.py    what this machine offers, found out by trying
-    confinement.py  all of it, for one process
+    confinement.py  all of it, for one process, as a level from 0 to 3
     landlock.py     the filesystem, TCP, signals, by path (no privilege needed)
     seccomp.py      system calls that are refused (no privilege needed)
     identity.py     capabilities, and as root an unprivileged user
     namespaces.py   a network, processes and a root folder of its own (as root, or where user namespaces are allowed)
-    rlimits.py       limits that the kernel enforces     paths.py    what a Python process must be able to read
-    folders.py      temporary folders                   linux.py    system calls by name
+    paths.py        what a Python process must be able to read, and temporary folders
+    linux.py        system calls by name
 """
 
-from gradekit.confine.isolation import LEVELS, RECOMMENDED, Means
+from gradekit.confine.confinement import LEVELS, RECOMMENDED, Means

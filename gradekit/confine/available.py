@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from gradekit.confine import identity, landlock, namespaces, paths, seccomp
-from gradekit.confine.confinement import Confinement
-from gradekit.confine.isolation import Means
+from gradekit.confine.confinement import Confinement, Means
 from gradekit.confine.landlock import Rules
 
 HIGHEST_WITHOUT_NAMESPACES = 2

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gradekit.confine import available, paths, seccomp
-from gradekit.confine.isolation import Means
+from gradekit.confine.confinement import Means
 from gradekit.confine.landlock import Rules
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",

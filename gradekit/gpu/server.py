@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from gradekit import wire
-from gradekit.confine import Means, rlimits
+from gradekit.confine import Means, confinement
 from gradekit.gpu import sandboxing, shared_memory
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
@@ -54,11 +54,11 @@ MEMORY_BYTES = 16 << 30
 def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
     """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"; who
     kills this process can tell from the file `progress` what it was at; `means` are in force."""
-    rlimits.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
+    confinement.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
     server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
     sandboxing.close(means)
-    rlimits.lower(
+    confinement.lower(
         {resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES}
     )  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gradekit.assignment import Assignment
-from gradekit.confine.folders import PrivateFolder
+from gradekit.confine.paths import PrivateFolder
 from gradekit.inductor.code import GeneratedCode, parse_generated
 from gradekit.inputs.spec import Input
 from gradekit.inspector.targets import Target

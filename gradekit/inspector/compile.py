@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gradekit.confine.folders import PrivateFolder
+from gradekit.confine.paths import PrivateFolder
 from gradekit.inspector.compiler import stages_for
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Kernel

@@ -30,7 +30,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gradekit.confine import namespaces, rlimits
+from gradekit.confine import confinement, namespaces
 from gradekit.confine.available import for_compilers
 from gradekit.confine.confinement import Confinement
 from gradekit.confine.landlock import Rules
@@ -123,7 +123,7 @@ def _say_into(file: Path) -> None:
 
 def _limit(seconds: int, memory: int) -> None:
     """The alarm's default action ends the process, in the middle of C++ too."""
-    rlimits.lower(
+    confinement.lower(
         {
             resource.RLIMIT_AS: memory,
             resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, get
-from gradekit.batch import digests
+from gradekit.batch import grader
 from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.batch.pool import grading_job
@@ -119,7 +119,7 @@ def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
 
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
     options = GradingOptions(hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment))
-    return grading_job(assignment, path.name, digests.content(path), options)
+    return grading_job(assignment, path.name, grader.content(path), options)
 
 
 def _secret_seed(assignment: Assignment) -> int | None:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment
-from gradekit.batch.digests import release
-from gradekit.batch.grader import GraderFailed
+from gradekit.batch.grader import GraderFailed, release
 from gradekit.batch.pool import GraderPool, grading_job
 from gradekit.findings import Outcome, Status
 from gradekit.request import GradingOptions

@@ -11,15 +11,13 @@ import ast
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gradekit.causes import Cause
+from gradekit.judge.ttir_text import unread_storages
+from gradekit.plugin.check_verdict import CheckEvidence, CheckVerdict
 from gradekit.program import Allocate, Program, View, every_step
+from gradekit.source.draft import draft_of, grid_lines, loads_by_pointer
 from gradekit.submission.parsed_source import ParsedSource, called
-
-if TYPE_CHECKING:
-    from gradekit.plugin.check_evidence import CheckEvidence
-    from gradekit.plugin.check_verdict import CheckVerdict
 
 _REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
 _BY_CHANCE = "than chance explains"
@@ -80,8 +78,6 @@ def _allocation(seen: _Failed) -> int | None:
 
 def _launch(seen: _Failed) -> int | None:
     """Where the grid of the launch is written, if all of the call's launches stand in one line."""
-    from gradekit.source.draft import grid_lines
-
     launches = seen.program.launches() if seen.program is not None else ()
     lines = {launch.source.line for launch in launches if launch.source is not None}
     return grid_lines(seen.source.text).get(line := lines.pop(), line) if len(lines) == 1 else None
@@ -95,8 +91,6 @@ def _storage(seen: _Failed) -> int | None:
 
 def _first_load(seen: _Failed) -> int | None:
     """Where a kernel first loads the input whose strides it ignores."""
-    from gradekit.source.draft import loads_by_pointer
-
     wanted = _storage(seen)
     if seen.program is None or wanted is None:
         return None
@@ -113,9 +107,6 @@ def _first_load(seen: _Failed) -> int | None:
 
 def _left_out(seen: _Failed) -> int | None:
     """Where the kernel that is given an input and never reads it loads another, if it does so in one line alone."""
-    from gradekit.judge.ttir_text import unread_storages
-    from gradekit.source.draft import loads_by_pointer
-
     left_out = _storage(seen)
     if seen.program is None or left_out is None or left_out not in unread_storages(seen.program):
         return None
@@ -157,8 +148,6 @@ def _returned_input(seen: _Failed) -> int | None:
 
 def _choice(seen: _Failed) -> int | None:
     """Where kernels compare something that is no index, where they do so in one line: what chance is to decide."""
-    from gradekit.source.draft import draft_of
-
     draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
     lines = {
         node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes

@@ -4,34 +4,51 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gradekit.compat.hypothesis import ReplayDatabase
 from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
-from gradekit.findings import Cause
-from gradekit.plugin import check_points, example_cache
-from gradekit.plugin.check_evidence import CheckEvidence
-from gradekit.plugin.check_results import diagnosis
-from gradekit.plugin.design import DESIGN, design_of
+from gradekit.engine.executor import Unsupported
+from gradekit.findings import Cause, Kind
+from gradekit.inputs.example_text import loads
+from gradekit.inputs.spec import salted
+from gradekit.judge.by_history import right_alone
+from gradekit.judge.compare import OnRight, telling
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure, NeedsPerson
+from gradekit.judge.memory_checks import assert_memory_clean, gravest
+from gradekit.judge.reference import Reference
+from gradekit.plugin import check_points
+from gradekit.plugin.check_results import diagnosis, pictured
+from gradekit.plugin.check_verdict import CheckEvidence
+from gradekit.plugin.design import (
+    DESIGN,
+    DrawnArguments,
+    FurtherRun,
+    cache_calls,
+    cache_examples,
+    cache_key,
+    cached_calls,
+    cached_examples,
+    design_of,
+    flattened,
+)
 from gradekit.plugin.exact_runs import exact_runs
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
-from gradekit.plugin.further_run import FurtherInputs, FurtherRun
-from gradekit.plugin.pictured import pictured
 from gradekit.plugin.profiles import Profile
-from gradekit.plugin.proving import proofs
+from gradekit.plugin.proving import compared_calls, proofs, value_proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
-from gradekit.plugin.value_proofs import compared_calls, value_proofs
-
-if TYPE_CHECKING:
-    from gradekit.judge.compare import OnRight
-    from gradekit.judge.evidence import Diagnosis
-    from gradekit.judge.reference import Reference
-    from gradekit.subject.runs import Share
-    from gradekit.subject.subject import Subject
+from gradekit.sandbox import TraceError
+from gradekit.subject.call_spec import expected_forms
+from gradekit.subject.device import NeedsCard
+from gradekit.subject.runs import Share
+from gradekit.subject.subject import Subject
+from gradekit.subject.timed_call import facts
 
 
 class CheckRun:
@@ -64,7 +81,7 @@ class CheckRun:
 
     @property
     def _key(self) -> Any:
-        return example_cache.key(self.item, self.run.request.seed, self.run.profile)
+        return cache_key(self.item, self.run.request.seed, self.run.profile)
 
     # --- the whole check ---------------------------------------------------------------------------------------------
 
@@ -75,8 +92,6 @@ class CheckRun:
         Raises:
             Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
         """
-        from gradekit.judge.compare import telling
-
         profile, seed = self.run.profile, self.run.request.seed
         answers_for_all = check_points.claims(self.item, "assert_memory_clean")
         self.subject.begin_check(_share(profile))
@@ -110,10 +125,6 @@ class CheckRun:
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they note in the evidence what they ran."""
-        from gradekit.engine.executor import Unsupported
-        from gradekit.judge.failure import NeedsPerson
-        from gradekit.subject.device import NeedsCard
-
         def ended(passed: bool) -> None:
             if self.subject.calls:
                 self.evidence.ran.append(self.subject.calls[-1].args)
@@ -147,8 +158,8 @@ class CheckRun:
         """Keep what any submission is to be tried on: not what this one alone asks for."""
         passed = self.examples.all_passed if self.examples is not None else None
         passed = [given for given in passed or () if repr(given) not in self.further.ran] or None
-        if passed is not None and not example_cache.get(self._key):
-            example_cache.put(self._key, passed)
+        if passed is not None and not cached_examples(self._key):
+            cache_examples(self._key, passed)
 
     def _counted(self) -> dict[str, Any]:
         if self.examples is None:
@@ -194,9 +205,6 @@ class CheckRun:
 
     def _of_earlier_calls(self, error: BaseException) -> Diagnosis | None:
         """That the example is right where its call is the first of a process; None where it became the same program."""
-        from gradekit.judge.by_history import right_alone
-        from gradekit.sandbox import TraceError
-
         example = self.examples.failure(error) if self.examples is not None else None
         text = self.run.submission.text if self.run.submission is not None and self.run.trivial is None else ""
         call, alone = self.evidence.call, right_alone(text)
@@ -215,6 +223,8 @@ class CheckRun:
         return alone
 
     def _mended(self, error: BaseException, failed: BaseException) -> Diagnosis | None:
+        if not isinstance(failed, (Failure, TraceError)):
+            return None
         from gradekit.plugin.tutoring import mended_diagnosis
 
         seen = self.examples.failure(error) if self.examples is not None else None
@@ -245,8 +255,6 @@ class CheckRun:
         Raises:
             what the example raises.
         """
-        from gradekit.inputs.example_text import loads
-
         examples.run_all([loads(text)], self._fixtures)
         self._raise_first_problem()
         return True
@@ -255,9 +263,9 @@ class CheckRun:
         drawn = self._cached(examples)
         if not drawn:
             return False
-        self.subject.expect(example_cache.calls(self._key))
+        self.subject.expect(cached_calls(self._key))
         if examples.run_all(drawn, self._fixtures):
-            example_cache.put_calls(self._key, self.subject.forms)
+            cache_calls(self._key, self.subject.forms)
             return True
         if not self.run.request.options.shrink and examples.first_problem is not None:
             raise examples.first_problem
@@ -265,14 +273,14 @@ class CheckRun:
         self.evidence.ran.clear()
         return False
 
-    def _cached(self, examples: Examples) -> Sequence[example_cache.DrawnArguments]:
-        known = example_cache.get(self._key)
+    def _cached(self, examples: Examples) -> Sequence[DrawnArguments]:
+        known = cached_examples(self._key)
         if known is None and not self.run.request.options.shrink:
             planned = [] if self.design is None else self.design.given
             draws = self.design is None or self.run.profile.drawn
             drawn = examples.drawn(lambda: self._test(**self._fixtures)) if draws else []
-            example_cache.put(self._key, [*planned, *drawn])
-            known = example_cache.get(self._key)
+            cache_examples(self._key, [*planned, *drawn])
+            known = cached_examples(self._key)
         return known or ()
 
     def _passed_design(self, examples: Examples) -> bool:
@@ -292,8 +300,6 @@ class CheckRun:
 
     def _trace_ahead(self, first: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> None:
         """Have the calls of the other rows traced while the first of them run."""
-        from gradekit.subject.call_spec import expected_forms
-
         (call,), others = first.values(), [next(iter(given.values())) for given in rest]
         self.subject.expect(expected_forms(self.subject.forms, call, others))
 
@@ -308,6 +314,8 @@ class CheckRun:
             return
         if options.secret_seed is not None and options.seed == options.secret_seed:
             return  # under the public seed, the check has looked already
+        from gradekit.plugin.further_run import FurtherInputs  # imports a solver
+
         if run.further is None:
             run.further = FurtherInputs(self.subject)
         run.further.run(self._test, examples, self._fixtures, self.further)
@@ -354,9 +362,6 @@ def _assert_memory_of_all_calls(subject: Subject) -> None:
     Raises:
         Failure: the gravest finding of those calls.
     """
-    from gradekit.judge.failure import Failure
-    from gradekit.judge.memory_checks import assert_memory_clean, gravest
-
     worst = gravest(cause for cause, _, _ in subject.found_in_memory)
     if worst is None:
         return
@@ -371,8 +376,6 @@ def _assert_memory_of_all_calls(subject: Subject) -> None:
 
 
 def _share(profile: Profile) -> Share:
-    from gradekit.subject.runs import Share
-
     return Share(profile.on_card, max(profile.examples // profile.on_card, 1))
 
 
@@ -386,8 +389,6 @@ def _used(subject: Subject) -> dict[str, Any]:
 
 def _timed(subject: Subject) -> dict[str, Any]:
     """What was timed, for the report."""
-    from gradekit.subject.timed_call import facts
-
     return {"speed": facts(subject.timings[-1])} if subject.timings else {}
 
 
@@ -416,10 +417,41 @@ def _alike(failed: FailedExample) -> tuple[Any, ...]:
 
 def _forms(example: Example) -> tuple[Any, ...]:
     """What an example is but for its values: the form of each tensor, and how many values were drawn on its way."""
-    given = example_cache.flattened(tuple(example.given.values()))
+    given = flattened(tuple(example.given.values()))
     return (len(example.drawn), *((s.dtype, s.shape, s.stride, s.offset) for s in given if hasattr(s, "stride")))
 
 
 def _telling(error: BaseException) -> tuple[int, ...]:
     comparison = getattr(error, "comparison", None)
     return comparison.telling if comparison is not None else (0,)
+
+
+# --- a check once more, under a seed that no student knows ------------------------------------------------------------
+
+
+def run_secretly(item: pytest.Function, run: GradingRun) -> None:
+    """Run the check of `item`, which has passed under the public seed, under the secret one.
+
+    Speed is not timed twice: it does not depend on values.
+
+    Raises:
+        what the check raises.
+    """
+    secret = run.request.options.secret_seed
+    if secret is None or check_points.worth(item).kind is Kind.SPEED:
+        return
+    before = evidence_of(item)
+    options = replace(run.request.options, seed=secret)
+    hidden_run = replace(run, request=replace(run.request, options=options))
+    try:
+        with salted(secret), running(item, hidden_run):
+            if not item.stash[CHECK].ran_planned():
+                item.obj(**arguments(item))
+    finally:
+        evidence = evidence_of(item)
+        evidence.is_secret = True
+        if before.award.fraction < evidence.award.fraction:
+            evidence.award = before.award
+        evidence.details |= {"coverage": before.details["coverage"]} if "coverage" in before.details else {}
+        examples = [found.details["examples"] for found in (before, evidence) if "examples" in found.details]
+        evidence.details |= {"examples": sum(examples)} if examples else {}

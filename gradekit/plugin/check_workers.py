@@ -8,22 +8,23 @@ away depends on the checks alone.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gradekit.compat.hypothesis import strategies
 from gradekit.compat.pytest import run_quietly
 from gradekit.findings import Check, Outcome
+from gradekit.inputs.calls import draws_of
 from gradekit.plugin.check_points import claims
 from gradekit.plugin.run_state import GradingRun
 from gradekit.processes import ForkedProcess
-
-if TYPE_CHECKING:
-    from gradekit.subject.subject import Subject
+from gradekit.subject.subject import Subject
 
 PATIENCE = 600.0
 """Seconds to wait for one check, longer than any takes: a process that does not answer is broken."""
@@ -57,10 +58,25 @@ class CheckWorker:
         for number in range(len(self.items)):
             self._fork.ask(str(number).encode())
 
+    def take(self) -> tuple[Check, bool]:
+        """The record of the next check, and whether it has passed with nothing else to tell.
+
+        Raises:
+            OSError, EOFError: the process has ended, or does not answer.
+        """
+        assert self._fork is not None
+        found: tuple[Check, bool] = pickle.loads(self._fork.take(PATIENCE))
+        return found
+
     def passed(self, item: pytest.Item) -> Check | None:
         """The record of a check that has passed there; None where it has to be run here."""
         while item in self._left:
-            self._await_one()
+            try:
+                check, is_clean = self.take()
+            except (OSError, EOFError):
+                self.close()
+            else:
+                self._passed[self._left.pop(0)] = check if is_clean else None
         return self._passed.get(item)
 
     def close(self) -> None:
@@ -70,16 +86,8 @@ class CheckWorker:
             self._fork.end()
         self.subject.close()
 
-    def _await_one(self) -> None:
-        assert self._fork is not None
-        try:
-            self._passed[self._left[0]] = pickle.loads(self._fork.take(PATIENCE))
-            self._left.pop(0)
-        except (OSError, EOFError):
-            self.close()
-
     def _answer(self, run: GradingRun, item: pytest.Item) -> bytes:
-        """What the fork does: runs a check, and gives its record if there is nothing else to tell."""
+        """What the fork does: runs a check until an example fails, without looking for a simpler one or for a cause."""
         run.subject, run.only_tries = self.subject, True
         run.request = replace(run.request, options=replace(run.request.options, diagnose=False))
         run.checks.clear()
@@ -87,7 +95,39 @@ class CheckWorker:
         run_quietly(item)
         (check,) = run.checks
         is_clean = check.outcome is Outcome.PASSED and not self.subject.found_in_memory and not run.faults
-        return pickle.dumps(check if is_clean else None)
+        return pickle.dumps((check, is_clean))
+
+
+class FirstLook:
+    """A look at those of a run's checks that have `names` (they failed last time) before it is their turn, if somebody
+    watches (`GradingRun.on_failing`): it hears what fails again, and nothing else comes of it. The checks run in their
+    order afterwards, as if nobody had looked, so that a record does not depend on what was graded before."""
+
+    def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
+        self._run, self._names = run, names
+        self._worker: CheckWorker | None = None
+
+    def begin(self, items: Sequence[pytest.Item]) -> None:
+        """Starts it, if there is anything to look at: not where a card takes part, for a fork cannot use it."""
+        chosen = [item for item in items if item.name in self._names]
+        if self._run.on_failing is None or not chosen or self._run.has_card or self._run.request.programs is not None:
+            return
+        with contextlib.suppress(Exception):  # whatever it is, the run itself then meets it, too
+            self._worker = CheckWorker(chosen, self._run.another_subject())
+            self._worker.start(self._run)
+            threading.Thread(target=self._listen, args=(self._worker, self._run.on_failing), daemon=True).start()
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def _listen(self, worker: CheckWorker, on_failing: Callable[[str, str], None]) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            for _ in worker.items:
+                check, _ = worker.take()
+                if check.outcome is Outcome.FAILED:
+                    on_failing(check.title, check.message)
 
 
 class CheckWorkers:
@@ -152,8 +192,6 @@ def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item
 
 def _drawn_from(item: pytest.Item) -> Any:
     """What tells the calls of a check from those of others."""
-    from gradekit.inputs.calls import draws_of
-
     given = [draws_of(strategy) for strategy in strategies(getattr(item, "obj", None)).values()]
     return tuple(given) if given and None not in given else item if given else None
 

@@ -6,9 +6,10 @@ A test function has one if its only strategy was made by `gradekit.inputs.calls`
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,14 +17,18 @@ import pytest
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.findings import Check
+from gradekit.inputs.calls import draws_of
 from gradekit.inputs.classes import SizeClass
+from gradekit.inputs.covering import Row
+from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import BY_RANK, PERMUTED, TRANSPOSED, variants
-from gradekit.plugin.example_cache import simplicity
 from gradekit.plugin.profiles import Profile
+from gradekit.reuse import SharedCache, shared
+from gradekit.sandbox import Form
 
 if TYPE_CHECKING:
-    from gradekit.inputs.covering import Row
-    from gradekit.inputs.draws import Draws
+    from gradekit.judge.failure import Failure
+    from gradekit.unseen.further import FurtherCall
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,6 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other
     variants of the same layouts, and other values.
     """
-    from gradekit.inputs.calls import draws_of
-
     given = strategies(test)
     draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
     if draws is None:
@@ -120,8 +123,6 @@ def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
 def prepare(test: Any, profile: Profile) -> None:
     """Makes the covering design that the check of a test function will use, if it has one: best while the submission's
     process starts."""
-    from gradekit.inputs.calls import draws_of
-
     for strategy in strategies(test).values():
         draws = draws_of(strategy)
         if draws is not None:
@@ -131,8 +132,6 @@ def prepare(test: Any, profile: Profile) -> None:
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
     """Each row with the number of the variant of each tensor's layout: the rows of one layout have one after the other;
     of one that has other variants for each number of dimensions, the rows of each, which begin with other variants."""
-    from gradekit.inputs.draws import shape_parts
-
     seen: Counter[tuple[str, Any, int]] = Counter()
     for row in rows:
         rank = int(str(row.get("rank", 0)))
@@ -198,3 +197,100 @@ def _branch_lines(coverage: Mapping[str, Any]) -> list[str]:
     lines = [f"    branch coverage of the submission: {seen}, {coverage['solved']} calls solved for"]
     lines += [f"    not followed, line {one['line']}: {one['what']}" for one in branches.get("unfollowed", ())]
     return lines + [f"    unseen, line {one['line']}: {one['what']}" for one in branches["unseen"]]
+
+
+# --- example cache ----------------------------------------------------------------------------------------------------
+
+
+DrawnArguments = Mapping[str, Any]
+"""What was drawn for one example, by the name of the parameter."""
+
+MOST = 512
+"""The number of checks whose examples are cached."""
+
+_drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
+_forms: SharedCache[Hashable, dict[str, Form]] = shared(MOST)
+
+
+def cache_key(item: pytest.Item, seed: int | None, profile: Profile) -> Hashable:
+    """What the examples of a check depend on: the test as it stands in its file, the seed and the profile."""
+    stat = item.path.stat()
+    return (item.nodeid, str(item.path), stat.st_mtime_ns, stat.st_size, seed, profile)
+
+
+def cached_examples(key: Hashable) -> tuple[DrawnArguments, ...] | None:
+    """The examples of the check, None if they are not cached; empty if they cannot be."""
+    return _drawn.get(key)
+
+
+def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
+    """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
+    fixed = all(_is_fixed(value) for given in examples for value in given.values())
+    distinct = {repr(given): given for given in examples}.values()
+    _drawn.put(key, tuple(sorted(distinct, key=simplicity)) if fixed else ())
+
+
+def cache_calls(key: Hashable, forms: Mapping[str, Form]) -> None:
+    """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
+    _forms.put(key, dict(forms))
+
+
+def cached_calls(key: Hashable) -> Mapping[str, Form]:
+    """The forms of the calls that the check has made before."""
+    return _forms.get(key) or {}
+
+
+def _is_fixed(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return not hasattr(value, "data_ptr")  # a tensor can be hashed and changed
+
+
+def simplicity(given: DrawnArguments) -> tuple[int, ...]:
+    """A measure of how hard an example is to read: those of its specs added up, then the size of its numbers."""
+    values = list(flattened(tuple(given.values())))
+    specs = [value.simplicity for value in values if hasattr(value, "simplicity")]
+    numbers = sum(abs(int(value)) for value in values if isinstance(value, (int, float)) and math.isfinite(value))
+    return (*map(sum, zip(*specs, strict=True)), numbers)
+
+
+def flattened(value: Any) -> Iterator[Any]:
+    """The values in nested tuples and sets, one after the other."""
+    if not isinstance(value, (tuple, frozenset)):
+        yield value
+        return
+    for item in value:
+        yield from flattened(item)
+
+
+# --- calls for what the design has not seen: `further_run` makes them -------------------------------------------------
+
+
+@dataclass
+class FurtherRun:
+    """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
+    report has them; what was `untried`, as lines of the submission with why; how many of the calls have a `long`
+    dimension; and what a call that is too long to run leaves out, its `shortage`."""
+
+    ran: dict[str, FurtherCall] = field(default_factory=dict)
+    branches: dict[str, Any] = field(default_factory=dict)
+    untried: dict[tuple[int | None, str], None] = field(default_factory=dict)
+    long: int = 0
+    shortage: Failure | None = None
+
+    def origin(self, given: Any) -> str:
+        """Where an example came from; "" for one that is not of these."""
+        call = self.ran.get(repr(given))
+        return "" if call is None else f"so that in line {call.line} {call.why}" if call.line else call.why
+
+    def leave_out(self, call: FurtherCall, because: str) -> None:
+        """Notes a call that is not made, or whose outcome says nothing."""
+        self.untried[call.line, f"a call for which {call.why} was not tried: {because}"] = None
+
+    def as_data(self) -> dict[str, Any]:
+        """As the report record holds it."""
+        if not self.branches and not self.ran:
+            return {}
+        return {"solved": len(self.ran) - self.long, "long": self.long, "branches": self.branches}

@@ -11,25 +11,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from gradekit import domain
+from gradekit.domain import EntryDomain
+from gradekit.exact.forms import constants_in, decided_in, form_of
+from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
+from gradekit.inputs.spec import Input
+from gradekit.judge.evidence import Diagnosis, errors_are_small
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import worth
-
-if TYPE_CHECKING:
-    from gradekit.domain import EntryDomain
-    from gradekit.exact.trial import ExactCall, Outcome, Seen
-    from gradekit.inputs.spec import Input
-    from gradekit.judge.evidence import Diagnosis
-    from gradekit.judge.failure import Failure
-    from gradekit.judge.reference import Asked, Reference
-    from gradekit.plugin.relating import RightResults
-    from gradekit.plugin.run_state import GradingRun
-    from gradekit.program import Program
-    from gradekit.subject.runs import Observation
-    from gradekit.subject.subject import Call, Subject
+from gradekit.plugin.relating import RightResults
+from gradekit.plugin.run_state import GradingRun
+from gradekit.program import Launch, Program, run_steps
+from gradekit.subject.rules import options
+from gradekit.subject.runs import Observation
+from gradekit.subject.subject import Call, Subject
 
 USUAL_ELEMENTS = 2000
 """Elements of the largest tensor of an example that shows most and costs little."""
@@ -49,8 +50,6 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     """
     if run.subject is None or not _wanted(run, item):
         return {}
-    from gradekit.judge.failure import Failure
-
     found: list[Seen] = []
     forms = _by_form(right.pairs)
     first, others = _untried(run, forms)
@@ -75,15 +74,11 @@ def _wanted(run: GradingRun, item: pytest.Item) -> bool:
 
 def _call(seen: Observation) -> Call:
     """The call of the example whose form is wrong: the report shows it, and trying it alone shows the same."""
-    from gradekit.subject.subject import Call
-
     return Call(seen.entry, seen.inputs, seen, seen.wanted)
 
 
 def _again(failure: Failure) -> Failure:
     """The failure of a form, for another check that has it too."""
-    from gradekit.judge.failure import Failure
-
     same = Failure(failure.cause, failure.message, line=failure.line, facts=dict(failure.facts))
     same.repeat = failure.repeat
     return same
@@ -127,8 +122,6 @@ def _untried(
 
 
 def _form(seen: Observation) -> Form:
-    from gradekit.exact.forms import constants_in, decided_in, form_of
-
     args = tuple(arg.dtype for arg in seen.inputs if _is_spec(arg))
     texts = {name: kernel.unaligned for name, kernel in seen.program.kernels.items()}
     forms = {name: form_of(ttir) for name, ttir in texts.items()}
@@ -156,8 +149,6 @@ def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
 
 def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Reference]]]) -> list[Outcome]:
     """What exact arithmetic shows of each result of the call that these are examples of."""
-    from gradekit.exact.trial import Seen
-
     seen, wanted = examples[0]
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
@@ -173,10 +164,6 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
 
 def _options(program: Program) -> list[int]:
     """Of the configurations that a tuner may keep, the first of each form and its constants."""
-    from gradekit.exact.forms import constants_in, form_of
-    from gradekit.program import Launch, run_steps
-    from gradekit.subject.rules import options
-
     first: dict[Hashable, int] = {}
     for option, _ in options(program):
         launched = [step.kernel for step in run_steps(program.steps, option) if isinstance(step, Launch)]
@@ -187,9 +174,6 @@ def _options(program: Program) -> list[int]:
 
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
     """What trials on several kinds of values have shown of one result."""
-    from gradekit.exact.trial import Seen
-    from gradekit.judge.failure import Failure
-
     failed = next((one for one in outcomes if isinstance(one, Failure)), None)
     seen = [one for one in outcomes if isinstance(one, Seen)]
     why = next((one.why_not for one in seen if one.why_not), "")
@@ -198,9 +182,6 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
 
 def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], number: int) -> list[Outcome]:
     """What the call shows with the kinds of values of a row, by the names of tensors."""
-    from gradekit.exact.trial import tried
-    from gradekit.judge.failure import Failure
-
     specs = [_with_kind(spec, row.get(name), number) for spec, name in zip(call.specs, call.names, strict=True)]
     outcomes = tried(call, specs)
     queue = iter(specs)
@@ -224,7 +205,6 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
 def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[int, int]) -> ExactCall | str:
     """The same, where it is known which of the reference's results some of its own are: some gradients may not be
     asked for."""
-    from gradekit.exact.trial import ExactCall
     from gradekit.subject.value_trial import slots_of
 
     specs = [arg for arg in seen.inputs if _is_spec(arg)]
@@ -245,10 +225,6 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[
 
 def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
     """The place whose rounding is why a result is a little off; None where its formula is wrong, or no place is why."""
-    from gradekit.exact.trial import tried
-    from gradekit.judge.evidence import Diagnosis, errors_are_small
-    from gradekit.judge.failure import Failure
-
     comparison = failure.comparison
     if comparison is None or comparison.reference.asked is None or not errors_are_small(comparison):
         return None
@@ -270,9 +246,6 @@ def _repeat(
     subject: Subject,
 ) -> None:  # fmt: skip
     """The same on a subject of another text."""
-    from gradekit.exact.trial import tried
-    from gradekit.judge.failure import Failure
-
     outcome = tried(replace(call, program=subject.call(entry, args, wanted).program), specs)[place]
     if isinstance(outcome, Failure):
         raise outcome
@@ -294,7 +267,5 @@ def _with_kind(spec: Input, kind: str | None, number: int) -> Input:
 
 
 def _domain(subject: Subject, name: str) -> EntryDomain | None:
-    from gradekit import domain
-
     file = subject.assignment.folder / "domain.toml"
     return domain.load(file).get(name) if file.is_file() else None

@@ -3,24 +3,37 @@ has not seen of the submission."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gradekit import domain
 from gradekit.causes import Cause
 from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Outcome
+from gradekit.inputs.calls import draws_of
+from gradekit.inputs.draws import Draws
+from gradekit.inputs.spec import Input
+from gradekit.judge.failure import Failure
+from gradekit.origins import Explored
 from gradekit.plugin.check_verdict import verdict_of
+from gradekit.plugin.design import FurtherRun
 from gradekit.plugin.examples import Examples
-
-if TYPE_CHECKING:
-    from gradekit.inputs.draws import Draws
-    from gradekit.judge.failure import Failure
-    from gradekit.origins import Explored
-    from gradekit.subject.subject import Subject
-    from gradekit.unseen.further import FurtherCall
-    from gradekit.unseen.host_branches import TracedForm
+from gradekit.program import Program
+from gradekit.sandbox import Form, TraceError
+from gradekit.source.unfollowed import host_text
+from gradekit.subject.subject import Subject
+from gradekit.unseen.further import FurtherCall, Purpose, in_other_dtypes
+from gradekit.unseen.host_branches import HostBranches, TracedForm
+from gradekit.unseen.host_inputs import HostInputs
+from gradekit.unseen.kernel_inputs import KernelInputs
+from gradekit.unseen.long_dimensions import LongDimensions
+from gradekit.unseen.promised_sizes import LongCall, PromisedSizes
+from gradekit.unseen.search import constant_ways
+from gradekit.unseen.special_values import far_values, looked_up, near_fractions
 
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
@@ -44,47 +57,10 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
 
 
-@dataclass
-class FurtherRun:
-    """The further calls of one check: those that have `ran`, by the text of their arguments; its `branches`, as the
-    report has them; what was `untried`, as lines of the submission with why; how many of the calls have a `long`
-    dimension; and what a call that is too long to run leaves out, its `shortage`."""
-
-    ran: dict[str, FurtherCall] = field(default_factory=dict)
-    branches: dict[str, Any] = field(default_factory=dict)
-    untried: dict[tuple[int | None, str], None] = field(default_factory=dict)
-    long: int = 0
-    shortage: Failure | None = None
-
-    def origin(self, given: Any) -> str:
-        """Where an example came from; "" for one that is not of these."""
-        call = self.ran.get(repr(given))
-        return "" if call is None else f"so that in line {call.line} {call.why}" if call.line else call.why
-
-    def leave_out(self, call: FurtherCall, because: str) -> None:
-        """Notes a call that is not made, or whose outcome says nothing."""
-        self.untried[call.line, f"a call for which {call.why} was not tried: {because}"] = None
-
-    def as_data(self) -> dict[str, Any]:
-        """As the report record holds it."""
-        if not self.branches and not self.ran:
-            return {}
-        return {"solved": len(self.ran) - self.long, "long": self.long, "branches": self.branches}
-
-
 class FurtherInputs:
     """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
 
     def __init__(self, subject: Subject) -> None:
-        from gradekit.plugin.further_costs import FurtherCosts
-        from gradekit.plugin.longest_calls import LongestCalls
-        from gradekit.source.unfollowed import host_text
-        from gradekit.unseen.host_branches import HostBranches
-        from gradekit.unseen.host_inputs import HostInputs
-        from gradekit.unseen.kernel_inputs import KernelInputs
-        from gradekit.unseen.long_dimensions import LongDimensions
-        from gradekit.unseen.search import constant_ways
-
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
@@ -97,8 +73,6 @@ class FurtherInputs:
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
         """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`.
         Where gradekit itself fails over one that it has made up, that one was not tried."""
-        from gradekit.inputs.calls import draws_of
-
         given = strategies(test)
         draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
         if draws is None:
@@ -138,8 +112,6 @@ class FurtherInputs:
             examples.forgive()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        from gradekit.unseen.further import Purpose
-
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = self._traced()
@@ -159,8 +131,6 @@ class FurtherInputs:
     def _in_other_dtypes(self, draws: Draws, found: FurtherRun) -> list[FurtherCall]:
         """Calls for what stands beside a question for a dtype, those that were made last first: what is asked behind a
         comparison is met after it."""
-        from gradekit.unseen.further import Purpose, in_other_dtypes
-
         mine = [one for one in found.ran.values() if one.line in self._text.by_dtype and one.purpose == Purpose.BRANCH]
         return [other for one in reversed(mine) for other in in_other_dtypes(draws, one)]
 
@@ -189,8 +159,6 @@ class FurtherInputs:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        from gradekit.unseen.special_values import far_values
-
         forms = self._traced()
 
         def far() -> Sequence[Mapping[str, Any]]:
@@ -210,8 +178,6 @@ class FurtherInputs:
 
     def _traced(self) -> list[TracedForm]:
         """The calls that the check has made, as data; each is one object for all checks."""
-        from gradekit.unseen.host_branches import TracedForm
-
         made = self._subject.forms
         for key in made.keys() - self._forms.keys():
             f = made[key]
@@ -219,8 +185,6 @@ class FurtherInputs:
         return [self._forms[key] for key in made]
 
     def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
-        from gradekit.unseen.special_values import looked_up, near_fractions
-
         self._see_kernels()
         numbers = [*self._text.fractions, *self._kernels.compared_fractions()]
         keys = itertools.islice(looked_up(draws, forms, self._text.keys), LOOKED_UP)
@@ -239,8 +203,6 @@ class FurtherInputs:
         )
 
     def _explore(self, form: TracedForm) -> Explored | None:
-        from gradekit.sandbox import Form, TraceError
-
         try:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
@@ -252,9 +214,137 @@ def _named(error: BaseException) -> str:
 
 
 def _argument_names(subject: Subject) -> dict[str, Sequence[str]]:
-    from gradekit import domain
-
     file = subject.assignment.folder / "domain.toml"
     if not file.is_file():
         return {}
     return {name: [a.name for a in entry.arguments] for name, entry in domain.load(file).items()}
+
+
+# --- what the further calls of a submission have cost, in work: what takes much is tried once -------------------------
+
+
+MUCH = 10_000_000
+"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
+nothing of larger calls: a tile takes as much for one element as for all."""
+
+MOST_EXPECTED = 60_000_000
+"""The work that may be expected of a larger call, from that of a smaller one for the same comparison."""
+
+_NUMBERS = re.compile(r"[\d.]+")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The elements of a call, and its work, in one check."""
+
+    check: str
+    elements: int
+    work: int
+
+
+@dataclass
+class FurtherCosts:
+    """Those of the calls that were made first, by what they were made for."""
+
+    _known: dict[Any, Cost] = field(default_factory=dict)
+
+    def spares(self, call: FurtherCall, check: str) -> bool:
+        """Whether the call would cost much, and show what another has shown."""
+        known = self._known.get(_purpose(call))
+        if known is None or known.work <= MUCH:
+            return False
+        return known.check != check or known.work * _elements(call) > MOST_EXPECTED * known.elements
+
+    def note(self, call: FurtherCall, check: str, work: int) -> None:
+        """What a call has cost; nothing where its result was known."""
+        if work:
+            self._known.setdefault(_purpose(call), Cost(check, max(_elements(call), 1), work))
+
+
+def _purpose(call: FurtherCall) -> Any:
+    """Equal for calls that ask for the same with like tensors."""
+    tensors = (arg for arg in call.call if isinstance(arg, Input))
+    return call.line, call.why, tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
+
+
+def _elements(call: FurtherCall) -> int:
+    return sum(arg.numel for arg in call.call if isinstance(arg, Input))
+
+
+# --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------
+
+
+TOO_LARGE = "invalid argument (a grid of"
+"""What Triton says of a grid that CUDA does not launch."""
+
+MORE = 1.5
+"""Host code whose instructions become more by such a factor, as a dimension grows, goes over its elements: it would
+take too long for the longest."""
+
+
+class LongestCalls:
+    """Looks at each of them once for a submission."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._promised = subject, PromisedSizes()
+        self._is_steady: dict[tuple[str, str], bool] = {}
+        self._is_too_large = False  # a grid has been found to be: it fails one check, and not all
+
+    def shortage(self, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
+        """What the first of them that leaves elements out, or cannot be launched, does wrong."""
+        for call in self._promised.calls(draws, forms):
+            failure = shortage_of(self._subject, call) if self._steady(call) else None
+            if failure is not None and not (self._is_too_large and TOO_LARGE in failure.message):
+                self._is_too_large |= TOO_LARGE in failure.message
+                return failure
+        return None
+
+    def _steady(self, call: LongCall) -> bool:
+        key = call.form.entry, call.name
+        if key not in self._is_steady:
+            self._is_steady[key] = self._takes_as_long(call)
+        return self._is_steady[key]
+
+    def _takes_as_long(self, call: LongCall) -> bool:
+        """Whether host code executes as many instructions for long dimensions as for short ones."""
+        before = 0
+        for form in call.growing():
+            try:
+                instructions = self._subject.instructions(form.entry, form.args)
+            except TraceError:
+                return False
+            if before and instructions > MORE * before:
+                return False
+            before = instructions
+        return True
+
+
+def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
+    """What a call leaves out, if anything; or that it asks for a grid that no card has."""
+    refused: list[TraceError] = []
+
+    def ask(form: TracedForm) -> Program | None:
+        try:
+            return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream, is_exact=False))
+        except TraceError as error:
+            refused.extend([error] if form is call.form and TOO_LARGE in error.message else [])
+            return None
+
+    short = call.shortage(ask)
+    if short is not None:
+        cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
+        failure = Failure(cause, call.description(short), line=short.tally.line)
+    elif refused:
+        said = refused[0].message.rstrip(".")
+        message = f"With {call.told}: {said}. A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
+        failure = Failure(refused[0].cause, message, line=refused[0].line)
+    else:
+        return None
+    failure.repeat = functools.partial(_raise_again, call)
+    return failure
+
+
+def _raise_again(call: LongCall, other: Subject) -> None:
+    failure = shortage_of(other, call)
+    if failure is not None:
+        raise failure

@@ -5,29 +5,72 @@ Does nothing in a run that names no submission, for it is loaded in every pytest
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gradekit.plugin import hookspecs, options
-from gradekit.plugin.lifecycle import PLUGIN, GradingPlugin
-from gradekit.plugin.run_state import GradingRun, NoSuchDevice
+from gradekit.assignment import Assignment, AssignmentError, load
+from gradekit.findings import Check, Kind, Report
+from gradekit.plugin.profiles import PROFILES, announce
+from gradekit.plugin.run_state import RUN, GradingRun, NoSuchDevice
+from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
 from gradekit.submission import NoSuchSubmission
 
 if TYPE_CHECKING:
+    from gradekit.plugin.check_verdict import CheckEvidence
     from gradekit.subject.subject import Subject
 
-_RUN = pytest.StashKey[GradingRun]()
+
+class HookSpecs:
+    """Hooks that other plugins may implement to watch a grading run while it works. All are optional."""
+
+    @pytest.hookspec
+    def pytest_gradekit_begin(self, title: str, done: int, total: int) -> None:
+        """A check begins: its `title`, after `done` of `total` checks."""
+
+    @pytest.hookspec
+    def pytest_gradekit_check(self, check: Check, done: int, total: int) -> None:
+        """A check has ended: the `done`-th of `total`."""
+
+    @pytest.hookspec
+    def pytest_gradekit_evidence(self, check: Check, evidence: CheckEvidence, error: BaseException | None) -> None:
+        """A check has ended with `error` (None: it passed); `evidence` is what its outcome rests on."""
+
+    @pytest.hookspec
+    def pytest_gradekit_subject(self, subject: Subject) -> None:
+        """All checks have run; what the submission's calls became can still be read."""
+
+    @pytest.hookspec
+    def pytest_gradekit_report(self, report: Report) -> None:
+        """The run is over, and this is its record."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Let other plugins watch: see hookspecs.py."""
-    pluginmanager.add_hookspecs(hookspecs)
+    """Let other plugins watch."""
+    pluginmanager.add_hookspecs(HookSpecs)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--submission and the --gradekit-... options."""
-    options.add(parser)
+    """Declare the options; every one begins with --gradekit but the one that everybody types."""
+    announce()
+    group = parser.getgroup("gradekit", "grading of Triton kernels")
+    group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
+    group.addoption("--gradekit-json", metavar="FILE", help="write the report record to FILE")
+    group.addoption("--gradekit-profile", choices=list(PROFILES), default="default", help="how many examples to try")
+    group.addoption("--gradekit-quick", action="store_true", help="short for --gradekit-profile quick")
+    group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
+    group.addoption(
+        "--gradekit-trivial",
+        choices=TRIVIAL_RESULTS,
+        help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
+    )
+    group.addoption(
+        "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
+    )
+    group.addoption("--gradekit-kind", choices=[kind.value for kind in Kind], help="run the checks of this kind alone")
+    group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,31 +80,75 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.UsageError: there is no such submission or GPU, or no one assignment to grade it by.
     """
     config.addinivalue_line("markers", "points(worth): what a check is worth; write it with gradekit.points")
-    if PLUGIN in config.stash:  # the run was begun by `grade`
+    if RUN in config.stash:  # the run was begun by `grade`
         return
-    request = options.request(config)
+    request = _requested(config)
     if request is None or config.option.collectonly:
         return
     try:
-        run = config.stash[_RUN] = GradingRun(request).open()
+        run = GradingRun(request).open()
     except NoSuchSubmission as error:
         raise pytest.UsageError(error.message) from None
     except NoSuchDevice as error:
         raise pytest.UsageError(str(error)) from None
+    config.add_cleanup(run.close)
+    from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
+
     config.pluginmanager.register(GradingPlugin(run))
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the run that was started here."""
-    if _RUN in config.stash:
-        config.stash[_RUN].close()
 
 
 @pytest.fixture(scope="session")
 def submission(request: pytest.FixtureRequest) -> Subject:
     """The submission, to be called by the names of its functions: `submission.softmax(x)`."""
-    plugin = request.config.stash.get(PLUGIN, None)
-    if plugin is None:
+    run = request.config.stash.get(RUN, None)
+    if run is None:
         pytest.skip("no submission was given: pytest assignments/ID --submission PATH")
-    assert plugin.run.subject is not None, "checks of a rejected submission do not run"
-    return plugin.run.subject
+    assert run.subject is not None, "checks of a rejected submission do not run"
+    return run.subject
+
+
+def _requested(config: pytest.Config) -> GradingRequest | None:
+    """What the command line asks for; None where it names no submission.
+
+    Raises:
+        pytest.UsageError: the assignment is not clear, or its description is wrong.
+    """
+    path = config.getoption("submission") or os.environ.get("GRADEKIT_SUBMISSION")
+    if not path:
+        return None
+    options = GradingOptions(
+        keyword=config.option.keyword or None,
+        kind=config.getoption("gradekit_kind"),
+        seed=config.getoption("gradekit_seed"),
+        profile=_profile(config),
+        device=config.getoption("gradekit_device"),
+        trivial=config.getoption("gradekit_trivial"),
+    )
+    return GradingRequest(_assignment(config), Path(path), options)
+
+
+def _profile(config: pytest.Config) -> str:
+    """The profile that is named, by an option of ours or by Hypothesis's own --hypothesis-profile."""
+    if config.getoption("gradekit_quick"):
+        return "quick"
+    ours = str(config.getoption("gradekit_profile"))
+    theirs = config.getoption("--hypothesis-profile", None)
+    return theirs if ours == "default" and theirs in PROFILES else ours
+
+
+def _assignment(config: pytest.Config) -> Assignment:
+    named = config.getoption("gradekit_assignment")
+    candidates = [Path(named)] if named else [_folder(argument, config) for argument in config.args]
+    folders = list(dict.fromkeys(folder for folder in candidates if (folder / "assignment.toml").is_file()))
+    if len(folders) != 1:
+        found = f"got {', '.join(folder.name for folder in folders)}" if folders else "found none in the arguments"
+        raise pytest.UsageError(f"--submission grades one assignment at a time ({found}): pytest assignments/ID ...")
+    try:
+        return load(folders[0].resolve())
+    except AssignmentError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _folder(argument: str, config: pytest.Config) -> Path:
+    path = Path(config.invocation_params.dir, argument.split("::", 1)[0])
+    return path if path.is_dir() else path.parent

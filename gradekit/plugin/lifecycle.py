@@ -11,16 +11,11 @@ import pytest
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import CHECK, evidence_of, running
-from gradekit.plugin.check_workers import CheckWorkers
+from gradekit.plugin.check_run import CHECK, evidence_of, run_secretly, running
+from gradekit.plugin.check_workers import CheckWorkers, FirstLook
 from gradekit.plugin.design import coverage_lines, prepare
-from gradekit.plugin.first_look import FirstLook
-from gradekit.plugin.run_state import GradingRun
-from gradekit.plugin.secret_run import run_secretly
+from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
-
-PLUGIN = pytest.StashKey["GradingPlugin"]()
-"""Where a run of pytest that grades a submission has its GradingPlugin."""
 
 _Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
 _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
@@ -42,7 +37,7 @@ class GradingPlugin:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Announce the run: the command line then asks for no other."""
         self.config = config
-        config.stash[PLUGIN] = self
+        config.stash[RUN] = self.run
         format_comparisons_without_terminal(config)
 
     # --- collection --------------------------------------------------------------------------------------------------

@@ -4,20 +4,24 @@ that none depends on earlier calls."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from gradekit import domain
+from gradekit.domain import EntryDomain
 from gradekit.findings import Kind
+from gradekit.judge.compare import assert_close
+from gradekit.judge.failure import Failure
+from gradekit.judge.memory_checks import assert_result_is_new
+from gradekit.judge.reference import Reference
 from gradekit.plugin.check_points import claims, worth
-
-if TYPE_CHECKING:
-    from gradekit.domain import EntryDomain
-    from gradekit.judge.reference import Reference
-    from gradekit.plugin.run_state import GradingRun
-    from gradekit.relations.relation import Relation
-    from gradekit.subject.runs import Observation
-    from gradekit.subject.subject import Subject
+from gradekit.plugin.run_state import GradingRun
+from gradekit.relations.calling import assert_called, assert_scales, ways_of
+from gradekit.relations.holding import assert_independent, assert_relation
+from gradekit.relations.relation import Relation, relations_of
+from gradekit.subject.runs import Observation
+from gradekit.subject.subject import Subject
 
 MOST_ELEMENTS, MOST_KEPT, MOST = 1 << 14, 1 << 18, 64
 """Calls with more elements are not made again for a relation; those with more are not kept for anything, nor more
@@ -66,16 +70,11 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
     file = subject.assignment.folder / "domain.toml"
     if worth(item).kind is not Kind.CORRECTNESS or not file.is_file():
         return {}
-    from gradekit import domain
-
     tried = [name for entry in domain.load(file).values() for name in _tried(subject, entry, right)]
     return {"relations": tried} if tried else {}
 
 
 def _tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[str]:
-    from gradekit.relations.holding import assert_independent
-    from gradekit.relations.relation import relations_of
-
     pairs = right.of(entry.name)
     forward = sorted((pair for pair in pairs if not pair[0].wanted and len(pair[1]) == 1), key=_size, reverse=True)
     call = getattr(subject, entry.name)
@@ -96,8 +95,6 @@ def _called_in_ways(
 ) -> list[str]:
     """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
     another call."""
-    from gradekit.relations.calling import assert_called, assert_scales, ways_of
-
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
     for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
         alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
@@ -113,10 +110,6 @@ def _called_in_ways(
 
 def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:
     """`assert_relation`, whose failure can be tried on a subject of another text."""
-    from gradekit.judge.compare import assert_close
-    from gradekit.judge.failure import Failure
-    from gradekit.relations.holding import assert_relation
-
     def repeat(subject: Subject) -> None:
         another = getattr(subject, seen.entry)
         assert_close(another(*seen.inputs), [expected])
@@ -147,8 +140,6 @@ def _assert_new_results(subject: Subject) -> None:
     Raises:
         Failure: the second result of a call lies where the first lay.
     """
-    from gradekit.judge.memory_checks import assert_result_is_new
-
     forms = _spread(list(subject.forms.values()), NEW)
     for form in [*forms, *forms[-1:] * REPEATED]:
         assert_result_is_new(subject.retraced(form))

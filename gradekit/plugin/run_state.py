@@ -199,6 +199,10 @@ class GradingRun:
         return Rejection(error.cause, error.message, source, error.detail)
 
 
+RUN = pytest.StashKey[GradingRun]()
+"""Where a run of pytest that grades a submission has its GradingRun."""
+
+
 def _no_tracer() -> Tracer:
     from gradekit.subject.device import NeedsCard
 

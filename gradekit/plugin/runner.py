@@ -14,9 +14,6 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Report
-from gradekit.plugin import check_results
-from gradekit.plugin.first_look import FirstLook
-from gradekit.plugin.lifecycle import GradingPlugin
 from gradekit.plugin.run_state import GradingRun
 from gradekit.quiz.grading import grade as grade_quiz
 from gradekit.quiz.grading import selected
@@ -24,7 +21,8 @@ from gradekit.request import GradingRequest
 from gradekit.reuse import per_submission
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_evidence import CheckEvidence
+    from gradekit.plugin.check_verdict import CheckEvidence
+    from gradekit.plugin.lifecycle import GradingPlugin
     from gradekit.subject.subject import Subject
 
 OnProgress = Callable[[str, int, int], None]
@@ -106,12 +104,17 @@ def grade(
     listener = Listener(on_progress, on_subject, on_evidence)
     run = GradingRun(request, on_failing=on_failing)
     with run:
+        from gradekit.plugin.check_workers import FirstLook
+        from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
+
         found, output = _run_pytest(GradingPlugin(run, FirstLook(run, first)), listener)
     if keyword and listener.left_out and not (run.items or run.faults):
         raise NoSuchCheck(keyword, listener.left_out)
     if found is None or not found.checks:  # the grader's fault, whatever pytest called it
         run.faults = run.faults or [f"The tests could not be run. {output.strip()[-2000:]}"]
-        return check_results.report_of(run)
+        from gradekit.plugin.check_results import report_of
+
+        return report_of(run)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,18 +13,20 @@ from gradekit.causes import Cause
 from gradekit.compat.pytest import arguments
 from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
-from gradekit.plugin.design import DESIGN, design_of
-from gradekit.plugin.example_cache import flattened
-
-if TYPE_CHECKING:
-    from gradekit.judge.evidence import Diagnosis
-    from gradekit.plugin.examples import Example, Examples
-    from gradekit.plugin.profiles import Profile
-    from gradekit.plugin.run_state import GradingRun
-    from gradekit.repair import failed_check as repair
-    from gradekit.repair.tutor import Tutor
-    from gradekit.subject.subject import Call
+from gradekit.plugin.design import DESIGN, design_of, flattened
+from gradekit.plugin.examples import Example, Examples
+from gradekit.plugin.profiles import Profile
+from gradekit.plugin.run_state import GradingRun
+from gradekit.repair import failed_check as repair
+from gradekit.repair.failed_check import FailedCheck
+from gradekit.repair.texts import Texts
+from gradekit.repair.tutor import Tutor
+from gradekit.sandbox import TraceError
+from gradekit.source.draft import numbers_of
+from gradekit.subject.subject import Call
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
 
@@ -46,15 +48,12 @@ def mended_diagnosis(
 
     `examples` are the check's, and the one among them that failed.
     """
-    from gradekit.judge.failure import Failure
-    from gradekit.sandbox import TraceError
-
     error, call = failed
     if isinstance(error, TraceError) and error.cause in (Cause.COMPILATION_ERROR, Cause.EXCEPTION):
         line = error.line if error.cause is Cause.COMPILATION_ERROR else None
         error = Failure(error.cause, error.said, line=line)
     if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
-        return None  # a check that is pending comes here too, and needs none of what is imported below
+        return None
     assert isinstance(item, pytest.Function)
     return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
 
@@ -68,10 +67,6 @@ def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
 def _tutor(run: GradingRun) -> Tutor:
     """What has been found out of the run's submission so far."""
     if run.tutor is None:
-        from gradekit.repair.texts import Texts
-        from gradekit.repair.tutor import Tutor
-        from gradekit.source.draft import numbers_of
-
         assert run.submission is not None and run.subject is not None
         request = run.request
         handout = request.assignment.handout
@@ -85,8 +80,6 @@ def _tutor(run: GradingRun) -> Tutor:
 def _failed_check(
     item: pytest.Function, failed: tuple[Any, Call], examples: Examples | None, example: Example | None
 ) -> repair.FailedCheck:
-    from gradekit.repair.failed_check import FailedCheck
-
     about, (error, call) = (item.name, worth(item).kind), failed
     if examples is None:
         call_of_test = lambda subject: item.obj(**{**arguments(item), "submission": subject})
@@ -102,8 +95,6 @@ def _failed_check(
 
 def _own_example(check: str, examples: Examples, one: Example) -> repair.Example:
     """One of the failing `check`."""
-    from gradekit.repair import failed_check as repair
-
     judge = lambda subject: examples.again(one, submission=subject)
     return repair.Example(one.key, judge, check, elements=elements_of(one), traits=_traits(one.given))
 
@@ -123,8 +114,6 @@ def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | N
 
 def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:
     """Those of the design of a check of results that are not large, from the smallest on."""
-    from gradekit.repair import failed_check as repair
-
     handle = getattr(item.obj, "hypothesis", None)
     design = item.stash.get(DESIGN, None) or design_of(item.obj, profile, seed)
     if handle is None or design is None or worth(item).kind not in (Kind.CORRECTNESS, Kind.MEMORY):

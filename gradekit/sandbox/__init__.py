@@ -4,14 +4,12 @@ One fork server per grader imports torch and triton once; each `Tracer` is a chi
 submission. Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a
 `TraceError`, never an exception of another kind.
 
-    tracer.py       Tracer: one submission, asked to load and to trace
-    form.py         Form: a call, without the values
+    tracer.py       Tracer: one submission, asked to load and to trace; Form: a call, without the values
     servers.py      the fork server, the isolation it must offer, and what a submission may use
     replies.py      what a submission's process sends, checked; TraceError, Unavailable
 """
 
 from gradekit.processes import clean_environment
-from gradekit.sandbox.form import MANY, Form, multiprocessors_for
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable
 from gradekit.sandbox.servers import Limits, host
-from gradekit.sandbox.tracer import NO_SUBMISSION, HasText, Tracer
+from gradekit.sandbox.tracer import MANY, NO_SUBMISSION, Form, HasText, Tracer, multiprocessors_for

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gradekit import wire
 from gradekit.confine import Means, identity
-from gradekit.confine.folders import PrivateFolder
+from gradekit.confine.paths import PrivateFolder
 from gradekit.findings import Cause
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.sandbox.replies import TraceError, Unavailable

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from gradekit import wire
-from gradekit.confine import identity, rlimits
+from gradekit.confine import confinement, identity
 from gradekit.confine.confinement import Confinement
-from gradekit.confine.folders import remove
+from gradekit.confine.paths import remove
 
 USERS = 256
 """How many user ids the children take in turn, as root: two that live at one time never have the same."""
@@ -127,7 +127,7 @@ class Children:
         """Memory is counted on top of what torch and triton map already. Threads map more than they write to."""
         pages = [int(count) * resource.getpagesize() for count in os.pread(self.statm, 100, 0).split()]
         mapped, data = pages[0], pages[5]
-        rlimits.lower(
+        confinement.lower(
             {
                 resource.RLIMIT_AS: mapped + allowed["memory_bytes"],
                 resource.RLIMIT_DATA: data + min(allowed["memory_bytes"], DATA_BYTES),

@@ -18,9 +18,8 @@ from collections.abc import Collection, Iterator
 from gradekit.confine import identity, linux, namespaces
 from gradekit.confine.available import for_submissions
 from gradekit.confine.confinement import Confinement
-from gradekit.confine.folders import remove
 from gradekit.confine.landlock import Rules
-from gradekit.confine.paths import DEVICES, readable, runnable
+from gradekit.confine.paths import DEVICES, readable, remove, runnable
 from gradekit.tracer import forkserver
 from gradekit.tracer.children import PULSE_SECONDS, enforce
 

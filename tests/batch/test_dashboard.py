@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gradekit.batch import dashboard
+from gradekit.batch import course_pages
 from gradekit.batch.gradebook import Line
 from gradekit.findings import Cause
 from tests.report.samples import FAILED, PASSED, record
@@ -30,21 +30,21 @@ CLASS = [
 
 
 def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
-    text = Tags(dashboard.render("softmax", CLASS, RECORDS)).text
+    text = Tags(course_pages.class_page("softmax", CLASS, RECORDS)).text
     assert "6 students: 4 graded, 1 missing, 1 not graded, 1 late" in text
     for said in ("Nothing handed in", "the grader's process died", "Late", FAILED.title, "missing-mask 3"):
         assert said in text, said
 
 
 def test_each_student_is_linked_to_a_report_within_the_folder() -> None:
-    tags = Tags(dashboard.render("softmax", CLASS, RECORDS)).tags
+    tags = Tags(course_pages.class_page("softmax", CLASS, RECORDS)).tags
     links = {attributes["href"] for tag, attributes in tags if tag == "a"} - {"gradebook.csv"}
     assert "feedback/ada/report.html" in links and any("cyd_.._x" in str(link) for link in links)
     assert all(str(link).startswith("feedback/") and "/../" not in str(link) for link in links)
 
 
 def test_students_stand_beside_each_other_check_by_check() -> None:
-    shown = dashboard.view("softmax", CLASS, RECORDS)
+    shown = course_pages.class_view("softmax", CLASS, RECORDS)
     assert shown["columns"] == [PASSED.title, FAILED.title]
     cells = {row["name"]: row["cells"] for row in shown["students"]}
     assert (cells["ada"], cells["bob"], cells["eve"]) == (["passed", ""], ["passed", "failed"], ["", ""])
@@ -52,7 +52,7 @@ def test_students_stand_beside_each_other_check_by_check() -> None:
 
 def test_parametrized_cases_of_one_check_are_one_row_and_each_student_counts_once() -> None:
     cases = [replace(FAILED, id=f"test_dtypes[{dtype}]", title=f"Keeps the dtype [{dtype}]") for dtype in ("a", "b")]
-    shown = dashboard.view("softmax", [line("bob")], {"wrong": record(*cases)})
+    shown = course_pages.class_view("softmax", [line("bob")], {"wrong": record(*cases)})
     assert [(row["title"], row["failed"], row["causes"]) for row in shown["checks"]] == [("Keeps the dtype", 1, "missing-mask 1")]
     assert shown["columns"] == ["Keeps the dtype"]
 
@@ -60,18 +60,18 @@ def test_parametrized_cases_of_one_check_are_one_row_and_each_student_counts_onc
 def test_every_cause_is_listed() -> None:
     many = [replace(FAILED, cause=cause) for cause in list(Cause)[:6]]
     records = {str(number): record(check) for number, check in enumerate(many)}
-    (row,) = dashboard.view("softmax", [line(f"s{n}", str(n)) for n in range(6)], records)["checks"]
+    (row,) = course_pages.class_view("softmax", [line(f"s{n}", str(n)) for n in range(6)], records)["checks"]
     assert all(f"{cause} 1" in row["causes"] for cause in list(Cause)[:6])
 
 
 def test_students_with_one_mistake_are_one_group() -> None:
-    (mistake,) = dashboard.view("softmax", CLASS, RECORDS)["mistakes"]
+    (mistake,) = course_pages.class_view("softmax", CLASS, RECORDS)["mistakes"]
     assert [person["name"] for person in mistake["students"]] == ["bob", "Cyd", "dan"]
     assert mistake["text"] == "x = tl.load(x_ptr + offs)"
 
 
 def test_every_measured_student_stands_in_one_bar() -> None:
-    counts = dashboard.view("softmax", CLASS, RECORDS)["distribution"]["counts"]
+    counts = course_pages.class_view("softmax", CLASS, RECORDS)["distribution"]["counts"]
     assert sum(counts) == 4 and counts[5] == 4  # 40 of 70
 
 
@@ -80,14 +80,14 @@ def test_nothing_that_a_student_chose_becomes_a_tag() -> None:
     odd = [line(nasty, name=nasty, note=nasty), line("b" + nasty, name=nasty, note=nasty)]
     records = {"wrong": record(replace(FAILED, title=nasty))}
     plain = [line("a", name="n", note="n"), line("b", name="n", note="n")]
-    hostile, usual = (Tags(dashboard.render("softmax", lines, records)).tags for lines in (odd, plain))
+    hostile, usual = (Tags(course_pages.class_page("softmax", lines, records)).tags for lines in (odd, plain))
     assert [tag for tag, _ in hostile] == [tag for tag, _ in usual]
 
 
 def test_a_thousand_students_take_less_than_three_megabytes() -> None:
     lines = [line(f"student{number:04d}", name=f"Student Number {number}") for number in range(1000)]
-    assert len(dashboard.render("softmax", lines, RECORDS)) < 3_000_000
+    assert len(course_pages.class_page("softmax", lines, RECORDS)) < 3_000_000
 
 
 def test_a_class_without_results_is_a_page_too() -> None:
-    assert "no students yet" in dashboard.render("softmax", [], {}, "0 of 3 graded")
+    assert "no students yet" in course_pages.class_page("softmax", [], {}, "0 of 3 graded")

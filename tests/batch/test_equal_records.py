@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 from gradekit.assignment import discover, get
-from gradekit.batch.digests import release
-from gradekit.batch.grader import Grader, GradingJob
+from gradekit.batch.grader import Grader, GradingJob, release
 from gradekit.checking import check
 from gradekit.course.mistakes import all_of as mistakes
 from gradekit.report.record import to_dict

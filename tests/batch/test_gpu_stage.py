@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.batch import gpus
+from gradekit.batch import grader
 from gradekit.batch.scheduler import awaits_gpu, merged
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report.record import validate
@@ -57,16 +57,16 @@ def test_to_merge_twice_is_to_merge_once() -> None:
     [(None, ["GPU-a-1", "GPU-b-2"]), ("1", ["GPU-b-2"]), ("GPU-a-1", ["GPU-a-1"]), ("", []), ("7", [])],
 )
 def test_cards_are_those_that_may_be_used(visible: str | None, wanted: list[str]) -> None:
-    assert gpus.selected("0, GPU-a-1\n1, GPU-b-2\n", visible) == wanted
+    assert grader.selected("0, GPU-a-1\n1, GPU-b-2\n", visible) == wanted
 
 
 def test_what_the_tool_says_of_a_missing_driver_is_no_card() -> None:
-    assert gpus.selected("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", None) == []
+    assert grader.selected("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", None) == []
 
 
 def test_a_card_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from gradekit.batch.gpus import exclusive_use\n"
+        "import sys, time; from gradekit.batch.grader import exclusive_use\n"
         "with exclusive_use('GPU-test-of-lanes'):\n"
         "    began = time.monotonic(); time.sleep(0.5); print(began, time.monotonic())"
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gradekit.assignment import get
-from gradekit.batch import roster
-from gradekit.batch.digests import content
+from gradekit.batch import intake
+from gradekit.batch.grader import content
 from gradekit.batch.intake import HandIn, IntakeError, Wanted, aside, hand_ins
 from gradekit.batch.store import Store
 
@@ -211,13 +211,13 @@ CLASS = (
 
 def test_hand_ins_go_by_the_class_lists_names(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("\ufeff" + CLASS)
-    students = roster.load(tmp_path / "class.csv")
+    students = intake.class_list(tmp_path / "class.csv")
     assert [student.student for student in students] == ["ada1", "cb"]
     here = Path("x.py")
     given = [HandIn("17", here, "lovelaceada"), HandIn("charles@example.edu", here), HandIn("zoe", here)]
-    assert [h.student for h in roster.matched(given, students)] == ["ada1", "cb", "zoe"]
-    assert roster.strangers(roster.matched(given, students), students) == ["zoe"]
-    assert roster.strangers(given, []) == []
+    assert [h.student for h in intake.matched(given, students)] == ["ada1", "cb", "zoe"]
+    assert intake.strangers(intake.matched(given, students), students) == ["zoe"]
+    assert intake.strangers(given, []) == []
 
 
 @pytest.mark.parametrize(
@@ -225,19 +225,19 @@ def test_hand_ins_go_by_the_class_lists_names(tmp_path: Path) -> None:
 )
 def test_columns_are_known_by_any_spelling(tmp_path: Path, header: str) -> None:
     (tmp_path / "class.csv").write_text(f"{header}\n1234,Ada,Lovelace\n")
-    assert roster.load(tmp_path / "class.csv") == [roster.Student("1234", "Ada Lovelace", "", ("1234",))]
+    assert intake.class_list(tmp_path / "class.csv") == [intake.Student("1234", "Ada Lovelace", "", ("1234",))]
 
 
 def test_a_name_that_two_students_have_matches_neither(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("id,name\n1,Ada Lovelace\n2,Ada Lovelace\n")
-    (hand_in,) = roster.matched([HandIn("x", Path("x.py"), "Ada Lovelace")], roster.load(tmp_path / "class.csv"))
+    (hand_in,) = intake.matched([HandIn("x", Path("x.py"), "Ada Lovelace")], intake.class_list(tmp_path / "class.csv"))
     assert hand_in.student == "x"
 
 
 def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("group,team\n1,2\n")
-    with pytest.raises(roster.RosterError, match="it has group, team"):
-        roster.load(tmp_path / "class.csv")
+    with pytest.raises(intake.RosterError, match="it has group, team"):
+        intake.class_list(tmp_path / "class.csv")
 
 
 def test_a_file_named_like_anothers_hand_in_stays_its_owners(tmp_path: Path) -> None:
@@ -294,9 +294,9 @@ def test_canvas_class_list_gives_ids_and_names(tmp_path: Path) -> None:
         "\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,Softmax (771)\n    Points Possible,,,,,100\n"
         '"Lovelace, Ada",1201,al,ada,Mon,\n"Student, Test",99,t,t,,\n'
     )
-    assert roster.load(tmp_path / "canvas.csv") == [roster.Student("1201", "Ada Lovelace", "", ("1201", "al", "ada"))]
+    assert intake.class_list(tmp_path / "canvas.csv") == [intake.Student("1201", "Ada Lovelace", "", ("1201", "al", "ada"))]
 
 
 def test_a_list_of_nothing_but_students_has_them_for_keys(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("student\nada\n")
-    assert roster.load(tmp_path / "class.csv")[0].student == "ada"
+    assert intake.class_list(tmp_path / "class.csv")[0].student == "ada"

@@ -17,8 +17,7 @@ from click.testing import CliRunner
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.grading_session import GradingSession
 from gradekit.batch.intake import HandIn
-from gradekit.batch.marking import Marking, history
-from gradekit.batch.marking_server import MarkingServer
+from gradekit.batch.marking import Marking, MarkingServer, history
 from gradekit.cli import main
 from gradekit.report import page
 from tests.plugin.samples import laid_out

@@ -9,8 +9,7 @@ import pytest
 
 from gradekit import reuse
 from gradekit.assignment import get
-from gradekit.batch.fingerprint import MOST, fingerprint, of_source
-from gradekit.batch.similar import render, resemblance
+from gradekit.batch.similar import MOST, fingerprint, of_source, render, resemblance
 from gradekit.plugin import grade
 from gradekit.request import GradingOptions, GradingRequest
 

@@ -9,9 +9,8 @@ from typing import Any
 
 from gradekit.batch import feedback, gradebook, summary
 from gradekit.batch.gradebook import Line
-from gradekit.batch.intake import HandIn
+from gradekit.batch.intake import HandIn, Student
 from gradekit.batch.policy import LatePolicy, Policy
-from gradekit.batch.roster import Student
 from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
 from gradekit.marks import Mark

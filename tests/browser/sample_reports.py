@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from gradekit.batch import course_pages, dashboard, gradebook
+from gradekit.batch import course_pages, gradebook
 from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import Course, Policy
 from gradekit.findings import Cause, Kind, Outcome, SourceLine
@@ -118,4 +118,4 @@ def course_pages_of(count: int = 30) -> dict[str, str]:
 
 def dashboard_page(count: int = 60) -> str:
     """A class's page, while grading goes on."""
-    return dashboard.render("softmax", class_lines(count), class_records(count), "Grading goes on: 60 of 80 done.")
+    return course_pages.class_page("softmax", class_lines(count), class_records(count), "Grading goes on: 60 of 80 done.")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gradekit.batch.class_folder import ClassFolder
-from gradekit.batch.marking_server import MarkingServer
+from gradekit.batch.marking import MarkingServer
 from tests.batch.test_marking import folder, server  # noqa: F401  # fixtures
 from tests.browser.devtools import Browser
 from tests.browser.test_steps_in_browser import LOOKS

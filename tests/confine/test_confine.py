@@ -13,7 +13,7 @@ import pytest
 
 import gradekit
 from gradekit.confine import LEVELS, Means, landlock, linux, seccomp
-from gradekit.confine.isolation import HIGHEST
+from gradekit.confine.confinement import HIGHEST
 from gradekit.confine.paths import readable
 from gradekit.sandbox import NO_SUBMISSION, Tracer, Unavailable, host
 from gradekit.tracer.supervisor import OWN

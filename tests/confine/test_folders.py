@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.confine.folders import PrivateFolder
+from gradekit.confine.paths import PrivateFolder
 from tests.hostile.world import opened
 
 

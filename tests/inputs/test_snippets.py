@@ -9,7 +9,7 @@ import torch
 
 from gradekit.inputs import snippets
 from gradekit.inputs.spec import Input, normal, overlapping
-from gradekit.plugin.counterexample import _makers
+from gradekit.plugin.check_results import _makers
 
 EXACT = {
     "contiguous": normal((2, 3)),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch import gpus
+from gradekit.batch import grader
 from gradekit.batch.grader import GradingJob, JobResult
 from gradekit.lms import autograde as module
 from gradekit.lms.autograde import timed
@@ -48,7 +48,7 @@ CARDS = {"a card of this machine": (), "a stand-in": ("--stand-in",)}
 
 @pytest.mark.parametrize("card", CARDS)
 def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card: str) -> None:
-    if not CARDS[card] and not gpus.visible():
+    if not CARDS[card] and not grader.visible_cards():
         pytest.skip("there is no GPU here")
     with running(root, uuid.uuid4().hex, ("--graders", "0", *CARDS[card])) as cluster:
         found = results(root, cluster.address)

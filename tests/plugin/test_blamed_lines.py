@@ -10,8 +10,7 @@ from gradekit.causes import Cause
 from gradekit.findings import Outcome
 from gradekit.judge.evidence import Diagnosis
 from gradekit.plugin.blamed_lines import blamed_line
-from gradekit.plugin.check_evidence import CheckEvidence
-from gradekit.plugin.check_verdict import CheckVerdict
+from gradekit.plugin.check_verdict import CheckEvidence, CheckVerdict
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
 
 TEXT = '''

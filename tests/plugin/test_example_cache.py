@@ -11,7 +11,7 @@ from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
 from gradekit.inputs.spec import Input, normal
-from gradekit.plugin import example_cache
+from gradekit.plugin import design
 from gradekit.sandbox import Form, Tracer
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
@@ -104,7 +104,7 @@ def test_in_a_quick_run_a_wrong_submission_draws_for_those_after_it(
 def test_a_quick_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(
-        examples for key, (examples, _) in example_cache._drawn.current._entries.items() if "test_doubles" in str(key)
+        examples for key, (examples, _) in design._drawn.current._entries.items() if "test_doubles" in str(key)
     )
     shown = next(check.counterexample for check in report.checks if check.id == "test_doubles")
     assert shown is not None
@@ -127,8 +127,8 @@ def test_a_check_that_is_not_to_be_shrunk_ends_with_its_first_example_that_fails
 def test_examples_are_kept_in_the_order_of_their_simplicity() -> None:
     plain, half, long, strided = normal((3,)), normal((3,), "float16"), normal((4,)), Input("float32", (2,), (2,))
     drawn = [(strided, 1), (long, 1), (half, 1), (plain, 2), (plain, 1)]
-    example_cache.put("a check", [{"x": x, "n": n} for x, n in drawn])
-    kept = [(given["x"], given["n"]) for given in example_cache.get("a check") or ()]
+    design.cache_examples("a check", [{"x": x, "n": n} for x, n in drawn])
+    kept = [(given["x"], given["n"]) for given in design.cached_examples("a check") or ()]
     assert kept == [(plain, 1), (plain, 2), (half, 1), (long, 1), (strided, 1)]
 
 
@@ -150,17 +150,17 @@ def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, d
 
 
 def test_values_that_a_test_could_change_are_not_kept() -> None:
-    example_cache.put("a check", [{"sizes": [1, 2]}])
-    assert not example_cache.get("a check")
-    example_cache.put("a check", [{"sizes": (1, 2)}])
-    assert example_cache.get("a check") == ({"sizes": (1, 2)},)
+    design.cache_examples("a check", [{"sizes": [1, 2]}])
+    assert not design.cached_examples("a check")
+    design.cache_examples("a check", [{"sizes": (1, 2)}])
+    assert design.cached_examples("a check") == ({"sizes": (1, 2)},)
 
 
 def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(example_cache, "_drawn", reuse.shared(2))
+    monkeypatch.setattr(design, "_drawn", reuse.shared(2))
     for number in range(3):
-        example_cache.put(number, [{"n": number}])
-    assert [example_cache.get(number) is None for number in range(3)] == [True, False, False]
+        design.cache_examples(number, [{"n": number}])
+    assert [design.cached_examples(number) is None for number in range(3)] == [True, False, False]
 
 
 def test_the_next_submission_is_traced_ahead_of_its_examples(

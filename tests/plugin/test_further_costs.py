@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
-from gradekit.plugin.further_costs import MOST_EXPECTED, MUCH, FurtherCosts
+from gradekit.plugin.further_run import MOST_EXPECTED, MUCH, FurtherCosts
 from gradekit.program import View
 from gradekit.unseen.further import FurtherCall, made
 from gradekit.unseen.host_branches import TracedForm

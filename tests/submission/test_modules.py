@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.batch.digests import content
+from gradekit.batch.grader import content
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.submission import SubmissionError, read
 from gradekit.submission.modules import parts

@@ -6,7 +6,7 @@ import pytest
 
 from gradekit.program import Program, Scalar, View
 from gradekit.sandbox import MANY, Form, Tracer, multiprocessors_for
-from gradekit.sandbox.form import FEW, MOST_ELEMENTS
+from gradekit.sandbox.tracer import FEW, MOST_ELEMENTS
 from gradekit.subject.call_spec import call_spec
 from tests.gpu.programs import normal
 from tests.tracer.styles import Text

@@ -6,7 +6,7 @@ import pytest
 
 from gradekit.program import Program, Scalar
 from gradekit.sandbox import TraceError, Tracer
-from gradekit.sandbox.form import Form
+from gradekit.sandbox.tracer import Form
 
 from .helpers import submission, tensor
 
