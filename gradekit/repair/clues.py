@@ -13,7 +13,7 @@ from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.program import Aten, Copy, Launch, Program, View, run_steps, views_in
 from gradekit.repair.mend import Clues
-from gradekit.source.draft import making, pointers_of, stored_pointers
+from gradekit.source.draft import draft_of, leading_to, lines_of, making, pointers_of, stored_pointers
 from gradekit.subject.subject import Call
 
 
@@ -33,12 +33,41 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
     args = tuple(arg if isinstance(arg, (Input, int, float)) else None for arg in call.args)
     given = (call.entry, args) if error.repeat is None else None  # of one call alone
-    return Clues(causes, first, others, small, strided, elements, wrong, given)
+    astray = _astray(causes, observation.findings, {*first, *others}, text)
+    return Clues(
+        causes, first, others, small, strided, elements, wrong, given, astray=astray, leading=_leading(astray, text)
+    )
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
     yield error.cause
     yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
+
+
+_OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+
+
+def _astray(causes: frozenset[Cause], findings: Any, mine: set[str], text: str) -> frozenset[int]:
+    """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
+    outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
+    draft = draft_of(text)
+    if outside or draft is None:
+        return frozenset(outside)
+    inside = {access.line for kernel in draft.kernels for access in kernel.accesses}
+    unread = {one.line for one in findings if one.cause is Cause.UNINITIALIZED_READ}
+    if Cause.UNWRITTEN_OUTPUT not in causes and not (unread and not unread & inside):
+        return frozenset()
+    kernels = (kernel for kernel in draft.kernels if kernel.name in mine)
+    return frozenset(access.line for kernel in kernels for access in kernel.accesses if not access.is_load)
+
+
+def _leading(astray: frozenset[int], text: str) -> frozenset[int]:
+    """The lines that decide where the accesses that go astray go."""
+    draft = draft_of(text) if astray else None
+    kernels = draft.kernels if draft is not None else []
+    mine = [kernel for kernel in kernels if any(access.line in astray for access in kernel.accesses)]
+    found = (one for kernel in mine for one in leading_to(kernel, astray))
+    return frozenset(line for one in found for line in ([one.lineno] if hasattr(one, "body") else lines_of(one)))
 
 
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -6,21 +6,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-from gradekit.causes import Cause
 from gradekit.interpreter.shown_call import ShownCall
 from gradekit.repair.failed_check import Example
 from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
-from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
 from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
 from gradekit.submission.parsed_source import ParsedSource
-
-_OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
 
 MOST_WALKED = 20_000
 """Of the inputs of such an example on which changes are looked at."""
@@ -58,9 +54,9 @@ class FirstLook:
         others = (not_worse(shown) for one in held if (shown := self._run_once(one, None)) is not None)
         small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
-        source, clues, astray = screen.draft.source, tries.clues, self._astray(screen)
+        source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
-        found = screen.survivors(calls, clues.kernels, clues.others, more, astray, is_confirmed)
+        found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
         self.in_part = halves_of(screen.in_part(), source) if not found else []
@@ -68,20 +64,6 @@ class FirstLook:
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
-
-    def _astray(self, screen: Screen) -> set[int]:
-        """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
-        observation = self._check.call.observation
-        findings = observation.findings if observation is not None else ()
-        outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
-        inside = {access.line for kernel in screen.draft.kernels for access in kernel.accesses}
-        unread = {one.line for one in findings if one.cause is Cause.UNINITIALIZED_READ}
-        is_unwritten = Cause.UNWRITTEN_OUTPUT in self._tries.clues.causes or bool(unread) and not unread & inside
-        if outside or not is_unwritten:
-            return outside
-        mine = {*self._tries.clues.kernels, *self._tries.clues.others}
-        kernels = (kernel for kernel in screen.draft.kernels if kernel.name in mine)
-        return {access.line for kernel in kernels for access in kernel.accesses if not access.is_load}
 
     def _telling(self) -> list[Example]:
         """The largest example that failed, of those that cost little: in a call of few elements much seems right."""

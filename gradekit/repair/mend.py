@@ -34,7 +34,8 @@ class Clues:
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
     wrong result was stored through, where that is known. `call` is the entry that was called, with an Input for each
     tensor, numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
-    Triton refuses it or it does not come to its end."""
+    Triton refuses it or it does not come to its end; `astray` those of accesses out of bounds, or of all stores where
+    something is never written, and `leading` those that decide where these go."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -45,6 +46,8 @@ class Clues:
     wrong: frozenset[str] = frozenset()
     call: tuple[str, tuple[Any, ...]] | None = None
     lines: frozenset[int] = frozenset()
+    astray: frozenset[int] = frozenset()
+    leading: frozenset[int] = frozenset()
 
     @property
     def likeliest(self) -> Cause:
@@ -60,7 +63,9 @@ class Mend:
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
     where what was seen says it as well. `feeds` has "kernel.pointer" for each
     pointer of a kernel with several results whose stores may depend on what is edited; None where that is all. What
-    `is_guess` goes by names alone: screening, which knows what is a whole number and what a value, goes before.
+    `is_guess` goes by names alone: screening, which knows what is a whole number and what a value, goes before. Where a
+    sentence is about several mends, any of which may be meant, `plainly` is what is said of this one alone: its line,
+    a sentence and a hint.
     """
 
     family: Family
@@ -73,6 +78,12 @@ class Mend:
     kernel: str = ""
     feeds: frozenset[str] | None = None
     is_guess: bool = False
+    plainly: tuple[int, str, str] | None = None
+
+    def told_plainly(self) -> Mend:
+        """The mend with what is said where no other may be meant."""
+        line, sentence, hint = self.plainly or (self.line, self.sentence, self.hint)
+        return replace(self, line=line, sentence=sentence, hint=hint, plainly=None)
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

@@ -377,7 +377,8 @@ class Screen:
         if is_first and call.wrong is not None:
             before = call.wrong([None if one is None else one[None] for one in call.results])
             counts = call.wrong(copies.results)
-            helps = ~copies.lost & (counts <= MOST_LEFT_WRONG * before)
+            most = before if replay.strays else MOST_LEFT_WRONG * before  # no copy that is left goes out of bounds
+            helps = ~copies.lost & (counts <= most)
             self._better += [(int(counts[number]), batch[number]) for number in _places(helps) if number not in right]
         return [batch[number] for number in sorted(right)]
 

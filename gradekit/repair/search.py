@@ -179,7 +179,10 @@ class Mending:
         least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         in_part: Mend | None = None
+        as_before: Mend | None = None
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
+            if as_before is not None and mend not in looked:
+                continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
             if mend not in looked and tries.refutes(mend.applied(self.text)):
@@ -188,21 +191,28 @@ class Mending:
                 continue
             held = self._held(mend, tries, each)
             if held is OtherChecks.AS_BEFORE:
-                self.in_part.add(mend)
-                return self._as_told(mend, looked)
+                as_before = as_before or mend
+                if mend in looked:
+                    continue  # what seemed right beside it may make the other checks right, too
+                break
             if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
                 again = self._held(copied, tries, each)
                 mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
-                return self._as_told(mend, looked)
+                rivals = [one for one in looked if one.plainly and one != mend and one.sentence == mend.sentence]
+                is_only = bool(rivals) and not any(self._held(one, tries, each) is OtherChecks.ALL for one in rivals)
+                return self._as_told(mend.told_plainly() if is_only else mend, looked)
             if held is OtherChecks.IN_PART and in_part is None:
-                self.in_part.add(mend)
                 in_part, least = mend, max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
                 continue
             self._wrong.add(mend)
             if passed := tries.passed():
                 self._partly[mend] = passed
-        return self._as_told(in_part, looked) if in_part is not None else None
+        half = as_before or in_part
+        if half is None:
+            return None
+        self.in_part.add(half)
+        return self._as_told(half, looked)
 
     def _held(self, mend: Mend, tries: Tries, each: int) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
@@ -63,8 +64,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     where changes of several would do."""
     if not found:
         return []
+    found = without_other_names(without_idle_parts(found))
     seen = [change for change in found if change.kind not in MOVED]
-    found = without_idle_parts(found)
     if (twice := _twice(found, source)) is not None:
         return [twice]
     kept = sorted(found, key=lambda change: change.kind)
@@ -101,6 +102,17 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
         *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
     ]
+
+
+def without_other_names(found: Sequence[Change]) -> list[Change]:
+    """Those that put names to pieces, without names that do so in the very places of another, in the same ways: they
+    have its value there."""
+    places: dict[str, set[Any]] = {}
+    for one in found:
+        places.setdefault(one.lacks, set()).add((one.node, _operator(one)))
+    first: dict[Any, str] = {}
+    kept = {name for name, mine in places.items() if first.setdefault(frozenset(mine), name) == name}
+    return [one for one in found if one.lacks in kept or not one.lacks]
 
 
 def without_idle_parts(found: Sequence[Change]) -> list[Change]:
@@ -242,9 +254,9 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     """Of changes that put one name or number to pieces of several lines, all in one way, that is told, and a line that
     does more than load: one that has the name already, or else most of these pieces. A few others may do as well, but
     none that is likelier."""
-    ways = Counter((change.lacks, _operator(change)) for change in found)
-    ((name, operator), count), *_ = ways.most_common(1)
-    mine = [change for change in found if (change.lacks, _operator(change)) == (name, operator)]
+    ((name, family), count), *_ = Counter(map(_way, found)).most_common(1)
+    mine = [change for change in found if _way(change) == (name, family)]
+    operator = Counter(map(_operator, mine)).most_common(1)[0][0]
     others = [change for change in found if change not in mine]
     is_most = MOST_OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
     if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
@@ -328,6 +340,13 @@ def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     return max(lines, key=lambda line: (*does_more(line), lines[line], -line))
 
 
+def _way(change: Change) -> tuple[str, Any]:
+    """The name that a change puts to a piece, and the kind of its operation: what is taken from a part that is taken
+    away is added to the whole."""
+    operator = _operator(change)
+    return change.lacks, ast.Add if operator is ast.Sub else operator
+
+
 def _operator(change: Change) -> type[ast.operator] | None:
     """The operation that the change puts around a piece."""
     return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
@@ -342,12 +361,12 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
         return []
     weight = lambda one: (_is_of_its_own(one, source), -_line(one), len(source.of(one.node)), -len(one.new))
-    first = max(mine, key=weight)
-    mend = mend_of(first, source)
-    if mend is None:
+    largest = [max((one for one in mine if _line(one) == line), key=weight) for line in lines]
+    mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
+    if not mends:
         return []
-    others = " or ".join(f"line {line}" for line in lines if line != mend.line)
-    return [replace(mend, rank=OF_SEVERAL, hint=f"{mend.hint}; or the same in {others}")]
+    others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
+    return _any_of(mends, mends[0].sentence, f"{mends[0].hint}; or the same in {others}")
 
 
 def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
@@ -361,22 +380,26 @@ MOST_LINES = 3
 
 
 def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first. Where
-    the change of that line does not hold in other checks, which use the name too, that of the other line is meant."""
+    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first."""
     lines = _lines(found)
-    mend = mend_of(next(one for one in found if _line(one) == lines[0]), source) if len(lines) == 2 else None
-    if mend is None:
+    if len(lines) != 2:
         return []
     made, taken = ([node for node in ast.walk(source.tree) if _is_at(node, line)] for line in lines)
     names = {node.id for node in made if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     common = [node.id for node in taken if isinstance(node, ast.Name) and node.id in names]
     if not common:
         return []
+    firsts = [next(one for one in found if _line(one) == line) for line in lines]
+    mends = [mend for one in firsts if (mend := mend_of(one, source)) is not None]
     says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
-    hint = "one change of either line makes the result right: compare both with the formula"
-    second = next(change for change in found if _line(change) == lines[1])
-    first = replace(mend, sentence=says, hint=hint, line=lines[0], rank=OF_SEVERAL)
-    return [first, *filter(None, [mend_of(second, source)])]
+    return _any_of(mends, says, "one change of either line makes the result right: compare both with the formula")
+
+
+def _any_of(mends: Sequence[Mend], says: str, hint: str) -> list[Mend]:
+    """Mends any of which may be meant, the first of which is blamed."""
+    line = mends[0].line if mends else 0
+    plain = [(one, (one.line, one.sentence, one.hint)) for one in mends]
+    return [replace(one, rank=OF_SEVERAL, line=line, sentence=says, hint=hint, plainly=own) for one, own in plain]
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

@@ -107,10 +107,18 @@ class Tutor:
                         return None
                     return self._remembered(half, both, diagnosis_as_one(half, tries.clues))
                 if not tries.is_right(alone):
-                    return self._remembered(half, both, diagnosis_of_both(half, other, tries.clues))
+                    first = self._as_if_alone(half, alone, tries)
+                    return self._remembered(half, both, diagnosis_of_both(first, other, tries.clues))
                 if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
                     return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
         return None
+
+    def _as_if_alone(self, half: Mend, text: str, tries: MendTries) -> Mend:
+        """One of two mends in the words that it has where the `text` has no other mistake."""
+        after = tries.after(text)
+        mending = Mending(text, self._texts.numbers, self.work.of_a_second(), self._mending.idioms)
+        found = mending.found(after.clues, self._asked(after, mending)) if after is not None else None
+        return found if found is not None and found.line == half.line and found not in mending.in_part else half
 
     def _remembered(self, mend: Mend, text: str, found: Diagnosis) -> Diagnosis:
         """A diagnosis, which other checks have, too, that the same text makes right."""

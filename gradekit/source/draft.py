@@ -282,13 +282,13 @@ def making(text: str, line: int) -> frozenset[int]:
     if draft is None:
         return frozenset(found)
     for kernel in draft.kernels:
-        mine = [one for one in kernel.statements if not isinstance(one, _HEADS) and line in _span(one)]
-        around = [loop for loop in kernel.loops if line in _span(loop)]
+        mine = [one for one in kernel.statements if not isinstance(one, _HEADS) and line in lines_of(one)]
+        around = [loop for loop in kernel.loops if line in lines_of(loop)]
         names = {name for one in mine for name in kernel.names(one)}.union(*map(names_of_steps, around))
         found |= {loop.lineno for loop in around}
         values = [value for name in names for value in kernel.values.get(name, ())]
         launches = [launch.call for launch in draft.launches_of(kernel)] if mine or around else []
-        found |= {one for node in (*values, *launches) for one in _span(node)}
+        found |= {one for node in (*values, *launches) for one in lines_of(node)}
     return frozenset(found)
 
 
@@ -299,7 +299,7 @@ def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:
     heads = [_head(s) for s in kernel.statements if isinstance(s, _HEADS)]
     names = {behind for node in (*stores, *heads) for behind in kernel.origins(node)}
     made = [s for s in kernel.statements if not isinstance(s, _HEADS) and names & _assigned(s)]
-    return {line for node in (*stores, *heads, *made) for line in _span(node)}
+    return {line for node in (*stores, *heads, *made) for line in lines_of(node)}
 
 
 def _head(statement: ast.stmt) -> ast.expr:
@@ -307,7 +307,8 @@ def _head(statement: ast.stmt) -> ast.expr:
     return statement.iter if isinstance(statement, ast.For) else statement.test
 
 
-def _span(node: ast.AST) -> range:
+def lines_of(node: ast.AST) -> range:
+    """The lines that a node stands on; of a loop or a branch, those of its body too."""
     first = getattr(node, "lineno", 1)
     return range(first, (getattr(node, "end_lineno", None) or first) + 1)
 

@@ -20,7 +20,7 @@ from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_eff
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.screen import Screen, is_static, parsed
-from gradekit.repair.survivor_mends import mend_of, mends_of
+from gradekit.repair.survivor_mends import mend_of, mends_of, without_other_names
 from gradekit.repair.work import Share
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
@@ -354,7 +354,9 @@ def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_th
     factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
     mend, other = mends_of(factors, source)
     assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
-    assert (other.line, other.sentence) == (2, "Line n."), "meant where the first does not hold in other checks"
+    assert (other.line, other.sentence) == (mend.line, mend.sentence)
+    plainly = other.told_plainly()
+    assert (plainly.line, plainly.sentence) == (2, "Line n."), "meant where the first does not hold in other checks"
     assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
 
 
@@ -595,3 +597,16 @@ def test_a_text_whose_kernel_is_wrong_is_refuted_by_a_walk_and_one_with_other_ho
     assert walked is not None
     assert walked.is_wrong_with(wrong.replace("x + w", "x - w")) and not walked.is_wrong_with(MEANS)
     assert not walked.is_wrong_with(wrong.replace("BLOCK=4", "BLOCK=8"))
+
+
+def test_names_that_are_put_to_the_same_pieces_count_as_one() -> None:
+    source = ParsedSource("y = a\nz = y\n")
+    pieces = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    put = lambda name, node: Change(
+        ChangeKind.TERM, "k", node, f"({node.id} + {name})", "Line n.", "", 0,
+        ast.BinOp(node, ast.Add(), ast.Name(name)), lacks=name,
+    )  # fmt: skip
+    found = [put(name, node) for node in pieces for name in ("m", "new_m")]
+    assert [one.lacks for one in without_other_names([*found, put("n", pieces[0])])] == ["m", "m", "n"]
+    (mend,) = mends_of(found, source)
+    assert mend.sentence == "`m` is missing as a term, in line 1 or in line 2."

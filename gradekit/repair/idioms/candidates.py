@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from gradekit.causes import Cause
-from gradekit.repair.idioms import autograd, counterparts, launches, other_kernels
+from gradekit.repair.idioms import autograd, launches, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend, with_feeds
 from gradekit.repair.unexpected import survived
@@ -14,7 +14,7 @@ from gradekit.source.draft import Draft, fed_lines
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
-_IN_KERNELS = (*counterparts.RULES, *other_kernels.RULES)
+_IN_KERNELS = other_kernels.RULES
 _ON_HOST = (*launches.RULES, *autograd.RULES)
 """What no pattern says, for it compares names or whole kernels."""
 
@@ -41,7 +41,7 @@ SOONER = 7
 """What a mend of strides gains where an input is strided: a simpler example, without strides, was right."""
 
 SPECIFIC = 5
-"""The rank up to which a mend is made for what a text shows: a line unlike its counterpart, a name nobody uses."""
+"""The rank up to which a mend is made for what a text shows: a name nobody uses."""
 
 LATER_IF_SPECIFIC = 12
 """Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
@@ -111,7 +111,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         wanted.discard(Family.LAYOUT)
 
     def key(mend: Mend) -> int:
-        late = bool(wanted) and mend.family not in wanted
+        leads_elsewhere = bool(clues.leading) and mend.kernel != "" and mend.line not in clues.leading
+        late = (bool(wanted) and mend.family not in wanted) + leads_elsewhere
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
         early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
         few = mend.rank <= SPECIFIC or mend.family is Family.MEMORY
