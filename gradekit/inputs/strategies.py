@@ -1,48 +1,26 @@
-"""Hypothesis strategies that draw inputs as small specs (see `spec`).
+"""Hypothesis strategies of single tensors, as small specs (see `spec`), for tests without a domain.toml.
 
-Runs in the grader's own process and knows nothing of submissions. Nothing is drawn element by element, so Hypothesis
-shrinks a failure to a sentence: "float32 [1, 33], strides (66, 2)".
-
-Each strategy draws in the order dtype, shape, layout, values, seed, with the simplest first in every list, so that the
-smallest counterexample is float32, small, contiguous, at offset 0 and made of ones, as far as the bug allows.
+Each draws as `calls` does, from a domain of one tensor: nothing is drawn element by element, so that Hypothesis shrinks
+a failure to a sentence, "float32 [1, 33], strides (66, 2)", and the simplest comes first in every list.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import strategies as st
 
-from gradekit.inputs import layouts
-from gradekit.inputs.layouts import LAYOUTS, preferring
+from gradekit.domain import EntryDomain, ResultDomain, SizeDomain, Tensor
+from gradekit.inputs.calls import calls
+from gradekit.inputs.classes import classes
+from gradekit.inputs.draws import Call
+from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.spec import FLOATS, Input
 from gradekit.inputs.value_kinds import COMMON
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
-
-
-def sizes(low: int = 1, high: int = 1024) -> st.SearchStrategy[int]:
-    """Sizes from `low` to `high`, both included; three in four are 2**k, 2**k + 1 or 2**k - 1, each k alike.
-
-    A failing size shrinks to the smallest that fails, not to the smallest boundary.
-    """
-    octaves = [(0, 0)] if low <= 0 else []
-    octaves += [(1 << k, (2 << k) - 1) for k in range(max(high, 0).bit_length())]
-    pieces = [(max(a, low), min(b, high)) for a, b in octaves if a <= high and b >= low]
-    return st.sampled_from(pieces).flatmap(_in_octave)
-
-
-def _in_octave(piece: tuple[int, int]) -> st.SearchStrategy[int]:
-    # One integer decides all: up to `high` it is the size itself, and what is above falls on an end (on `high` first,
-    # so that it keeps its meaning in the octave below). So every size can be reached by making that integer smaller,
-    # which is how Hypothesis shrinks.
-    low, high = piece
-    span = high - low
-    ends = (high, low, low + 1)
-    return st.integers(low, high + 3 * span).map(lambda n: n if n <= high else ends[(n - high - 1) // span])
 
 
 def tensors(
@@ -58,7 +36,10 @@ def tensors(
 
     Later sizes are drawn smaller where the whole would have more than `max_numel` elements.
     """
-    return _inputs(_shapes(_ranges(size, rank), max_numel), dtypes, layouts, profiles)
+    extents = [size] * rank if isinstance(size, (int, tuple)) else list(size)
+    if len(extents) != rank:
+        raise ValueError(f"{len(extents)} sizes for {rank} dimensions")
+    return shaped(extents, dtypes=dtypes, layouts=layouts, profiles=profiles, max_numel=max_numel)
 
 
 def vectors(
@@ -69,7 +50,7 @@ def vectors(
     profiles: Sequence[str] = COMMON,
 ) -> st.SearchStrategy[Input]:
     """Tensors of one dimension."""
-    return tensors(1, dtypes=dtypes, size=size, layouts=layouts, profiles=profiles)
+    return shaped([size], dtypes=dtypes, layouts=layouts, profiles=profiles)
 
 
 def matrices(
@@ -82,62 +63,31 @@ def matrices(
     max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
     """Tensors of two dimensions; fewer columns where `rows` x `cols` would pass `max_numel`."""
-    return tensors(2, dtypes=dtypes, size=[rows, cols], layouts=layouts, profiles=profiles, max_numel=max_numel)
+    return shaped([rows, cols], dtypes=dtypes, layouts=layouts, profiles=profiles, max_numel=max_numel)
 
 
 def shaped(
-    shape: Sequence[int],
+    shape: Sequence[Extent],
     *,
     dtypes: Sequence[str] = FLOATS,
     layouts: Sequence[str] = LAYOUTS,
     profiles: Sequence[str] = COMMON,
+    max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
-    """Tensors of exactly `shape`."""
-    return _inputs(st.just(tuple(shape)), dtypes, layouts, profiles)
+    """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1."""
+    ends = [extent if isinstance(extent, tuple) else (extent, extent) for extent in shape]
+    ranges = {f"N{place}": extent for place, extent in enumerate(ends)}
+    for low, high in ranges.values():
+        if not 0 <= low <= high:
+            raise ValueError(f"no sizes from {low} to {high}")
+    names = [str(dtype).removeprefix("torch.") for dtype in dtypes]
+    sizes = {name: SizeDomain(name, high, low) for name, (low, high) in ranges.items()}
+    drawn, same = Tensor("x", tuple(ranges), "T"), ResultDomain(tuple(ranges), "T")
+    entry = EntryDomain("this strategy", (drawn,), (same,), sizes, {"T": tuple(names)})
+    special = {name: [size for one in classes(*extent) for size in one.members] for name, extent in ranges.items()}
+    of_sizes = functools.partial(calls, entry, layouts=layouts, values=profiles, how={"at_most": max_numel})
+    return st.one_of(of_sizes(sizes=ranges).map(_first), of_sizes(sizes=special).map(_first))
 
 
-def _ranges(size: Any, rank: int) -> list[tuple[int, int]]:
-    is_one = isinstance(size, int) or (isinstance(size, tuple) and all(type(end) is int for end in size))
-    extents = [size] * rank if is_one else list(size)
-    if len(extents) != rank:
-        raise ValueError(f"{len(extents)} sizes for {rank} dimensions")
-    return [_range(extent) for extent in extents]
-
-
-def _range(extent: Extent) -> tuple[int, int]:
-    low, high = extent if isinstance(extent, tuple) else (extent, extent)
-    if not 0 <= low <= high:
-        raise ValueError(f"no sizes from {low} to {high}")
-    return low, high
-
-
-@st.composite
-def _shapes(draw: st.DrawFn, extents: Sequence[tuple[int, int]], max_numel: int) -> tuple[int, ...]:
-    shape: list[int] = []
-    for low, high in extents:
-        room = max_numel // max(math.prod(shape), 1)
-        shape.append(draw(sizes(low, max(low, min(high, room)))))
-    return tuple(shape)
-
-
-@st.composite
-def _inputs(
-    draw: st.DrawFn,
-    shapes: st.SearchStrategy[tuple[int, ...]],
-    dtypes: Sequence[str],
-    layouts: Sequence[str],
-    profiles: Sequence[str],
-) -> Input:
-    dtype = draw(st.sampled_from([str(d).removeprefix("torch.") for d in dtypes]))
-    shape = draw(shapes)
-    stride, offset = draw(_placements(shape, layouts))
-    profile = draw(st.sampled_from(preferring(profiles, "normal")))
-    seed = draw(st.integers(0, 9999))
-    return Input(dtype, shape, stride, offset, profile, seed)
-
-
-@st.composite
-def _placements(draw: st.DrawFn, shape: tuple[int, ...], names: Sequence[str]) -> layouts.Placement:
-    possible = layouts.possible(names, len(shape))
-    name = draw(st.sampled_from(preferring(possible, "contiguous")))
-    return layouts.place(name, shape, draw(st.sampled_from(range(layouts.variants(name, len(shape))))))
+def _first(call: Call) -> Input:
+    return call[0]

@@ -12,9 +12,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from gradekit.inputs import spec
+from gradekit.inputs.classes import classes
 from gradekit.inputs.layouts import LAYOUTS, row_major
 from gradekit.inputs.spec import FLOATS, Input, normal
-from gradekit.inputs.strategies import matrices, shaped, sizes, tensors, vectors
+from gradekit.inputs.strategies import matrices, shaped, tensors, vectors
 from gradekit.inputs.value_kinds import PROFILES
 
 DTYPES = (*FLOATS, "float64", "int8", "uint8", "int16", "int32", "int64", "bool")
@@ -23,7 +24,8 @@ shrinking = settings(database=None, deadline=None, max_examples=400, derandomize
 
 
 def any_input() -> st.SearchStrategy[Input]:
-    return st.integers(0, 3).flatmap(lambda rank: tensors(rank, dtypes=DTYPES, size=(0, 20), profiles=tuple(PROFILES)))
+    kinds = [kind for kind in PROFILES if kind != "some_nan"]
+    return st.integers(0, 3).flatmap(lambda rank: tensors(rank, dtypes=DTYPES, size=(0, 20), profiles=kinds))
 
 
 @quiet
@@ -169,16 +171,16 @@ def drawn(strategy: st.SearchStrategy, count: int = 400) -> list:
 
 
 def test_sizes_stay_inside_and_favour_the_neighbourhood_of_powers_of_two() -> None:
-    seen = drawn(sizes(1, 1000))
+    seen = [x.shape[0] for x in drawn(vectors(size=(1, 1000)))]
     assert min(seen) == 1 and max(seen) <= 1000
     assert {1, 2, 3, 127, 128, 129, 255, 256, 257} <= set(seen)
-    boundary = [n for n in seen if n in (1, 1000) or any(abs(n - (1 << k)) <= 1 for k in range(11))]
-    assert 0.6 < len(boundary) / len(seen) < 0.95
+    special = {size for one in classes(1, 1000) for size in one.members}
+    assert 0.6 < sum(n in special for n in seen) / len(seen) < 0.95
 
 
 def test_sizes_may_begin_at_zero_and_be_one_number() -> None:
-    assert set(drawn(sizes(0, 2), 60)) == {0, 1, 2}
-    assert set(drawn(sizes(33, 33), 5)) == {33}
+    assert {x.shape for x in drawn(vectors(size=(0, 2)), 60)} == {(0,), (1,), (2,)}
+    assert {x.shape for x in drawn(vectors(size=33), 5)} == {(33,)}
 
 
 def test_all_layouts_dtypes_and_profiles_come_up() -> None:
@@ -203,7 +205,7 @@ def test_arguments_narrow_what_is_drawn(x: Input, b: Input) -> None:
 
 
 def test_a_misspelt_word_is_answered_with_those_that_exist() -> None:
-    with pytest.raises(ValueError, match=r"no layout 'transpose'; there are contiguous, .*transposed"):
+    with pytest.raises(ValueError, match="no layout 'transpose' .did you mean transposed"):
         drawn(matrices(layouts=["transpose"]), 1)
     with pytest.raises(ValueError, match="no kind of values 'norm' .did you mean normal"):
         drawn(matrices(profiles=["norm"]), 1)

@@ -62,7 +62,7 @@ def test_a_report_says_what_it_rests_on(assignment: Make, submitted: Write) -> N
     assert {"gradekit", "torch", "triton", "python", "gpu"} <= set(report.environment)
     assert 'Only the checks that match "test_doubles" were run.' in report.notes
     assert any("10 examples" in note for note in report.notes)
-    assert by_id(report)["test_doubles"].details["examples"] == 10
+    assert 7 < by_id(report)["test_doubles"].details["examples"] <= 10  # what is drawn twice is run once
 
 
 def test_wrong_values_come_with_a_small_counterexample(assignment: Make, submitted: Write) -> None:

@@ -104,7 +104,7 @@ def by_id(report: Report) -> dict[str, Check]:
 def test_a_right_submission_earns_everything_under_a_secret_seed_too(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(TESTS), submitted(RIGHT), profile="quick", secret_seed=SECRET)
     assert (report.score.earned, report.score.possible) == (50, 50)
-    assert by_id(report)["test_doubles"].details["examples"] == 20
+    assert 14 < by_id(report)["test_doubles"].details["examples"] <= 20  # what is drawn twice is run once
 
 
 def test_results_that_were_computed_from_the_public_values_earn_nothing(assignment: Make, submitted: Write) -> None:
