@@ -154,16 +154,23 @@ def _complete(student: str, own: Mapping[str, Line], lines: Lines) -> dict[str, 
 
 
 def _row(student: str, lines: Mapping[str, Line], course: Course) -> CourseRow:
-    """The weighted mean of the shares that count. The lowest that are dropped are those with the smallest share, of
-    equal ones those that weigh most, to the student's gain; one always counts."""
+    """The weighted mean of the shares that count."""
     excused = tuple(id for id in lines if student in course.policy(id).excused)
     shares = {id: share for id, line in lines.items() if id not in excused and (share := share_of(line)) is not None}
-    fewest = sorted(shares, key=lambda id: (shares[id], -course.policy(id).weight))
-    lowest = fewest[: min(course.drop_lowest, max(len(shares) - 1, 0))]
-    counted = {id: course.policy(id).weight for id in shares if id not in lowest}
-    weight = sum(counted.values())
-    total = rounded(100 * sum(shares[id] * each for id, each in counted.items()) / weight) if weight else None
-    return CourseRow(student, lines, total, tuple(id for id in shares if id in lowest), excused)
+    weights = {id: weight for id in shares if (weight := course.policy(id).weight)}
+    kept, mean = _kept(shares, weights, max(len(weights) - course.drop_lowest, 1)) if weights else ([], None)
+    total = None if mean is None else rounded(100 * mean)
+    return CourseRow(student, lines, total, tuple(id for id in weights if id not in kept), excused)
+
+
+def _kept(shares: Mapping[str, float], weights: Mapping[str, float], number: int) -> tuple[list[str], float]:
+    """The `number` with the highest weighted mean, and that mean: by Dinkelbach's method for fractional programs."""
+    mean, better = -1.0, 0.0
+    while better > mean:
+        mean = better
+        kept = sorted(weights, key=lambda id: weights[id] * (shares[id] - mean))[-number:]
+        better = sum(weights[id] * shares[id] for id in kept) / sum(weights[id] for id in kept)
+    return kept, mean
 
 
 def course_csv(found: Iterable[CourseRow], ids: Sequence[str]) -> str:

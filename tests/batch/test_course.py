@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,29 @@ def test_of_equal_shares_the_one_that_weighs_most_is_dropped() -> None:
     lines = {"a": [line("ada", "a", 0)], "b": [line("ada", "b", 0)], "c": [line("ada", "c", 50)]}
     (row,) = gradebook.course_rows(lines, Course("K", WEIGHTS, drop_lowest=1))
     assert row.dropped == ("b",) and row.total == 50.0  # without a: 1 / 3
+
+
+def test_what_is_dropped_leaves_the_highest_total_as_canvas_has_it() -> None:
+    """The example in Canvas's guide: 100 % of 50 points, 65 % of 100, 50 % of 24"""
+    lines = {"a": [line("ada", "a", 50)], "b": [line("ada", "b", 32.5)], "c": [line("ada", "c", 25)]}
+    weights = {"a": Policy(weight=50), "b": Policy(weight=100), "c": Policy(weight=24)}
+    (row,) = gradebook.course_rows(lines, Course("K", weights, drop_lowest=1))
+    assert row.dropped == ("b",) and row.total == pytest.approx(100 * 62 / 74)
+    best = max(
+        sum(w * s for w, s in kept) / sum(w for w, _ in kept)
+        for kept in itertools.combinations([(3, 0.2), (1, 0.9), (2, 0.5), (5, 0.4), (1, 0.0)], 3)
+    )
+    shares = dict(enumerate([0.2, 0.9, 0.5, 0.4, 0.0]))
+    assert gradebook._kept(shares, dict(enumerate([3, 1, 2, 5, 1])), 3)[1] == pytest.approx(best)  # type: ignore[arg-type]
+
+
+def test_what_weighs_nothing_is_shown_and_neither_counts_nor_is_dropped() -> None:
+    lines = {"a": [line("ada", "a", 0)], "b": [line("ada", "b", 20)], "c": [line("ada", "c", 10)]}
+    weights = {"a": Policy(weight=0), "b": Policy(), "c": Policy()}
+    (row,) = gradebook.course_rows(lines, Course("K", weights, drop_lowest=1))
+    assert (row.dropped, row.total) == (("c",), 40.0)
+    (row,) = gradebook.course_rows(lines, Course("K", dict.fromkeys("abc", Policy(weight=0))))
+    assert (row.dropped, row.total) == ((), None)
 
 
 def test_the_courses_csv_has_a_line_for_each_student() -> None:
