@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 K = TypeVar("K")
@@ -99,6 +100,9 @@ def shared(most: int, weigh: Callable[[V], int] | None = None, largest: int | No
     """A cache that a module keeps for all submissions of a warm grader, with the limits of an LruCache."""
     return SharedCache(lambda: LruCache(most, weigh, largest))
 
+
+relied_on: set[Path] = set()
+"""The folders whose files what is kept depends on: those of the assignments that were graded."""
 
 _in_use: dict[Shared[Any], Any] = {}
 _keeping = False

@@ -2,7 +2,7 @@
 
     text      ttir, ttir_*: TTIR text to a Module of operations
     values    values: number, Affine, Later, tensor, mask, pointer; integers, comparisons, casts: arithmetic on them
-    code      registry: the table of operations; ops_*, atomics, libdevice*: what each one computes
+    code      registry: the table of operations; ops_*, atomics, libdevice: what each one computes
     control   frame: the values of a region; blocks: operations in order; control: loops, conditions, branches, calls
     memory    memory: storages in one address space; access: what is asked of the memory of a launch; fast and checked
               are such memories (fast says why there are two); masks and addressing serve the first, lanes and history

@@ -18,7 +18,7 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.quiz.grading import grade as grade_quiz
 from gradekit.quiz.grading import selected
 from gradekit.request import GradingRequest
-from gradekit.reuse import per_submission
+from gradekit.reuse import per_submission, relied_on
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_verdict import CheckEvidence
@@ -101,6 +101,7 @@ def grade(
     if request.assignment.is_quiz:
         report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)
         return selected(report, keyword, NoSuchCheck) if keyword else report
+    relied_on.update(filter(None, (request.assignment.folder, request.assignment.solutions)))
     listener = Listener(on_progress, on_subject, on_evidence)
     run = GradingRun(request, on_failing=on_failing)
     with run:

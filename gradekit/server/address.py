@@ -54,7 +54,7 @@ def folder() -> Path:
         raise NoFolder(str(error)) from None
     if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
         raise NoFolder(f"{found} is not a folder of this user alone")
-    if len(str(found)) > LONGEST - len("/0123456789abcdef.sock"):
+    if len(str(found)) > LONGEST - len("/0123456789abcdef_01234567.sock"):
         raise NoFolder(f"{found} is too long a path for a socket")
     return found
 

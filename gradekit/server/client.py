@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import resource
@@ -18,7 +19,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,29 +83,45 @@ def is_resident(arguments: Sequence[str]) -> bool:
 
 def run(arguments: Sequence[str]) -> int | None:
     """The exit code of the command; None where it has not begun, and is to be run in this process."""
+    request = _request(arguments)
+    ways: list[Callable[[], socket.socket]] = [_private]
     if is_resident(arguments):
         with contextlib.suppress(OSError):
-            code = _run_in(_connected(), arguments)
+            name = address.folder() / address.installation()
+            kept = Path(f"{name}_{_digest(request)}.sock")
+            request["keep"] = str(kept)
+            ways = [lambda: _connection(kept), lambda: _connected(name.with_suffix(".sock")), _private]
+    for way in ways:
+        with contextlib.suppress(OSError):
+            code = _run_in(way(), request)
             if code is not None:
                 return code
-    with contextlib.suppress(OSError):
-        ours, theirs = socket.socketpair()
-        with theirs:
-            _start("private", theirs)
-        return _run_in(ours, arguments)
     return None
+
+
+def _digest(request: Mapping[str, Any]) -> str:
+    """What a command must have in common with the one before, for what that one has learned to serve it."""
+    alike = [request[name] for name in ("environment", "umask", "processors", "limits")]
+    return hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()[:8]
 
 
 # --- a template -------------------------------------------------------------------------------------------------------
 
 
-def _connected() -> socket.socket:
-    """A connection to the resident template that suits, which is started if need be.
+def _private() -> socket.socket:
+    """A connection to a template for one command."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        _start("private", theirs)
+    return ours
+
+
+def _connected(path: Path) -> socket.socket:
+    """A connection to the resident template at `path`, which is started if need be.
 
     Raises:
         OSError: it cannot be.
     """
-    path = address.folder() / f"{address.installation()}.sock"
     with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
         return _connection(path)
     with _locked(path.with_suffix(".lock")):
@@ -152,12 +169,12 @@ def _start(kind: str, sock: socket.socket, where: str = "") -> None:
 # --- a command in it --------------------------------------------------------------------------------------------------
 
 
-def _run_in(sock: socket.socket, arguments: Sequence[str]) -> int | None:
+def _run_in(sock: socket.socket, request: Mapping[str, Any]) -> int | None:
     with sock, contextlib.suppress(wire.WireError):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         wire.send_descriptors(sock, [0, 1, 2])
-        wire.send(sock, _request(arguments))
+        wire.send(sock, request)
         pid = wire.receive(sock, CAP)["pid"]
         with _forwarding(pid):
             return _exit_code(sock)
@@ -179,7 +196,7 @@ def _request(arguments: Sequence[str]) -> dict[str, Any]:
     return {
         "arguments": list(arguments), "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask,
         "processors": sorted(os.sched_getaffinity(0)), "encoding": sys.stdout.encoding, "errors": sys.stdout.errors,
-        "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS},
+        "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS}, "keep": "",
     }  # fmt: skip
 
 
@@ -209,13 +226,13 @@ def stopped() -> int:
         path.unlink(missing_ok=True)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
-    return len(found)
+    return sum("_" not in path.stem for path, _ in found)
 
 
 def described() -> list[str]:
     """A line for each resident template of this user."""
     suits = address.installation()
-    return [_line(path, pid, path.stem == suits) for path, pid in address.running()]
+    return [_line(path, pid, path.stem.partition("_")[0] == suits) for path, pid in address.running()]
 
 
 def _line(path: Path, pid: int, suits: bool) -> str:

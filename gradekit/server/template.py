@@ -24,16 +24,20 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from gradekit import processes, wire
-from gradekit.server import tracers
+from gradekit.server import address, tracers
 from gradekit.server.address import CAP
 
 IDLE_SECONDS = 30 * 60.0
 """How long a resident template waits for the next client before it ends."""
+
+GENERATIONS = 32
+"""How many graders have what those before them have learned before one begins with nothing, so that nothing adds up."""
 
 STREAMS = 3
 ROOMS = (
@@ -54,11 +58,16 @@ class Grader:
 class Template:
     """Forks graders for the clients of `listening`, or for the one `client` alone."""
 
-    def __init__(self, module: str, control: socket.socket, listening: socket.socket | None) -> None:
+    _closes_all = True
+
+    def __init__(
+        self, module: str, control: socket.socket, listening: socket.socket | None, imports: Iterable[str] = ()
+    ) -> None:
         self._module, self._control, self._listening = module, control, listening
         self._graders: dict[int, Grader] = {}
         self._poller = select.poll()
-        self._imports = _everything() if listening is not None else iter(())
+        self._imports = iter(imports)
+        self._inode = os.stat(listening.getsockname()).st_ino if listening else 0
         self._stop, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # says that SIGTERM has come
         signal.signal(signal.SIGTERM, lambda number, frame: None)
         signal.set_wakeup_fd(write)
@@ -85,7 +94,9 @@ class Template:
     def _listen_no_more(self) -> None:
         if self._listening is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._listening.getsockname())
+                where = self._listening.getsockname()
+                if os.stat(where).st_ino == self._inode:  # it may be a successor's
+                    os.unlink(where)
             self._listening.close()
             self._poller.unregister(self._stop)
             self._listening = None
@@ -118,6 +129,8 @@ class Template:
             if pid == 0:
                 theirs.close()
                 self._let_go()
+                if self._closes_all:
+                    _close_all_but(client.fileno(), ours.fileno())
                 _become_grader(client, ours, self._module)
         grader = Grader(pid, os.pidfd_open(pid), client)
         for number, events in ((grader.pidfd, select.POLLIN), (client.fileno(), select.POLLRDHUP)):
@@ -140,6 +153,68 @@ class Template:
                 self._poller.unregister(number)
         os.close(grader.pidfd)
         grader.client.close()
+
+
+class Kept(Template):
+    """What a grader leaves behind: a fork of it that has its caches (see gradekit.reuse), and forks the graders of
+    commands that come next, as long as the assignments' files are those that the caches come from."""
+
+    _closes_all = False  # some are those of an earlier command's objects, which close them
+
+    def __init__(self, module: str, control: socket.socket, listening: socket.socket) -> None:
+        super().__init__(module, control, listening)
+        self._files = _files()
+
+    def _begin(self, client: socket.socket) -> None:
+        if self._files == _files():
+            super()._begin(client)
+        else:
+            self._listen_no_more()
+
+
+def _files() -> list[tuple[str, int, int]]:
+    """The files that what is kept depends on, and when they changed last."""
+    from gradekit import reuse  # no part of what tracers are forked from
+
+    every = sorted(path for folder in reuse.relied_on for path in folder.rglob("*") if path.suffix in (".py", ".toml"))
+    return [(str(path), (seen := path.stat()).st_mtime_ns, seen.st_size) for path in every]
+
+
+def _leave_behind(module: str, control: socket.socket, where: str) -> None:
+    """Forks a `Kept` of this grader, which listens at `where`; an older one of this installation ends."""
+    from gradekit.sandbox import host
+
+    _generation[0] += 1
+    if _generation[0] > GENERATIONS or sys.modules["torch"].cuda.is_initialized():  # which no fork could use
+        return
+    host.stop()
+    if os.fork():
+        return
+    me = os.getpid()
+    try:
+        _detach()
+        for path, pid in list(address.running()):
+            if path.name.startswith(Path(where).name.partition("_")[0] + "_"):
+                path.unlink(missing_ok=True)
+                os.kill(pid, signal.SIGTERM)
+        Path(where).unlink(missing_ok=True)
+        gc.collect()
+        gc.freeze()
+        Kept(module, control, _bound(where)).serve()
+    finally:
+        if os.getpid() == me:  # a grader ends as any other
+            os._exit(1)
+
+
+def _detach() -> None:
+    """Lets go of what belongs to a command: its session, streams and folder."""
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in range(STREAMS):
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+    os.chdir("/")
 
 
 def _everything() -> Iterator[str]:
@@ -168,7 +243,6 @@ def _become_grader(client: socket.socket, tracers_sock: socket.socket, module: s
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _close_all_but(client.fileno(), tracers_sock.fileno())
         client.settimeout(30.0)
         byte, streams, *_ = socket.recv_fds(client, 1, STREAMS)
         client.settimeout(None)
@@ -179,9 +253,14 @@ def _become_grader(client: socket.socket, tracers_sock: socket.socket, module: s
         wire.send(client, {"pid": os.getpid()})
         client.close()
         processes.forks = tracers.Forks(tracers_sock).start
+        if request["keep"]:
+            importlib.import_module("gradekit.reuse").keep_between_submissions()
         _exit_code[0] = _ran(module, request["arguments"])
     except BaseException:  # noqa: BLE001  (whatever it is, no grader goes on as a template)
         os._exit(1)
+    if request["keep"] and _exit_code[0] in (0, 1):
+        with contextlib.suppress(OSError):
+            _leave_behind(module, tracers_sock, request["keep"])
     sys.exit()  # what is to be done at the end is done, and `_leave` is the last of it
 
 
@@ -233,7 +312,7 @@ def _ran(module: str, arguments: list[str]) -> int:
     return code if isinstance(code, int) else 1
 
 
-_exit_code = [0]
+_exit_code, _generation = [0], [0]
 
 
 def _leave() -> None:
@@ -270,15 +349,20 @@ def run(kind: str, descriptor: int, module: str, path: list[str], where: str) ->
     sys.path[:] = path
     if kind == "private":
         Template(module, control, None).serve(sock)
-    Template(module, control, sock).serve()
+    Template(module, control, sock, _everything()).serve()
 
 
 def _listening(where: str, starter: socket.socket) -> socket.socket:
     with starter:
-        sock = socket.socket(socket.AF_UNIX)
-        sock.bind(where)
-        sock.listen(64)
+        sock = _bound(where)
         starter.send(b".")
+    return sock
+
+
+def _bound(where: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(where)
+    sock.listen(64)
     return sock
 
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -102,49 +103,46 @@ def serve(control: socket.socket) -> NoReturn:
     warmup.warm_up()
     poller = select.poll()
     poller.register(control, select.POLLIN)
-    graders: dict[int, socket.socket] = {}
-    left = set[int]()  # children of graders that have ended, or will be reaped for them
+    graders = {control.fileno(): control}
+    left: dict[int, int] = {}  # children, and for whom they were forked: who has ended asks for none of them
     idle, waits = warmup.while_idle(), False
-    while True:
+    while control.fileno() in graders:
         ready = poller.poll(PULSE_MS if left or waits else None)
-        if waits and not ready and not graders:  # a process that stays, between two checks
+        if waits and not ready and not left:  # a process that stays, between two checks
             waits = next(idle, idle) is not idle
         for number, _ in ready:
-            if number == control.fileno():
-                sock = _next_grader(control)
+            said, descriptors = _heard(graders[number])
+            if said == b".":
+                sock = socket.socket(fileno=descriptors[0])
                 graders[sock.fileno()] = sock
                 poller.register(sock, select.POLLIN)
-            elif not _answered(graders[number], left):
+            elif not said or not _answered(graders[number], said, descriptors, left):
                 poller.unregister(number)
                 graders.pop(number).close()
                 waits = True
-        if not graders:
-            left = {pid for pid in left if not _reap(pid)}
+        left = {pid: number for pid, number in left.items() if number in graders or not _reap(pid)}
+    os._exit(0)
 
 
-def _next_grader(control: socket.socket) -> socket.socket:
-    byte, descriptors, *_ = socket.recv_fds(control, 1, 1)
-    if not byte:
-        os._exit(0)
-    return socket.socket(fileno=descriptors[0])
+def _heard(sock: socket.socket) -> tuple[bytes, list[int]]:
+    """The next message, and the descriptors with it; nothing where the other side has ended."""
+    with contextlib.suppress(OSError):
+        return socket.recv_fds(sock, 16, 1)[:2]
+    return b"", []
 
 
-def _answered(grader: socket.socket, left: set[int]) -> bool:
+def _answered(grader: socket.socket, said: bytes, descriptors: Sequence[int], left: dict[int, int]) -> bool:
     """Whether the grader is still there, after what it has asked for was done."""
     try:
-        said, descriptors, *_ = socket.recv_fds(grader, 16, 1)
-        if not said:
-            return False
         if not descriptors:
             pid = int(said)
-            status = os.waitpid(pid, os.WNOHANG)[1] if pid in left else 0
-            left.discard(pid)
+            status = os.waitpid(pid, os.WNOHANG)[1] if left.pop(pid, None) else 0
             grader.send(str(status).encode())
             return True
         pid = os.fork()
         if pid == 0:
             _become_tracer(descriptors[0])
-        left.add(pid)
+        left[pid] = grader.fileno()
         os.close(descriptors[0])
         grader.send(str(pid).encode())
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,8 +67,52 @@ def test_a_record_is_the_same_cold_from_a_private_process_and_twice_from_a_resid
     )  # fmt: skip
     wanted = _without_seconds(json.loads(here.stdout))
     assert wanted["score"]["earned"] > 0
-    for how in ("--no-server", "--server", "--server"):
+    for how in ("--no-server", "--server", "--server", "--server"):  # the last two with what the one before has learned
         assert _without_seconds(_record(environment, SOLUTION, how, *words)) == wanted
+
+
+def _kept(environment: dict[str, str]) -> list[int]:
+    """The processes that graders have left behind for the next command."""
+    lines = _gradekit(["server", "status"], environment).stdout.splitlines()
+    return [int(line.split()[1].rstrip(",")) for line in lines if "_" in Path(line.split()[-1]).stem]
+
+
+def test_a_grader_leaves_what_it_has_learned_to_the_next_command_alone(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    words = ("--server", "--quick", "-k", "float32")
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(SOLUTION.read_text().replace(" + ", " - "))
+    right = _without_seconds(_record(environment, SOLUTION, *words))
+    (first,) = _kept(environment)
+    assert _record(environment, wrong, *words)["checks"][0]["outcome"] == "failed"
+    (second,) = _kept(environment)
+    assert first != second
+    _await(lambda: not Path(f"/proc/{first}").exists())
+    assert _without_seconds(_record(environment, SOLUTION, *words)) == right
+    (third,) = _kept(environment)
+    other = environment | {"ANY_VARIABLE": "another"}
+    assert _without_seconds(_record(other, SOLUTION, *words)) == right
+    (fourth,) = _kept(environment)
+    assert len({first, second, third, fourth}) == 4  # one at a time
+    _await(lambda: not Path(f"/proc/{third}").exists())
+    codes = [
+        _gradekit(["check", path, "-a", "vector_add", *words], environment).returncode for path in (SOLUTION, wrong)
+    ]
+    assert codes == [0, 1]
+
+
+def test_what_was_learned_of_an_assignment_ends_with_a_change_of_its_files(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "assignments" / "vector_add"
+    shutil.copytree(ROOT / "assignments" / "vector_add", folder)
+    own = environment | {"GRADEKIT_ASSIGNMENTS": str(folder.parent)}
+    words = ("--server", "--quick", "-k", "float32")
+    assert _record(own, SOLUTION, *words)["checks"][0]["outcome"] == "passed"
+    tests = folder / "test_vector_add.py"
+    tests.write_text(tests.read_text().replace("return a + b", "return a - b").replace("x + y", "x - y"))
+    assert _record(own, SOLUTION, *words)["checks"][0]["outcome"] == "failed"
 
 
 HOSTILE = """
