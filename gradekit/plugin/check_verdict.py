@@ -82,21 +82,21 @@ def _ordinary(error: BaseException) -> CheckVerdict:
         return CheckVerdict(Outcome.PENDING, str(error))
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
         return CheckVerdict(Outcome.FAILED, _sentence(error))
-    message = f"The grader failed here, not the submission: {_told(error)}{_in_tests(error)}"
+    message = f"The grader failed here, not the submission: {located(error)}"
     text = "".join(traceback.format_exception(error))
     return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
+
+
+def located(error: BaseException) -> str:
+    """What went wrong in an assignment's own Python, and where it was raised or passed through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_assignments(Path(frame.filename))]
+    return _told(error) + (f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else "")
 
 
 def _told(error: BaseException) -> str:
     if isinstance(error, pytest.FixtureLookupError):
         return f"the test takes {error.argname!r}, which is neither a fixture nor drawn (a check takes submission)"
     return f"{type(error).__name__}: {error}"
-
-
-def _in_tests(error: BaseException) -> str:
-    """Where in the assignment's own Python an exception was raised, or passed through, for whoever wrote it."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_assignments(Path(frame.filename))]
-    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
 
 
 def _is_assignments(file: Path) -> bool:

@@ -10,14 +10,13 @@ import pytest
 
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
-from gradekit.plugin import check_points, check_results
+from gradekit.plugin import check_points, check_results, check_verdict
 from gradekit.plugin.check_run import CHECK, evidence_of, run_secretly, running
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
 from gradekit.plugin.design import coverage_lines, prepare
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
 
-_Collected = Generator[None, pytest.CollectReport, pytest.CollectReport]
 _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
@@ -42,14 +41,12 @@ class GradingPlugin:
 
     # --- collection --------------------------------------------------------------------------------------------------
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_make_collect_report(self) -> _Collected:
+    def pytest_exception_interact(self, call: pytest.CallInfo[Any], report: object) -> None:
         """Tests that cannot be collected are the grader's fault, for they are the grader's."""
-        report = yield
-        if report.failed:
-            last = (str(report.longrepr).strip().splitlines() or ["?"])[-1]
-            self.run.faults.append(f"The assignment's tests could not be collected: {last.strip()}")
-        return report
+        if isinstance(report, pytest.CollectReport) and call.excinfo is not None:
+            error = call.excinfo.value
+            said = check_verdict.located(error.__cause__ or error)
+            self.run.faults.append(f"The assignment's tests could not be collected: {said}")
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
         """Note the order in which the assignment's files have the checks."""

@@ -166,9 +166,16 @@ def test_a_skipped_check_is_pending_with_its_reason(assignment: Make, submitted:
     assert (check.outcome, check.message) == (Outcome.PENDING, "needs a GPU")
 
 
-def test_tests_that_cannot_be_collected_are_a_fault(assignment: Make, submitted: Write) -> None:
-    report = grade(assignment("import nothing_of_this_name"), submitted(RIGHT))
-    assert report.status is Status.FAULT and "nothing_of_this_name" in report.message
+@pytest.mark.parametrize(("tests", "said"), [
+    ("import nothing_of_this_name", "No module named 'nothing_of_this_name' (test_double.py, line 1)"),
+    ("\nx = 1 / 0", "ZeroDivisionError: division by zero (test_double.py, line 2)"),
+    ("\n\nx = (", "SyntaxError: '(' was never closed (test_double.py, line 3)"),
+])  # fmt: skip
+def test_tests_that_cannot_be_collected_are_a_fault_with_its_line(
+    assignment: Make, submitted: Write, tests: str, said: str
+) -> None:
+    report = grade(assignment(tests), submitted(RIGHT))
+    assert report.status is Status.FAULT and report.message.count(said) == 1, report.message
 
 
 def test_an_interrupted_run_is_a_fault_and_gives_no_zero(assignment: Make, submitted: Write) -> None:
