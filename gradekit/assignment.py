@@ -25,7 +25,11 @@ COURSE_FILE = "course.toml"
 BUILT_IN = "built-in"
 
 
-class AssignmentError(Exception):
+class UsageError(Exception):
+    """The command asks for something that is not there: one sentence for whoever typed it."""
+
+
+class AssignmentError(UsageError):
     """No such assignment, or one that is described wrongly: one sentence for whoever typed it."""
 
 

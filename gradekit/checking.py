@@ -14,9 +14,9 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import AssignmentError, of_path
+from gradekit.assignment import AssignmentError, UsageError, of_path
 from gradekit.findings import Outcome, Report, Status
-from gradekit.marks import MarkError, applied, checked, read
+from gradekit.marks import applied, checked, read
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, host
 from gradekit.submission import NoSuchSubmission, SubmissionError
@@ -30,10 +30,6 @@ class ExitCode(IntEnum):
     PASSED = 0  # all that was measured
     FAILED = 1  # something, or the submission was rejected
     FAULT = 3  # of the grader
-
-
-class UsageError(Exception):
-    """The command asks for something that is not there: one sentence for whoever typed it."""
 
 
 def check(
@@ -50,7 +46,7 @@ def check(
     """
     try:
         assignment = of_path(path, given_id)
-    except (AssignmentError, NoSuchSubmission) as error:
+    except NoSuchSubmission as error:
         raise UsageError(str(error)) from None
     except SubmissionError as error:
         return rejected(path, error)
@@ -79,12 +75,9 @@ def _marked(report: Report, file: Path, *, partly: bool) -> Report:
     if report.status is not Status.GRADED:  # nothing there that a person could have marked
         return report
     ids = {check.id for check in report.checks}
-    try:
-        given = {id: mark for id, mark in read(file).items() if id in ids or not partly}
-        checked(report, given)
-        return applied(report, given)
-    except MarkError as error:
-        raise UsageError(str(error)) from None
+    given = {id: mark for id, mark in read(file).items() if id in ids or not partly}
+    checked(report, given)
+    return applied(report, given)
 
 
 @contextlib.contextmanager

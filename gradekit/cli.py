@@ -44,14 +44,13 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
-        from gradekit.assignment import AssignmentError
-        from gradekit.checking import UsageError
+        from gradekit.assignment import UsageError
 
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except (AssignmentError, UsageError) as error:
+        except UsageError as error:
             from gradekit.report.text import clean  # file names may hold control characters
 
             raise click.UsageError(clean(str(error))) from None

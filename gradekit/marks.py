@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gradekit.assignment import UsageError
 from gradekit.findings import Check, Kind, Outcome, Report, Status
 
 TOTAL = "total"
@@ -28,7 +29,7 @@ LINE = "line:"
 """In place of a check's id, with a number: a comment at this line of the submission."""
 
 
-class MarkError(Exception):
+class MarkError(UsageError):
     """The marks cannot be used: one sentence for whoever gave them."""
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gradekit.checking import UsageError, check, exit_code, save_traceback
+from gradekit.assignment import UsageError
+from gradekit.checking import check, exit_code, save_traceback
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gradekit import doctor
-from gradekit.checking import UsageError
+from gradekit.assignment import UsageError
 from gradekit.cli import main
 from gradekit.course import verify
 from gradekit.findings import Check, Kind, Outcome, Report, Status

@@ -7,8 +7,6 @@ import getpass
 import importlib.util
 import os
 import re
-import shutil
-import tempfile
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +16,6 @@ import click
 
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder
-    from gradekit.batch.exports import Filled
     from gradekit.batch.grading_session import GradingSession, Workers
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -32,10 +29,23 @@ _COURSE = click.option("--course", metavar="TOML", type=_FILE, help="The policy:
 _ROSTER = click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
 
 
+def _of_class(command: Callable[..., None], *, new: bool = False) -> Callable[..., None]:
+    """The options that name a class, which may be `new`; the command gets its `folder`, with the files given for it."""
+
+    @out
+    @database
+    @functools.wraps(command)
+    def with_folder(*args: Any, out: Path, store: str | None, **named: Any) -> None:
+        files = {name: named.pop(name) for name in ("roster", "course") if name in named}
+        command(*args, folder=_class(out, store, new=new, **files), **named)
+
+    return with_folder
+
+
 def _of_assignment(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that name an assignment of a class: the command gets `id`, `out` and `store`."""
+    """The options that name an assignment of a class: the command gets `id` and `folder`."""
     named = click.option("-a", "--assignment", "id", metavar="ID", required=True, help="The assignment.")
-    return named(out(database(command)))
+    return named(_of_class(command))
 
 
 def _written_to(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -83,19 +93,18 @@ def _complete() -> None:
         raise click.UsageError("grading a class takes more than checking a file: pip install 'gradekit[batch]'")
 
 
-def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
+def _class(folder: Path, url: str | None, **named: Any) -> ClassFolder:
     _complete()
     from gradekit.batch.class_folder import ClassFolder
 
-    return ClassFolder.open(folder, url, new=new)
+    return ClassFolder.open(folder, url, **named)
 
 
 @click.command()
 @click.argument("submissions", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("-a", "--assignment", "id", metavar="ID",
               help="The assignment; by default each of course.toml's that SUBMISSIONS has a folder for.")  # fmt: skip
-@out
-@database
+@functools.partial(_of_class, new=True)
 @click.option("--resume", is_flag=True, help="Go on with what OUT has begun.")
 @_ROSTER
 @_COURSE
@@ -109,23 +118,21 @@ def _class(folder: Path, url: str | None, *, new: bool = False) -> ClassFolder:
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
-def grade(submissions: Path, id: str | None, out: Path, store: str | None, resume: bool, workers: Workers,
-          times: Path | None, **options: Any) -> None:  # fmt: skip
+def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, workers: Workers, times: Path | None,
+          **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
     soon as it is known: killed at any moment, the same command with --resume goes on.
     """
-    folder = _class(out, store, new=True)
-    files = {name: options.pop(name) for name in ("roster", "course")}
     named = {name: value for name, value in options.items() if value is not None}
-    chosen = {id: submissions} if id else _by_assignment(folder, submissions, files["course"])
+    chosen = {id: submissions} if id else _by_assignment(folder, submissions)
     begun = [id for id in chosen if folder.store.hand_ins(id)]
     if begun and not resume:
-        there = ", ".join(begun)
-        raise click.UsageError(f"{out} holds results of {there} already: go on with --resume, or name another folder")
+        there = f"{folder.path} holds results of {', '.join(begun)} already"
+        raise click.UsageError(f"{there}: go on with --resume, or name another folder")
     for each, place in chosen.items():
-        session = _session(folder, each, options=named, workers=workers, **files)
+        session = _session(folder, each, options=named, workers=workers)
         for line in session.take_in(place, times):
             click.echo(line)
         _run(session)
@@ -143,9 +150,9 @@ def _run(session: GradingSession) -> None:
     click.echo("\n" + session.finish(), nl=False)
 
 
-def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) -> dict[str, Path]:
+def _by_assignment(folder: ClassFolder, submissions: Path) -> dict[str, Path]:
     """The folders of `submissions` that are called as an assignment of the course."""
-    ids = folder.course(course).policies
+    ids = folder.course.policies
     found = {id: submissions / id for id in ids if (submissions / id).is_dir()}
     if not found:
         there = ", ".join(ids) or "none: there is no course.toml"
@@ -160,19 +167,16 @@ def _by_assignment(folder: ClassFolder, submissions: Path, course: Path | None) 
 @click.option("--points", type=click.FloatRange(min=0), metavar="N", help="What it earns; without, a comment alone.")
 @click.option("--why", required=True, help="The reason, which the student reads.")
 @_BY
-def mark(student: str, check: str, id: str, out: Path, store: str | None, points: float | None, why: str,
-         person: str | None) -> None:  # fmt: skip
+def mark(
+    student: str, check: str, id: str, folder: ClassFolder, points: float | None, why: str, person: str | None
+) -> None:
     """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade.
 
     The class's files are written anew.
     """
-    from gradekit.marks import Mark, MarkError
+    from gradekit.marks import Mark
 
-    folder = _class(out, store)
-    try:
-        said = folder.mark(id, student, check, Mark(points, person or user(), why))
-    except MarkError as error:
-        raise click.UsageError(str(error)) from None
+    said = folder.mark(id, student, check, Mark(points, person or user(), why))
     _session(folder, id).finish()
     click.echo(said)
 
@@ -194,11 +198,9 @@ def user() -> str:
 @_COURSE
 @_ROSTER
 @isolated
-def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Workers, course: Path | None,
-            roster: Path | None, **chosen: Any) -> None:  # fmt: skip
+def regrade(id: str, folder: ClassFolder, isolation: int, workers: Workers, **chosen: Any) -> None:
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
-    files = {"roster": roster, "course": course}
-    session = _session(_class(out, store), id, options={"isolation": isolation}, workers=workers, **files)
+    session = _session(folder, id, options={"isolation": isolation}, workers=workers)
     from gradekit.report.text import counted
 
     click.echo(f"{counted(session.choose(**chosen), 'submission')} to grade again")
@@ -212,51 +214,28 @@ def regrade(id: str, out: Path, store: str | None, isolation: int, workers: Work
 @click.option("--column", metavar="NAME", help="Canvas: the assignment's title or id. nbgrader: the grade cell.")
 @click.option("--grade-column", default="Grade", show_default=True, help="Moodle: the grade's column, in its language.")
 @_COURSE
-def gradebook(export: Path, id: str, out: Path, store: str | None, target: Path, course: Path | None,
-              **options: Any) -> None:  # fmt: skip
+def gradebook(export: Path, id: str, folder: ClassFolder, target: Path, **options: Any) -> None:
     """Fill EXPORT, the file that Canvas or Moodle exported or nbgrader's gradebook.db, with the points of the class."""
-    session = _session(_class(out, store), id, course=course)
-    from gradekit.batch.exports import is_nbgrader
+    from gradekit.batch.exports import fill
     from gradekit.batch.grading_session import listed
     from gradekit.report.text import counted
 
-    if is_nbgrader(export):
-        filled = _fill_database(session, export, target, options["column"] or "")
-    else:
-        filled = session.fill(_text(export), **options)
-        target.write_text(filled.text, encoding="utf-8", newline="")
+    filled = fill(export, target, _session(folder, id).lines(), id, **options)
     without = f"; left as they were, without a result: {listed(filled.without)}" if filled.without else ""
     click.echo(f"{target}: {counted(filled.filled, 'student')} with points{without}")
-
-
-def _fill_database(session: GradingSession, export: Path, target: Path, cell: str) -> Filled:
-    """A copy is filled, and put in the target's place once it is whole."""
-    with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
-        copy = Path(shutil.copyfile(export, Path(folder, target.name)))
-        filled = session.fill_nbgrader(copy, cell)
-        copy.replace(target)
-    return filled
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise click.UsageError(f"{file} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
 
 
 @click.command()
 @_of_assignment
 @_written_to("The zip to write.")
-def feedback(id: str, out: Path, store: str | None, target: Path) -> None:
+def feedback(id: str, folder: ClassFolder, target: Path) -> None:
     """Put the reports of ID into one zip, under the names that Canvas or Moodle knows the hand-ins by."""
-    folder = _class(out, store)
     from gradekit.batch.feedback import zipped
     from gradekit.report.text import counted
 
     data, count = zipped(folder.store.hand_ins(id), folder.path / id / "feedback")
     if not count:
-        raise click.UsageError(f"there is no feedback on {id} in {out}")
+        raise click.UsageError(f"there is no feedback on {id} in {folder.path}")
     target.write_bytes(data)
     click.echo(f"{target}: {counted(count, 'report')}")
 
@@ -266,13 +245,13 @@ def feedback(id: str, out: Path, store: str | None, target: Path) -> None:
 @click.option(
     "--least", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The score to be listed from."
 )
-def similar(id: str, out: Path, store: str | None, least: float) -> None:
+def similar(id: str, folder: ClassFolder, least: float) -> None:
     """List the submissions whose programs resemble each other. For a person to look at: it is no verdict.
 
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    click.echo(_session(_class(out, store), id).similar(least), nl=False)
+    click.echo(_session(folder, id).similar(least), nl=False)
 
 
 @click.command()
@@ -304,20 +283,20 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
 @click.option("--url", required=True, metavar="URL", help="Canvas's address, such as https://canvas.example.org.")
 @click.option("--to", "target", nargs=2, type=int, required=True, metavar="COURSE ASSIGNMENT", help="Canvas's numbers.")
 @click.option("--send", is_flag=True, help="Send it after a yes; without, only say what would be sent.")
-def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, int], send: bool) -> None:
+def canvas(id: str, folder: ClassFolder, url: str, target: tuple[int, int], send: bool) -> None:
     """Bring the points of ID into Canvas by its API, with the token in the variable CANVAS_TOKEN.
 
     Says what Canvas does not have yet; with --send, asks, and sends it in one request.
     """
-    from gradekit.batch.exports import TOKEN, Canvas
+    from gradekit.batch.exports import TOKEN, Canvas, worth
     from gradekit.report.text import counted
 
     token = os.environ.get(TOKEN)
     if not token:
         raise click.UsageError(f"set {TOKEN} to an access token of Canvas (Account, Settings, New Access Token)")
-    lines = _session(_class(out, store), id).lines()
+    lines = _session(folder, id).lines()
     there = Canvas(url, *target, token)
-    plan = there.planned(lines, max((line.possible for line in lines), default=0.0))
+    plan = there.planned(lines, worth(lines))
     for line in lines:
         if line.student in plan:
             click.echo(f"{line.label}: {plan[line.student]}")
@@ -336,7 +315,7 @@ def canvas(id: str, out: Path, store: str | None, url: str, target: tuple[int, i
 @click.option("--anonymous", is_flag=True, help="Hide who handed in what.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="By default, any that is free.")
 @click.option("--open/--no-open", "opens", default=True, help="Open the browser, or only say the address.")
-def marking(id: str, out: Path, store: str | None, person: str | None, anonymous: bool, port: int, opens: bool) -> None:
+def marking(id: str, folder: ClassFolder, person: str | None, anonymous: bool, port: int, opens: bool) -> None:
     """Mark the hand-ins of ID in a browser, on this machine alone, until it is interrupted.
 
     Source with what checks found at its lines, comments at lines, points with reasons that can be given again, and
@@ -344,7 +323,7 @@ def marking(id: str, out: Path, store: str | None, person: str | None, anonymous
     """
     from gradekit.batch.marking import Marking, MarkingServer
 
-    work = Marking(_class(out, store), id, person or user(), anonymous)
+    work = Marking(folder, id, person or user(), anonymous)
     with MarkingServer(work, port) as server:
         click.echo(f"{server.url}\nCtrl-C ends it, and writes the class's files anew.")
         if opens:
@@ -362,18 +341,13 @@ def marking(id: str, out: Path, store: str | None, person: str | None, anonymous
 @click.option("--check", metavar="CHECK", default="total", show_default=True, help="What it is about.")
 @click.option("--text", metavar="TEXT", help="What is asked.")
 @click.option("--answer", nargs=2, type=(int, str), metavar="N TEXT", help="Answer request N.")
-def requests(id: str, out: Path, store: str | None, person: str | None, student: str | None, check: str,
-             text: str | None, answer: tuple[int, str] | None) -> None:  # fmt: skip
+def requests(id: str, folder: ClassFolder, person: str | None, student: str | None, check: str, text: str | None,
+             answer: tuple[int, str] | None) -> None:  # fmt: skip
     """List what students have asked to be looked at again; add a request, or answer one."""
-    from gradekit.marks import MarkError
     from gradekit.report.text import one_line
 
-    folder = _class(out, store)
     if student and text:
-        try:
-            folder.ask(id, student, check, text)
-        except MarkError as error:
-            raise click.UsageError(str(error)) from None
+        folder.ask(id, student, check, text)
     if answer:
         folder.store.answer_request(answer[0], answer[1], person or user())
     for each in folder.store.requests(id):
@@ -384,11 +358,10 @@ def requests(id: str, out: Path, store: str | None, person: str | None, student:
 @click.command()
 @click.argument("student")
 @_of_assignment
-def history(student: str, id: str, out: Path, store: str | None) -> None:
+def history(student: str, id: str, folder: ClassFolder) -> None:
     """Say what STUDENT handed in, what each attempt came to, what changed, and what people decided."""
     from gradekit.batch import marking as data
 
-    folder = _class(out, store)
     click.echo(data.history(folder, id, folder.student(id, student)), nl=False)
 
 
@@ -405,19 +378,18 @@ def status(folder: Path, out: Path | None, store: str | None) -> None:
 
     With -o OUT, for staff: what became of the hand-ins of each assignment of the class.
     """
-    click.echo(_of_class(out, store) if out else _of_student(folder), nl=False)
+    click.echo(_class_status(out, store) if out else _student_status(folder), nl=False)
 
 
-def _of_class(out: Path, store: str | None) -> str:
+def _class_status(out: Path, store: str | None) -> str:
     made = _class(out, store)
-    from gradekit.batch import course_pages, intake
+    from gradekit.batch import course_pages
 
-    course = made.course(None)
-    lines = made.course_lines(course, made.remembered(None, "roster.csv", intake.class_list) or [])
-    return course_pages.status(course, lines) if lines else f"nothing was handed in to {out} yet\n"
+    lines = made.course_lines()
+    return course_pages.status(made.course, lines) if lines else f"nothing was handed in to {out} yet\n"
 
 
-def _of_student(folder: Path) -> str:
+def _student_status(folder: Path) -> str:
     from gradekit.assignment import discover
     from gradekit.course import attempts
 

@@ -12,19 +12,19 @@ students/<student>/index.html      what one student has in all assignments
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from gradekit.assignment import COURSE_FILE
+from gradekit.assignment import COURSE_FILE, UsageError, course_file
 from gradekit.batch import course_pages, gradebook, policy, scheduler
 from gradekit.batch.feedback import safe_name, source_of
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
-from gradekit.batch.intake import HandIn, Student, squeezed
+from gradekit.batch.intake import HandIn, Student, class_list, squeezed
 from gradekit.batch.policy import Course
 from gradekit.batch.store import Store
-from gradekit.checking import UsageError
 from gradekit.credit import rounded, total
 from gradekit.findings import Check, Report, Status
 from gradekit.marks import LINE, TOTAL, Mark, MarkError, checked
@@ -46,10 +46,13 @@ class ClassFolder:
 
     path: Path
     store: Store
+    given_roster: Path | None = None
+    given_course: Path | None = None
 
     @staticmethod
-    def open(folder: Path, url: str | None = None, *, new: bool = False) -> ClassFolder:
-        """The class in `folder`; its store is OUT/class.db unless `url` names another.
+    def open(folder: Path, url: str | None = None, *, new: bool = False, **given: Path | None) -> ClassFolder:
+        """The class in `folder`; its store is OUT/class.db unless `url` names another. A `roster` and a `course` may be
+        given; else they are as they were last.
 
         Raises:
             UsageError: there is none, and it is not to be a `new` one; or the database at `url` cannot be reached.
@@ -59,7 +62,8 @@ class ClassFolder:
                 f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        return ClassFolder(folder, Store(url or f"sqlite:///{folder.resolve() / 'class.db'}"))
+        store = Store(url or f"sqlite:///{folder.resolve() / 'class.db'}")
+        return ClassFolder(folder, store, given.get("roster"), given.get("course"))
 
     def tidy(self) -> None:
         """Remove what a run that was killed while it wrote has left half-written; the files themselves are whole."""
@@ -74,43 +78,50 @@ class ClassFolder:
         folder.mkdir(exist_ok=True)
         return folder
 
-    def course(self, given: Path | None) -> Course:
-        """The course that the file `given` describes, else the one around the current folder, else as it was last."""
-        return self.remembered(given or policy.above(), COURSE_FILE, policy.load) or Course()
+    @functools.cached_property
+    def _course_file(self) -> Path | None:
+        return self.given_course or course_file(Path.cwd())
 
-    def roster(self, given: Path | None) -> Path | None:
-        """The class list that the course's file names; None where it names none, or one that is not there."""
-        file = given or policy.above()
-        named = file.parent / policy.load(file).roster if file else None
-        return named if named and named.is_file() else None
+    @functools.cached_property
+    def course(self) -> Course:
+        """The course that the file given describes, else the one around the current folder, else as it was last."""
+        return self._remembered(self._course_file, COURSE_FILE, policy.load) or Course()
 
-    def lines(self, id: str, records: gradebook.Records, course: Course, students: Sequence[Student]) -> list[Line]:
+    @functools.cached_property
+    def students(self) -> list[Student]:
+        """The class list that was given, else the one that the course's file names, else as it was last."""
+        named = self._course_file.parent / self.course.roster if self._course_file else None
+        given = self.given_roster or (named if named and named.is_file() else None)
+        return self._remembered(given, "roster.csv", class_list) or []
+
+    def lines(self, id: str, records: gradebook.Records) -> list[Line]:
         """The grade book's lines of one assignment, with what people decided."""
-        return gradebook.lines(id, self.store.hand_ins(id), records, self.store.marks(id), course.policy(id), students)
+        of = self.store.hand_ins(id), records, self.store.marks(id), self.course.policy(id), self.students
+        return gradebook.lines(id, *of)
 
-    def course_lines(self, course: Course, students: Sequence[Student]) -> dict[str, list[Line]]:
+    def course_lines(self) -> dict[str, list[Line]]:
         """The lines of all assignments of which there are hand-ins, as they were graded last, in the course's order."""
-        ids, order = self.store.assignments(), list(course.policies)
+        ids, order = self.store.assignments(), list(self.course.policies)
         ids.sort(key=lambda id: order.index(id) if id in order else len(order))
-        return {id: self.lines(id, scheduler.settled(self.store, id), course, students) for id in ids}
+        return {id: self.lines(id, scheduler.settled(self.store, id)) for id in ids}
 
-    def write_course(self, course: Course, lines: Lines) -> list[Path]:
+    def write_course(self, lines: Lines) -> list[Path]:
         """Write what is over all assignments: the grade books, the course's page and the students' pages."""
-        rows = gradebook.course_rows(lines, course)
+        rows = gradebook.course_rows(lines, self.course)
         texts = {
             "gradebook.csv": to_csv(line for each in lines.values() for line in each),
             "course.csv": gradebook.course_csv(rows, list(lines)),
-            "index.html": course_pages.course_page(course, lines, rows),
+            "index.html": course_pages.course_page(self.course, lines, rows),
         }
         for row in rows:
             place = self.path / "students" / safe_name(row.student)
             place.mkdir(parents=True, exist_ok=True)
-            record.write(course_pages.student_page(course, row), place / "index.html")
+            record.write(course_pages.student_page(self.course, row), place / "index.html")
         for name, text in texts.items():
             record.write(text, self.path / name)
         return [self.path / name for name in texts]
 
-    def remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
+    def _remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
         """What `load` reads from the file `given`, else from the folder's own copy of an
         earlier one; None where is neither.
 

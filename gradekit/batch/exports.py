@@ -11,6 +11,8 @@ import csv
 import io
 import json
 import re
+import shutil
+import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -21,9 +23,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gradekit.assignment import UsageError
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import by_word
-from gradekit.checking import UsageError
 from gradekit.report.text import one_line, points
 
 
@@ -42,6 +44,39 @@ class Filled:
 
 
 Row = list[str]
+
+
+def fill(
+    export: Path, target: Path, lines: Sequence[Line], assignment: str, *, column: str | None, grade_column: str
+) -> Filled:
+    """Write to `target` the file `export` of an LMS with the points of `lines`; nbgrader's database takes its place
+    once it is whole.
+
+    Raises:
+        ExportError: it cannot be filled: see `canvas`, `moodle` and `nbgrader`.
+    """
+    possible = worth(lines)
+    if is_nbgrader(export):
+        with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
+            copy = Path(shutil.copyfile(export, Path(folder, target.name)))
+            filled = nbgrader(copy, lines, assignment, column or "", possible)
+            copy.replace(target)
+        return filled
+    try:
+        text = export.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise ExportError(f"{export} is not UTF-8, as the LMS exports it: was it saved by a spreadsheet?") from None
+    if column is not None or is_canvas(text):
+        filled = canvas(text, lines, column or "", possible)
+    else:
+        filled = moodle(text, lines, possible, grade=grade_column)
+    target.write_text(filled.text, encoding="utf-8", newline="")
+    return filled
+
+
+def worth(lines: Iterable[Line]) -> float:
+    """What the assignment is worth here, by its lines."""
+    return max((line.possible for line in lines), default=0.0)
 
 
 def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Filled:
@@ -132,15 +167,12 @@ def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, poss
         target = _nbgrader_cell(book, api, assignment, cell, possible)
         for student, line in by_student.items():
             book.update_or_create_student(student)
-            book.update_or_create_submission(assignment, student, **_handed_in(line))
+            when = {"timestamp": line.submitted.isoformat()} if line.submitted else {}
+            book.update_or_create_submission(assignment, student, **when)
             grade = _nbgrader_grade(book, api, target, assignment, student)
             grade.auto_score, grade.needs_manual_grade = line.points, False
         book.db.commit()
         return Filled("", len(by_student), tuple(sorted({student.id for student in book.students} - by_student.keys())))
-
-
-def _handed_in(line: Line) -> dict[str, str]:
-    return {} if line.submitted is None else {"timestamp": line.submitted.isoformat()}
 
 
 def _nbgrader_cell(book: Any, api: Any, assignment: str, cell: str, possible: float) -> Any:
@@ -309,12 +341,14 @@ class Canvas:
             ExportError: the assignment is worth other points there.
             CanvasError: Canvas cannot be asked.
         """
-        check_worth("the assignment", "Canvas", self._json(self._place)["points_possible"], possible)
+        check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         plan = {}
         for line in lines:
             known = submissions.get(line.student)
-            if known and line.counts and not known.get("excused") and _differs(known.get("score"), line.points):
+            score = known.get("score") if known else None
+            is_new = score is None or round(score, 2) != round(line.points, 2)
+            if known and line.counts and not known.get("excused") and is_new:
                 plan[line.student] = points(line.points)
         return plan
 
@@ -335,9 +369,6 @@ class Canvas:
             match = re.search(r'<([^>]+)>; rel="next"', links)
             url = match[1] if match and match[1].startswith(self._place) else ""
 
-    def _json(self, url: str) -> Any:
-        return json.loads(self._open(url)[0])
-
     def _open(self, url: str, form: bytes | None = None) -> tuple[bytes, str]:
         asked = urllib.request.Request(url, form, {"Authorization": f"Bearer {self.token}"})
         try:
@@ -350,5 +381,3 @@ class Canvas:
             raise CanvasError(f"Canvas cannot be reached at {self.url}: {one_line(str(error))}") from None
 
 
-def _differs(there: float | None, here: float) -> bool:
-    return there is None or round(there, 2) != round(here, 2)

@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, get
-from gradekit.batch import course_pages, exports, feedback, gradebook, grader, intake, pool, scheduler, summary
+from gradekit.assignment import Assignment, UsageError, get
+from gradekit.batch import course_pages, feedback, gradebook, grader, intake, pool, scheduler, summary
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.batch.store import Store
 from gradekit.batch.summary import ProgressLog, Say
-from gradekit.checking import UsageError
 from gradekit.confine import RECOMMENDED
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
@@ -48,23 +47,14 @@ class GradingSession:
     """One command's work on one assignment: what to grade, on which workers, under which policy."""
 
     def __init__(
-        self,
-        folder: ClassFolder,
-        id: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        roster: Path | None = None,
-        course: Path | None = None,
-        workers: Workers = Workers(),
+        self, folder: ClassFolder, id: str, *, options: Mapping[str, Any] | None = None, workers: Workers = Workers()
     ) -> None:
         """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
         assignment: Assignment = get(id)
         self.folder, self.workers = folder, workers
         self._before = folder.store.options(id)
         self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
-        self.course = folder.course(course)
-        self._policy = self.course.policy(id)
-        self._students = folder.remembered(roster or folder.roster(course), "roster.csv", intake.class_list) or []
+        self._policy = folder.course.policy(id)
         self._todo: dict[str, HandIn] = {}
 
     # --- what to grade ------------------------------------------------------------------------------------------------
@@ -81,7 +71,7 @@ class GradingSession:
         if times:
             zone = self._policy.due.tzinfo if self._policy.due else None
             came = intake.timed(came, intake.times(times, zone))
-        found = intake.matched(came, self._students)
+        found = intake.matched(came, self.folder.students)
         submissions = scheduler.take_in(self.folder.store, self.request, found)
         self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
@@ -104,12 +94,12 @@ class GradingSession:
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
         id = self.request.assignment.id
-        if self.course.policies and id not in self.course.policies:
-            there = ", ".join(self.course.policies) or "nothing"
+        if self.folder.course.policies and id not in self.folder.course.policies:
+            there = ", ".join(self.folder.course.policies) or "nothing"
             yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
         if self._policy.due and not any(hand_in.submitted for hand_in in found):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
-        strangers = intake.strangers(found, self._students)
+        strangers = intake.strangers(found, self.folder.students)
         if strangers:
             yield f"not on the class list: {listed(strangers)}"
         late = [gradebook.labelled(hand_in.student, hand_in.name) for hand_in in found if hand_in.late]
@@ -185,38 +175,12 @@ class GradingSession:
         text = summary.render(lines, records)
         record.write(text, own / "summary.txt")
         self._dashboard(lines, records)
-        written = self.folder.write_course(self.course, self.course_lines() | {id: lines})
+        written = self.folder.write_course(self.folder.course_lines() | {id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""
-        return self.folder.lines(self.request.assignment.id, self.records(), self.course, self._students)
-
-    def course_lines(self) -> dict[str, list[Line]]:
-        """The lines of all assignments that were graded into the folder, in the course's order."""
-        return self.folder.course_lines(self.course, self._students)
-
-    def fill(self, text: str, *, column: str | None, grade_column: str) -> exports.Filled:
-        """The file that an LMS exported, filled.
-
-        Raises:
-            ExportError: that would create or change an assignment.
-        """
-        lines = self.lines()
-        possible = max((line.possible for line in lines), default=0.0)
-        if column is not None or exports.is_canvas(text):
-            return exports.canvas(text, lines, column or "", possible)
-        return exports.moodle(text, lines, possible, grade=grade_column)
-
-    def fill_nbgrader(self, file: Path, cell: str) -> exports.Filled:
-        """nbgrader's database, filled where it lies.
-
-        Raises:
-            ExportError: as `exports.nbgrader` says.
-        """
-        lines = self.lines()
-        possible = max((line.possible for line in lines), default=0.0)
-        return exports.nbgrader(file, lines, self.request.assignment.id, cell, possible)
+        return self.folder.lines(self.request.assignment.id, self.records())
 
     def similar(self, least: float) -> str:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""

@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from gradekit.assignment import Assignment
-from gradekit.checking import UsageError
+from gradekit.assignment import Assignment, UsageError
 from gradekit.submission import archive, defines
 
 KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
@@ -133,13 +132,12 @@ def _printable_hand_in(hand_in: HandIn) -> HandIn:
 def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
     """Entries of `root` that look like hand-ins, and whose names are not of the form that the LMS gives."""
     taken = {part for hand_in in found for part in (hand_in.path, *hand_in.path.parents)}
-    left = (child for child in _children(root) if child not in taken and _looks_handed_in(child, wanted))
-    return sorted(_printable(child.name) for child in left)
+    left = [child for child in _children(root) if child not in taken and not _from_lms(child.name)]
+    return sorted(_printable(child.name) for child in left if child.is_dir() or wanted.is_candidate(child.name))
 
 
-def _looks_handed_in(child: Path, wanted: Wanted) -> bool:
-    is_from_lms = _MOODLE.fullmatch(child.name) or _CANVAS.fullmatch(child.name)
-    return not is_from_lms and (child.is_dir() or wanted.is_candidate(child.name))
+def _from_lms(name: str) -> re.Match[str] | None:
+    return _MOODLE.fullmatch(name) or _CANVAS.fullmatch(name)
 
 
 def _printable(name: str) -> str:
@@ -174,15 +172,10 @@ def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
         names.setdefault(id, []).append(name)
     return [
         _of_nobody(id, found)
-        if len(names[id]) > 1 and _could_be_anothers(found)
+        if len(names[id]) > 1 and any(len(_OF_MOODLE.findall(path.name)) > 1 for path in found)
         else chosen(HandIn(id, root, name), found, wanted)
         for (id, name), found in places.items()
     ]
-
-
-def _could_be_anothers(found: Sequence[Path]) -> bool:
-    """Whether a name can be read in two ways: what stands before a number is a person's name, and theirs to choose."""
-    return any(len(_OF_MOODLE.findall(path.name)) > 1 for path in found)
 
 
 def _of_nobody(id: str, found: Sequence[Path]) -> HandIn:
@@ -313,10 +306,11 @@ def _folders(root: Path, wanted: Wanted) -> list[HandIn]:
 def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:
     """`hand_in` with the one file in `places` that can be its submission, or with the problem."""
     files = sorted(file for place in places for file in _files(place, wanted))
-    for rule in (*map(_named, wanted.names), _any, _defining(wanted.entry)):
-        fitting = [file for file in files if rule(file)]
-        if len(fitting) == 1:
-            return replace(hand_in, path=fitting[0])
+    named = [[file for file in files if _named(stem, file)] for stem in wanted.names]
+    alone = next((found for found in (*named, files) if len(found) == 1), None)
+    fitting = alone or [file for file in files if wanted.entry and defines(file, wanted.entry)]
+    if len(fitting) == 1:
+        return replace(hand_in, path=fitting[0])
     if not files:
         links = "; links are not followed" if any(map(_holds_link, places)) else ""
         return replace(hand_in, problem=f"there is no {wanted.spelled} file{links}")
@@ -350,19 +344,10 @@ def _holds_link(place: Path) -> bool:
     return place.is_symlink() or any(path.is_symlink() for path in place.glob("*"))
 
 
-def _named(stem: str) -> Callable[[Path], bool]:
+def _named(stem: str, file: Path) -> bool:
     """Whether a file is called `stem`, or was before the LMS added to its name: 12_34_softmax-2.py."""
-    exact = re.compile(rf"(?:.*_)?{re.escape(stem)}(?:[-_ ]?\(?\d+\)?)?", re.IGNORECASE)
-    return lambda file: exact.fullmatch(file.name.partition(".")[0]) is not None
-
-
-def _defining(entry: str) -> Callable[[Path], bool]:
-    """Whether a file defines the entry: of several files, the one that is to be called."""
-    return lambda file: bool(entry) and defines(file, entry)
-
-
-def _any(file: Path) -> bool:
-    return True
+    exact = rf"(?:.*_)?{re.escape(stem)}(?:[-_ ]?\(?\d+\)?)?"
+    return re.fullmatch(exact, file.name.partition(".")[0], re.IGNORECASE) is not None
 
 
 # --- when hand-ins came, from elsewhere -------------------------------------------------------------------------------

@@ -14,12 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from gradekit.assignment import UsageError
 from gradekit.batch import feedback, gradebook
 from gradekit.batch.class_folder import ClassFolder
 from gradekit.batch.gradebook import Line
 from gradekit.batch.grading_session import GradingSession
-from gradekit.checking import UsageError
-from gradekit.marks import LINE, Mark, MarkError
+from gradekit.marks import LINE, Mark
 from gradekit.report import source_view, templates
 from gradekit.report.changes import changes
 from gradekit.report.grouping import ending
@@ -219,7 +219,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             text = answer(place.strip("/"))
-        except (MarkError, UsageError, ValueError, KeyError, IndexError) as error:
+        except (UsageError, ValueError, KeyError, IndexError) as error:
             self._send(HTTPStatus.BAD_REQUEST, f"That cannot be done: {one_line(str(error))}", "text/plain")
             return
         if text is not None:

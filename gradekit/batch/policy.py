@@ -16,8 +16,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import course_file
-from gradekit.checking import UsageError
+from gradekit.assignment import UsageError
 from gradekit.credit import PendingPolicy, rounded
 from gradekit.schemas.check import Problem, located, problems, schema
 
@@ -255,8 +254,3 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "extensions": lambda table: {student: _either(more) for student, more in table.items()},
     "pending": PendingPolicy,
 }  # fmt: skip
-
-
-def above(folder: Path | None = None) -> Path | None:
-    """The file of the course that `folder` (by default the current one) lies in; None where it lies in none."""
-    return course_file(folder or Path.cwd())

@@ -397,15 +397,12 @@ def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[C
 
 
 def _command(address: str, threads: int, resource: str) -> list[str]:
+    options = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
+    secure = [word for name, file in certificates().items() for word in (options[name], file)]
     return [
         sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1", "--nthreads", str(threads),
-        "--resources", f"{resource}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *_certificates(),
+        "--resources", f"{resource}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *secure,
     ]  # fmt: skip
-
-
-def _certificates() -> list[str]:
-    options = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
-    return [word for name, file in certificates().items() for word in (options[name], file)]
 
 
 def serve(found: Sequence[ClusterWorkerProcess]) -> None:

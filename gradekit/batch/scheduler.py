@@ -21,7 +21,7 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import ResultKey, Store
 from gradekit.checking import unchecked
-from gradekit.findings import Cause, Check, Kind, Outcome, Status
+from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
@@ -294,8 +294,8 @@ def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, An
     report, speed = record.from_dict(found), record.from_dict(on_card)
     if speed.status is not Status.GRADED:
         return dict(found)
-    measured = {check.id: check for check in speed.checks}
-    checks = tuple(_better(check, measured.get(check.id)) for check in report.checks)
+    measured = {check.id: check for check in speed.checks if check.outcome is not Outcome.FAULT}
+    checks = tuple(measured.get(c.id, c) if c.outcome is Outcome.PENDING else c for c in report.checks)
     card = {name: speed.environment[name] for name in ("gpu", "gpu_uuid", "driver") if speed.environment.get(name)}
     notes = tuple(dict.fromkeys(report.notes + speed.notes))
     seconds = round(report.seconds + speed.seconds, 3)
@@ -303,7 +303,3 @@ def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, An
     return record.to_dict(replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))
 
 
-def _better(check: Check, measured: Check | None) -> Check:
-    if check.outcome is not Outcome.PENDING or measured is None or measured.outcome is Outcome.FAULT:
-        return check
-    return measured

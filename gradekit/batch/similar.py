@@ -20,7 +20,7 @@ from typing import Any
 
 from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.engine.ttir import Module, Op, TTIRError
-from gradekit.program import Aten, Program, Step, run_steps
+from gradekit.program import Aten, Program, run_steps
 from gradekit.report.text import one_line
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject import digest
@@ -200,23 +200,16 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     shingles: Counter[str] = Counter()
     for found, _, _ in bags:
         shingles |= found
-    host = {_hash("host", *_steps(program.steps)) for program in programs}
-    options = {f"{name}={value}" for k in kernels.values() for name, value in k.options.items() if _is_compared(value)}
+    steps = [run_steps(program.steps) for program in programs]  # what the host does: "Allocate", "aten::sum"
+    host = {_hash("host", *(s.op if isinstance(s, Aten) else type(s).__name__ for s in each)) for each in steps}
+    said = [(name, value) for kernel in kernels.values() for name, value in kernel.options.items()]
+    options = {f"{name}={value}" for name, value in said if isinstance(value, (int, str)) and len(str(value)) < 40}
     return {
         "whole": _hash(*sorted({whole for _, whole, _ in bags}), *sorted(host)),
         "shingles": dict(sorted((shingles | Counter(host)).items())[:MOST]),
         "constants": sorted({number for _, _, numbers in bags for number in numbers})[:MOST_WORDS],
         "options": sorted(options)[:MOST_WORDS],
     } | of_source(text)
-
-
-def _is_compared(value: Any) -> bool:
-    return isinstance(value, (int, str, bool)) and len(str(value)) < 40
-
-
-def _steps(steps: Sequence[Step]) -> Iterator[str]:
-    """What the host does, in order: "Allocate", "Launch", "aten::sum"."""
-    return (step.op if isinstance(step, Aten) else type(step).__name__ for step in run_steps(steps))
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
@@ -257,7 +250,7 @@ def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], li
     deep: dict[str, str] = {}
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     for op in ops:
-        name = _name(op)
+        name = " ".join([op.name, *(f"{key}={op.attributes[key]}" for key in _TELLING if key in op.attributes)])
         labels = [_hash(name, *_of(op, before)) for before in (kind, near, deep)]
         for results, label in zip(found, labels, strict=True):
             results.append(label)
@@ -269,10 +262,6 @@ def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], li
 def _of(op: Op, before: dict[str, str]) -> list[str]:
     labels = [before.get(operand, "given") for operand in op.operands]
     return sorted(labels) if op.name in _SYMMETRIC else labels
-
-
-def _name(op: Op) -> str:
-    return " ".join([op.name, *(f"{key}={op.attributes[key]}" for key in _TELLING if key in op.attributes)])
 
 
 def _numbers(op: Op) -> Iterator[int]:

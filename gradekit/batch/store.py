@@ -20,8 +20,8 @@ from urllib.parse import quote, unquote_to_bytes
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from gradekit.assignment import UsageError
 from gradekit.batch.intake import HandIn
-from gradekit.checking import UsageError
 from gradekit.marks import Mark
 from gradekit.request import GradingOptions
 
@@ -252,7 +252,12 @@ class Store:
     def marks(self, assignment: str) -> dict[tuple[str, str], StoredMark]:
         """The newest decision on each check, by (student, check)."""
         query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
-        return {(row["student"], row["check"]): _mark(row) for row in self._rows(query)}
+        return {
+            (row["student"], row["check"]): StoredMark(
+                Mark(row["points"], row["person"], row["why"], row["answer"]), datetime.fromisoformat(row["made"])
+            )
+            for row in self._rows(query)
+        }
 
     def add_request(self, assignment: str, student: str, check: str, text: str) -> None:
         """Remember that a student asks for a check to be looked at again."""
@@ -354,11 +359,6 @@ def _path(text: str) -> Path:
 def _result(row: sa.RowMapping) -> StoredResult:
     key = ResultKey(row["assignment"], row["digest"], row["release"], row["seed"], row["machine"])
     return StoredResult(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
-
-
-def _mark(row: sa.RowMapping) -> StoredMark:
-    mark = Mark(row["points"], row["person"], row["why"], row["answer"])
-    return StoredMark(mark, datetime.fromisoformat(row["made"]))
 
 
 def _now() -> str:

@@ -81,17 +81,14 @@ def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     """Speeds that lie within 5 % of what was asked for: the ones that a student will ask about."""
-    asked = [(check, *pair) for record in records for check in record["checks"] for pair in _asked(check)]
-    close = sorted((value / least, value, least, one_line(check["title"])) for check, value, least in asked)
+    speeds = [(one_line(c["title"]), c["details"].get("speed", {})) for record in records for c in record["checks"]]
+    asked = [
+        (title, speed["ratios"][verdict["side"]]["value"], verdict["at_least"])
+        for title, speed in speeds for verdict in speed.get("verdicts", ())
+    ]  # fmt: skip
+    close = sorted((value / least, value, least, title) for title, value, least in asked)
     rows = [f"  {value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < 0.05]
     return ["speeds within 5 % of what was asked for:", *(shortened(row, width) for row in rows[:20])] if rows else []
-
-
-def _asked(check: Mapping[str, Any]) -> Iterable[tuple[float, float]]:
-    """How many times as fast as torch a call was, and had to be."""
-    speed = check["details"].get("speed", {})
-    for verdict in speed.get("verdicts", ()):
-        yield speed["ratios"][verdict["side"]]["value"], verdict["at_least"]
 
 
 def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

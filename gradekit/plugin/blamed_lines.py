@@ -169,26 +169,20 @@ def _gradients(seen: _Failed) -> int | None:
     return found[0].lineno if len(found) == 1 else None
 
 
-def _definition(seen: _Failed) -> int | None:
-    return next((function.lineno for function in _functions(seen, seen.entry)[-1:]), None)
-
-
 def _of_an_exception(seen: _Failed) -> int | None:
     if re.search(_REFUSED_GRADIENTS, seen.message):
         return _gradients(seen)
-    return _definition(seen) if re.search(_NOT_CONNECTED, seen.message) else None
+    if re.search(_NOT_CONNECTED, seen.message):
+        return next((function.lineno for function in _functions(seen, seen.entry)[-1:]), None)
+    return None
 
 
 def _schema(seen: _Failed) -> int | None:
     """Where mutates_args says that an input is changed."""
     keywords = (node for node in ast.walk(seen.source.tree) if isinstance(node, ast.keyword))
     said = [keyword.value for keyword in keywords if keyword.arg == "mutates_args"]
-    wrong = [value.lineno for value in said if not (isinstance(value, (ast.Dict, ast.Tuple)) and not _size(value))]
+    wrong = [value.lineno for value in said if ast.unparse(value) not in ("{}", "()")]
     return wrong[0] if len(wrong) == 1 and "schema" in seen.message else None
-
-
-def _size(value: ast.Dict | ast.Tuple) -> int:
-    return len(value.keys) if isinstance(value, ast.Dict) else len(value.elts)
 
 
 _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {

@@ -19,7 +19,7 @@ from gradekit import engine
 from gradekit.credit import rounded
 from gradekit.domain import lists_in
 from gradekit.engine.owners import Owners
-from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
+from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
 from gradekit.inputs.spec import Input
@@ -49,6 +49,9 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
     if verdict.outcome is Outcome.FAILED and verdict.line is None and verdict.source is None:
         verdict = replace(verdict, line=_blamed(run, verdict, evidence))
     possible = run.possible.get(item.nodeid, 0.0)
+    source = run.submission.line(verdict.line) if run.submission and verdict.line else None
+    failed = verdict.outcome is Outcome.FAILED and not run.rejection
+    trivially = {"trivially": "right"} if run.trivial is not None and run.trivial.all_right() else {}
     return Check(
         id=item.name,
         title=check_points.title(item),
@@ -58,9 +61,9 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
         possible=possible,
         message=verdict.message,
         cause=verdict.cause,
-        source=verdict.source or _source(run, verdict.line),
-        counterexample=_counterexample(item, run, verdict, error, evidence),
-        details=_whose(item) | _trivial(run) | evidence.details | verdict.details,
+        source=verdict.source or source,
+        counterexample=counterexample(item, run, error, evidence) if failed else None,
+        details=_whose(item) | trivially | evidence.details | verdict.details,
         bonus=check_points.worth(item).bonus,
     )
 
@@ -68,11 +71,6 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
 def _whose(item: pytest.Item) -> dict[str, Any]:
     """A check of the staff's tests says so: it is shown to students when the course's policy says."""
     return {"hidden": True} if item.path.stem.endswith("_hidden") else {}
-
-
-def _trivial(run: GradingRun) -> dict[str, Any]:
-    """Of trivial results, whether all were the right ones: such a check cannot fail for them."""
-    return {"trivially": "right"} if run.trivial is not None and run.trivial.all_right() else {}
 
 
 def unrun(item: pytest.Item, run: GradingRun) -> Check:
@@ -93,7 +91,7 @@ def report_of(run: GradingRun) -> Report:
     return Report(
         assignment=run.request.assignment.id,
         status=status,
-        submission=_facts(run),
+        submission=run.submission.facts() if run.submission else {"path": str(run.request.path), "sha256": ""},
         checks=tuple(run.checks),
         environment=environment() | run.card(),
         seconds=round(time.monotonic() - run.began, 3),
@@ -103,12 +101,6 @@ def report_of(run: GradingRun) -> Report:
         notes=tuple(run.notes),
         seed=run.request.seed,
     )
-
-
-def _facts(run: GradingRun) -> dict[str, Any]:
-    if run.submission is None:
-        return {"path": str(run.request.path), "sha256": ""}
-    return run.submission.facts()
 
 
 # --- outcomes and points ---------------------------------------------------------------------------------------------
@@ -149,7 +141,8 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return None
     if run.subject is not None and (rounding := measured_rounding(run.subject, call.observation, error)):
         return rounding
-    inputs = _named(call, run)
+    named = zip(call.args, names(call, run), strict=True)
+    inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
     return diagnose(error, call.observation, inputs, text) or special_origin(
         call.observation.program, tensors, error.comparison, run.request.assignment.allow
@@ -165,30 +158,12 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
 
 
-def _named(call: Call, run: GradingRun) -> list[Any]:
-    """The call's arguments, each spec under the name that the student gave it."""
-    named = zip(call.args, names(call, run), strict=True)
-    return [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
-
-
 def _blamed(run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> int | None:
     if run.submission is None or run.rejection or not run.request.options.diagnose:
         return None
     from gradekit.plugin.blamed_lines import blamed_line
 
     return blamed_line(verdict, evidence, run.submission.text)
-
-
-def _source(run: GradingRun, line: int | None) -> SourceLine | None:
-    return run.submission.line(line) if run.submission and line else None
-
-
-def _counterexample(
-    item: pytest.Item, run: GradingRun, verdict: CheckVerdict, error: BaseException | None, evidence: CheckEvidence
-) -> dict[str, Any] | None:
-    if verdict.outcome is not Outcome.FAILED or run.rejection:
-        return None
-    return counterexample(item, run, error, evidence)
 
 
 # --- counterexample ---------------------------------------------------------------------------------------------------
@@ -204,7 +179,9 @@ def counterexample(
     """The counterexample of a check that failed with `error`, as its record has it; None where nothing was called."""
     if not (evidence.call or evidence.drawn):
         return None
-    found: dict[str, Any] = {"inputs": _inputs(run, evidence), "replay": replay(item, run, evidence)}
+    named = zip(names(evidence.call, run), evidence.call.args, strict=True) if evidence.call else evidence.drawn.items()
+    inputs = [_input(value, name) for name, value in named]
+    found: dict[str, Any] = {"inputs": inputs, "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
     found |= {"example": text} if (text := example_text.dumps(evidence.drawn)) else {}
     code = _code(item, run, evidence.call, error) if evidence.call else {}
@@ -229,12 +206,6 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
 
 
 # --- inputs and results -----------------------------------------------------------------------------------------------
-
-
-def _inputs(run: GradingRun, evidence: CheckEvidence) -> list[dict[str, Any]]:
-    if evidence.call is None:
-        return [_input(value, name) for name, value in evidence.drawn.items()]
-    return [_input(arg, name) for arg, name in zip(evidence.call.args, names(evidence.call, run), strict=True)]
 
 
 def _input(value: Any, name: str) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from gradekit.plugin.design import (
 )
 from gradekit.plugin.exact_runs import exact_runs
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
-from gradekit.plugin.profiles import Profile
 from gradekit.plugin.proving import compared_calls, proofs, value_proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
@@ -94,7 +93,7 @@ class CheckRun:
         """
         profile, seed = self.run.profile, self.run.request.seed
         answers_for_all = check_points.claims(self.item, "assert_memory_clean")
-        self.subject.begin_check(_share(profile))
+        self.subject.begin_check(Share(profile.on_card, max(profile.examples // profile.on_card, 1)))
         drawn = None if self.design is None else profile.drawn
         with (
             check_points.awarding() as self.evidence.award,
@@ -121,7 +120,9 @@ class CheckRun:
                 self._note_last_call()
                 self.evidence.details |= _used(self.subject)
             finally:
-                self.evidence.details |= self._counted() | _timed(self.subject)
+                self.evidence.details |= self._counted()
+                if self.subject.timings:
+                    self.evidence.details["speed"] = facts(self.subject.timings[-1])
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they note in the evidence what they ran."""
@@ -178,13 +179,11 @@ class CheckRun:
         if examples is None or example is None:
             return
         example = most_telling(example, examples)
-        evidence.drawn = example.given | _by_position(example)
-        evidence.origin = self.further.origin(example.given) or self._origin(example)
-        evidence.repeated = examples.again(example)
-
-    def _origin(self, example: Example) -> str:
+        evidence.drawn = example.given | {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
         planned = self.design is not None and self.design.numbers(example.given) is not None
-        return "the covering design" if planned else "a random draw"
+        evidence.origin = self.further.origin(example.given)
+        evidence.origin = evidence.origin or ("the covering design" if planned else "a random draw")
+        evidence.repeated = examples.again(example)
 
     def _note_last_call(self) -> None:
         self.evidence.call = self.subject.calls[-1] if self.subject.calls else None
@@ -375,10 +374,6 @@ def _assert_memory_of_all_calls(subject: Subject) -> None:
         raise Failure(failure.cause, message, line=failure.line, facts=failure.facts) from None
 
 
-def _share(profile: Profile) -> Share:
-    return Share(profile.on_card, max(profile.examples // profile.on_card, 1))
-
-
 def _used(subject: Subject) -> dict[str, Any]:
     """The share of its budget that a check which passes has used, to three digits; nothing where no kernel ran.
 
@@ -387,18 +382,9 @@ def _used(subject: Subject) -> dict[str, Any]:
     return {"budget": float(f"{subject.used:.3g}")} if subject.used else {}
 
 
-def _timed(subject: Subject) -> dict[str, Any]:
-    """What was timed, for the report."""
-    return {"speed": facts(subject.timings[-1])} if subject.timings else {}
-
-
 def _hopeless(error: BaseException) -> bool:
     """Whether each further try of the same kind would take seconds: the submission hangs, or dies."""
     return getattr(error, "cause", None) in (Cause.TIMEOUT, Cause.CRASH, Cause.OUT_OF_MEMORY, Cause.BUDGET_EXCEEDED)
-
-
-def _by_position(example: Example) -> dict[str, Any]:
-    return {f"draw {number}": value for number, value in enumerate(example.drawn, 1)}
 
 
 def most_telling(smallest: Example, examples: Examples) -> Example:
@@ -408,7 +394,8 @@ def most_telling(smallest: Example, examples: Examples) -> Example:
     if own is None:
         return smallest
     rivals = [failed for failed in examples.failures if _alike(failed) == _alike(own)]
-    return max([own, *rivals], key=lambda failed: _telling(failed.error)).example
+    compared = [(getattr(failed.error, "comparison", None), failed) for failed in [own, *rivals]]
+    return max(compared, key=lambda one: one[0].telling if one[0] is not None else (0,))[1].example
 
 
 def _alike(failed: FailedExample) -> tuple[Any, ...]:
@@ -419,11 +406,6 @@ def _forms(example: Example) -> tuple[Any, ...]:
     """What an example is but for its values: the form of each tensor, and how many values were drawn on its way."""
     given = flattened(tuple(example.given.values()))
     return (len(example.drawn), *((s.dtype, s.shape, s.stride, s.offset) for s in given if hasattr(s, "stride")))
-
-
-def _telling(error: BaseException) -> tuple[int, ...]:
-    comparison = getattr(error, "comparison", None)
-    return comparison.telling if comparison is not None else (0,)
 
 
 # --- a check once more, under a seed that no student knows ------------------------------------------------------------

@@ -51,13 +51,15 @@ def verdict_of(error: BaseException) -> CheckVerdict:
     from gradekit.sandbox import TraceError
     from gradekit.subject.device import NeedsCard
 
+    detail = getattr(error, "detail", "")
+    told = {"detail": detail} if detail else {}
     if isinstance(error, Rejection):
-        return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=_detail(error))
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=told)
     if isinstance(error, Failure):
         return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
     if isinstance(error, TraceError):
-        details = _detail(error) | ({"hint": error.hint} if error.hint else {})
-        return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=details)
+        told |= {"hint": error.hint} if error.hint else {}
+        return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=told)
     if isinstance(error, ForbiddenOp):
         message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
         return CheckVerdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
@@ -73,15 +75,12 @@ def verdict_of(error: BaseException) -> CheckVerdict:
     return _ordinary(error)
 
 
-def _detail(error: Any) -> dict[str, Any]:
-    return {"detail": error.detail} if error.detail else {}
-
-
 def _ordinary(error: BaseException) -> CheckVerdict:
     if isinstance(error, pytest.skip.Exception):
         return CheckVerdict(Outcome.PENDING, str(error))
     if isinstance(error, (AssertionError, pytest.fail.Exception)):
-        return CheckVerdict(Outcome.FAILED, _sentence(error))
+        said = str(error).strip().split("\nassert ", 1)[0]  # without the comparison that pytest appends
+        return CheckVerdict(Outcome.FAILED, said or "The assertion failed.")
     message = f"The grader failed here, not the submission: {located(error)}"
     text = "".join(traceback.format_exception(error))
     return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
@@ -101,12 +100,6 @@ def _told(error: BaseException) -> str:
 
 def _is_assignments(file: Path) -> bool:
     return (file.parent / "assignment.toml").is_file() or file.parent.parent.name == "solutions"
-
-
-def _sentence(error: BaseException) -> str:
-    """An assertion's own message, without the comparison that pytest appends to it."""
-    text = str(error).strip()
-    return text.split("\nassert ", 1)[0] or "The assertion failed."
 
 
 # --- what stands behind a check's outcome: its failing example, the last call, the examples before it -----------------

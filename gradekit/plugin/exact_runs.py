@@ -60,7 +60,8 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
         for part in {seen.part for seen, _ in examples}:
             for outcome in run.exact[key] if part is None else run.exact[key][part : part + 1]:
                 if isinstance(outcome, Failure):
-                    run.subject.calls[:] = [_call(examples[0][0])]
+                    wrong = examples[0][0]  # the report shows it, and trying it alone shows the same
+                    run.subject.calls[:] = [Call(wrong.entry, wrong.inputs, wrong, wrong.wanted)]
                     raise _again(outcome)
                 found.append(outcome)
     untried = max(len(first) - MOST_FORMS, 0) + max(len(others) - MOST_WAYS, 0)
@@ -70,11 +71,6 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
     mine, options = worth(item), run.request.options
     return mine.kind is Kind.CORRECTNESS and mine.prove and options.trivial is None
-
-
-def _call(seen: Observation) -> Call:
-    """The call of the example whose form is wrong: the report shows it, and trying it alone shows the same."""
-    return Call(seen.entry, seen.inputs, seen, seen.wanted)
 
 
 def _again(failure: Failure) -> Failure:
@@ -153,7 +149,8 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
-    rows: list[Mapping[str, str]] = [{}, *_kinds(subject, seen.entry)]
+    entry = _domain(subject, seen.entry)
+    rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
     found = [
         _on_values(seen, replace(call, option=option), row, number)
         for option in _options(seen.program)
@@ -182,7 +179,10 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
 
 def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], number: int) -> list[Outcome]:
     """What the call shows with the kinds of values of a row, by the names of tensors."""
-    specs = [_with_kind(spec, row.get(name), number) for spec, name in zip(call.specs, call.names, strict=True)]
+    specs = [
+        replace(spec, profile=row[name], seed=SEED + number) if name in row else spec
+        for spec, name in zip(call.specs, call.names, strict=True)
+    ]
     outcomes = tried(call, specs)
     queue = iter(specs)
     args = [next(queue) if _is_spec(arg) else arg for arg in seen.inputs]
@@ -251,19 +251,10 @@ def _repeat(
         raise outcome
 
 
-def _kinds(subject: Subject, name: str) -> Sequence[Mapping[str, str]]:
-    entry = _domain(subject, name)
-    return entry.exact if entry else ()
-
-
 def _names(specs: Sequence[Input], entry: EntryDomain | None) -> list[str]:
     """What the tensors of a call are called; that of the last, where it has one more, is the gradient of the result."""
     named = [tensor.name for tensor in entry.tensors] if entry else []
     return [spec.name or (named[place] if place < len(named) else UPSTREAM) for place, spec in enumerate(specs)]
-
-
-def _with_kind(spec: Input, kind: str | None, number: int) -> Input:
-    return spec if kind is None else replace(spec, profile=kind, seed=SEED + number)
 
 
 def _domain(subject: Subject, name: str) -> EntryDomain | None:

@@ -252,18 +252,14 @@ class Examples:
 
         A test that went on here once, and would now end, is flaky to Hypothesis: so the example is an overrun then.
         """
-        enough = self._is_enough() if self._last is not None or not example.drawn else False
+        most = self._last if self._last is not None else self.profile.at_most if not example.drawn else None
+        enough = most is not None and self.ran >= most
         skips = enough and not any(key[: len(example.key)] == example.key for key in self._failures)
         if not skips:
             self._went_on.add(example.key)
         elif example.key in self._went_on:
             example.overrun()
         return skips
-
-    def _is_enough(self) -> bool:
-        """Whether no further example should run: of those to shrink by once one has failed, of all before that."""
-        return self.ran >= (self.profile.at_most if self._last is None else self._last)
-
 
 def _innermost(error: BaseException) -> TracebackType | None:
     entry = error.__traceback__

@@ -139,7 +139,10 @@ class FurtherInputs:
         go; so many of the check's are kept for rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
-            if text in found.ran or not self._is_worth_it(call):
+            if text in found.ran:
+                continue
+            self._see_kernels()
+            if not call.is_wanted() or self._costs.spares(call, self._check):
                 continue
             purpose = call.purpose.name
             if self._left_here[purpose] <= kept or not self._left[purpose] or self._work >= MOST_WORK:
@@ -150,10 +153,6 @@ class FurtherInputs:
                 found.ran[text] = call
                 call.tried()
                 yield call
-
-    def _is_worth_it(self, call: FurtherCall) -> bool:
-        self._see_kernels()
-        return call.is_wanted() and not self._costs.spares(call, self._check)
 
     def _see_kernels(self) -> None:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)

@@ -138,7 +138,8 @@ def _profile(config: pytest.Config) -> str:
 
 def _assignment(config: pytest.Config) -> Assignment:
     named = config.getoption("gradekit_assignment")
-    candidates = [Path(named)] if named else [_folder(argument, config) for argument in config.args]
+    paths = [Path(config.invocation_params.dir, argument.split("::", 1)[0]) for argument in config.args]
+    candidates = [Path(named)] if named else [path if path.is_dir() else path.parent for path in paths]
     folders = list(dict.fromkeys(folder for folder in candidates if (folder / "assignment.toml").is_file()))
     if len(folders) != 1:
         found = f"got {', '.join(folder.name for folder in folders)}" if folders else "found none in the arguments"
@@ -149,6 +150,3 @@ def _assignment(config: pytest.Config) -> Assignment:
         raise pytest.UsageError(str(error)) from None
 
 
-def _folder(argument: str, config: pytest.Config) -> Path:
-    path = Path(config.invocation_params.dir, argument.split("::", 1)[0])
-    return path if path.is_dir() else path.parent

@@ -114,7 +114,8 @@ class GradingPlugin:
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> _Reported:
         """A check has ended, or could not begin: record it."""
         if not self.config.pluginmanager.has_plugin("terminalreporter"):
-            item.repr_failure = _in_a_line  # type: ignore[assignment, method-assign]
+            # In one line: a traceback with source lines would take long to format, and is not shown.
+            item.repr_failure = pytest.ExceptionInfo.exconly  # type: ignore[assignment, method-assign]
         report = yield
         if call.when == "call" or (call.when == "setup" and call.excinfo):
             evidence = evidence_of(item)
@@ -200,11 +201,6 @@ class GradingPlugin:
             from gradekit.report.record import dumps, to_dict, write
 
             write(dumps(to_dict(report)), Path(path))
-
-
-def _in_a_line(excinfo: pytest.ExceptionInfo[BaseException]) -> str:
-    """The exception in one line; a traceback with source lines would take long to format, and is not shown."""
-    return excinfo.exconly()
 
 
 def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:

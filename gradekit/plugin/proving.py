@@ -29,7 +29,8 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
         Failure: something is refuted, and the engine sees it fail.
     """
     subject = run.subject
-    if subject is None or run.request.options.trivial is not None or not _wanted(run, item):
+    wanted = claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
+    if subject is None or run.request.options.trivial is not None or not wanted:
         return {}
     file = subject.assignment.folder / "domain.toml"
     if not file.is_file():
@@ -47,10 +48,6 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
     if failures:
         raise failures[0]
     return {"proofs": found} if found else {}
-
-
-def _wanted(run: GradingRun, item: pytest.Item) -> bool:
-    return claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
 
 
 # --- value proofs -----------------------------------------------------------------------------------------------------
@@ -123,7 +120,8 @@ def value_proofs(compared: ComparedCalls | None, run: GradingRun) -> dict[str, A
     if compared is None or compared.best is None:
         return {}
     call, asked = compared.best
-    key = _question(call, asked)
+    floating = any(getattr(arg, "dtype", "").startswith(("float", "bfloat")) for arg in call.args)
+    key = call.entry, call.wanted, getattr(asked.function, "__code__", asked.function), floating
     if key in run.values_asked:
         return {}
     run.values_asked.add(key)
@@ -132,6 +130,3 @@ def value_proofs(compared: ComparedCalls | None, run: GradingRun) -> dict[str, A
     return {"values": ValueTrial(compared.subject, call, asked).verdict()}
 
 
-def _question(call: Call, asked: Asked) -> Any:
-    floating = any(getattr(arg, "dtype", "").startswith(("float", "bfloat")) for arg in call.args)
-    return call.entry, call.wanted, getattr(asked.function, "__code__", asked.function), floating

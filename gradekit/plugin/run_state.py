@@ -133,7 +133,8 @@ class GradingRun:
         )  # fmt: skip
         if programs is not None:
             return
-        if self._only_times() and self._device is not None and self._device.is_real:
+        only_times = all(check_points.worth(item).kind is Kind.SPEED for item in self.items)
+        if only_times and self._device is not None and self._device.is_real:
             from gradekit.compat import torch_compile
 
             torch_compile.load()  # torch's side will need it, and the submission's process begins meanwhile
@@ -144,9 +145,6 @@ class GradingRun:
             return
         self.notes += loaded.notes
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
-
-    def _only_times(self) -> bool:
-        return all(check_points.worth(item).kind is Kind.SPEED for item in self.items)
 
     def _end_processes(self) -> None:
         for owner in (self.subject, self.tutor, self._started, self._device):

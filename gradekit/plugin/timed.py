@@ -69,12 +69,9 @@ def _checks_of_speed(assignment: Assignment) -> Iterator[Callable[..., Any]]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for name, value in vars(module).items():
-        if name.startswith("test_") and any(_is_speed(mark) for mark in getattr(value, "pytestmark", ())):
+        marks = [mark.args[0] for mark in getattr(value, "pytestmark", ()) if mark.name == "points"]
+        if name.startswith("test_") and any(isinstance(w, Worth) and w.kind is Kind.SPEED for w in marks):
             yield value
-
-
-def _is_speed(mark: Any) -> bool:
-    return mark.name == "points" and isinstance(mark.args[0], Worth) and mark.args[0].kind is Kind.SPEED
 
 
 def _parameters(check: Callable[..., Any]) -> Iterator[dict[str, Any]]:

@@ -172,7 +172,7 @@ def _meanings(file: str, texts: dict[str, str]) -> dict[str, list[str]]:
     """What the top level of a file defines, each name with its statements; and own modules, and what is in them, under
     other names."""
     found: dict[str, list[str]] = {}
-    for name, statement in _defined(texts[file]):
+    for name, statement in _definitions(_top_level(ast.parse(texts[file]).body)):
         found.setdefault(name, []).append(statement)
     for one in _own_imports(file, texts[file], texts.get):
         for bound, member in one.bound:
@@ -188,11 +188,6 @@ def _bound(found: _Import, text: str) -> Iterator[tuple[str, str | None]]:
             yield from ((one, one) for one in sorted(_names(text)) if not one.startswith("_"))
         else:
             yield bound, name
-
-
-def _defined(text: str) -> Iterator[tuple[str, str]]:
-    """The functions, classes and variables that the top level defines, each with its statement; no imported ones."""
-    yield from _definitions(_top_level(ast.parse(text).body))
 
 
 def _definitions(nodes: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
@@ -310,8 +305,9 @@ class _Finder(ast.NodeVisitor):
             raise CannotRename(node.names[0])
         if isinstance(node, ast.ClassDef) and self._names & _own_names_of(node):
             raise CannotRename(node.name)
-        if isinstance(node, _DEFINITIONS):
-            self._define(node)
+        if isinstance(node, _DEFINITIONS) and self._means_the_top_level(node.name):
+            word = {ast.FunctionDef: "def ", ast.AsyncFunctionDef: "async def ", ast.ClassDef: "class "}[type(node)]
+            self.places.append((node.lineno, node.col_offset + len(word), node.name))
         if not isinstance(node, _SCOPES):
             return super().visit(node)
         for outer in _outside(node):
@@ -325,11 +321,6 @@ class _Finder(ast.NodeVisitor):
         """A use, or a definition."""
         if self._means_the_top_level(node.id):
             self.places.append((node.lineno, node.col_offset, node.id))
-
-    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        if self._means_the_top_level(node.name):
-            word = {ast.FunctionDef: "def ", ast.AsyncFunctionDef: "async def ", ast.ClassDef: "class "}[type(node)]
-            self.places.append((node.lineno, node.col_offset + len(word), node.name))
 
     def _means_the_top_level(self, name: str) -> bool:
         return name in self._names and not any(name in hidden for hidden in self._hidden)

@@ -85,7 +85,8 @@ def _read(cells: list[Cell], entry: str | None) -> Notebook:
     if len(statements) > MOST_STATEMENTS:
         raise NotebookError(f"its code has more than {MOST_STATEMENTS} statements")
     kept = _kept(statements, entry)
-    if not any(_defines_function(statement.node) for statement in kept):
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    if not any(isinstance(node, functions) for statement in kept for node in ast.walk(statement.node)):
         raise NotebookError("no code cell in it defines a function")
     return Notebook(_assemble(cells, kept), tuple(cells), tuple(_notes(cells, statements, kept)))
 
@@ -327,10 +328,6 @@ def _is_alias(node: ast.stmt, defined: set[str]) -> bool:
     return isinstance(node.value, ast.Lambda) or _root(node.value) in defined
 
 
-def _defines_function(node: ast.stmt) -> bool:
-    return any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) for n in ast.walk(node))
-
-
 # --- the source that is left ------------------------------------------------------------------------------------------
 
 
@@ -350,15 +347,12 @@ def _notes(cells: Sequence[Cell], statements: Sequence[_Statement], kept: Sequen
     used = {statement.cell.number for statement in kept}
     unused = [cell.number for cell in cells if cell.number not in used and cell.text.strip()]
     if unused:
-        yield f"Left out {_cells(unused)}: no definitions there."
+        left = f"cell{'s' * (len(unused) > 1)} {_and([*map(str, unused)])}"
+        yield f"Left out {left}: no definitions there."
     for cell in cells:
         dropped = [s for s in statements if s.cell is cell and s not in kept]
         if cell.number in used and dropped:
             yield f"Left out of cell {cell.number}: {_lines([(s.first, s.last) for s in dropped])}."
-
-
-def _cells(numbers: Sequence[int]) -> str:
-    return f"cell{'s' * (len(numbers) > 1)} {_and([str(number) for number in numbers])}"
 
 
 def _lines(spans: Sequence[tuple[int, int]]) -> str:

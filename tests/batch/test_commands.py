@@ -71,8 +71,8 @@ def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> 
 
     (root / "in/lost_and_found.d").mkdir()
     (root / "roster.csv").write_text("id\nada\n")
-    folder = ClassFolder.open(root / "out", new=True)
-    session = GradingSession(folder, "double", roster=root / "roster.csv", course=root / "other.toml")
+    given = {"roster": root / "roster.csv", "course": root / "other.toml"}
+    session = GradingSession(ClassFolder.open(root / "out", new=True, **given), "double")
     assert session.take_in(root / "in") == [
         "2 hand-ins, 2 submissions to grade",
         "course.toml has no [assignments.double], but softmax: nothing is late, and every attempt counts",
@@ -87,7 +87,7 @@ def test_who_cannot_be_late_is_said(root: Path) -> None:
     from gradekit.batch.grading_session import GradingSession
 
     (root / "due.toml").write_text("[assignments.double]\ndue = 2026-12-01T23:59:00+01:00\n")
-    session = GradingSession(ClassFolder.open(root / "out", new=True), "double", course=root / "due.toml")
+    session = GradingSession(ClassFolder.open(root / "out", new=True, course=root / "due.toml"), "double")
     assert session.take_in(root / "in")[1:] == [
         "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
     ]
