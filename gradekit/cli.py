@@ -438,7 +438,7 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit.inspector import inspected_submission as inspector
+    from gradekit.inspector import inspect as inspector
     from gradekit.inspector import targets
     from gradekit.sandbox import TraceError
     from gradekit.submission import NoSuchSubmission, SubmissionError

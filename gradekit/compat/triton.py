@@ -5,12 +5,13 @@ Public, and used everywhere: `triton` itself, `triton.language`, `triton.testing
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
-import types
+import re
+import subprocess
+import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -21,10 +22,9 @@ from gradekit.compat.missing import relies_on
 
 with relies_on("triton"):
     from triton import knobs
-    from triton._C.libtriton import ir, nvidia
+    from triton._C.libtriton import ir
     from triton.backends import backends
-    from triton.backends.compiler import GPUTarget, Language
-    from triton.backends.nvidia import compiler
+    from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import driver as launcher
     from triton.compiler.code_generator import CodeGenerator
     from triton.compiler.compiler import ASTSource, IRSource, make_backend
@@ -35,8 +35,6 @@ with relies_on("triton"):
     from triton.runtime.jit import JITFunction
 
     _INITIALIZE, _PARSE = JITFunction.__init__, JITFunction.parse
-    _ALLOCATE = nvidia.passes.ttgpuir.add_allocate_shared_memory_nv
-    _COMPILE = triton.compiler.compile
     _TENSOR_MAP = launcher.make_tensordesc_arg
 
 __all__ = [
@@ -135,61 +133,6 @@ def signature(path: str) -> list[str]:
 # --- from TTIR to machine code ---------------------------------------------------------------------------------------
 
 
-def shared_memory(path: str, options: Any) -> int:
-    """The bytes of shared memory of a block of the kernel whose TTIR the file `path`
-    holds; `options` are the backend's.
-
-    Raises:
-        RuntimeError: a pass fails.
-    """
-    backend, module, metadata = _backend(), _parsed(path), dict[str, Any]()
-    module = backend.make_ttgir(module, metadata, options, TARGET.arch)
-    try:
-        with _stopping_at_the_allocation() if options.num_ctas == 1 else contextlib.nullcontext():
-            backend.make_llir(module, metadata, options, TARGET.arch)
-        return metadata["shared"]  # of a cluster, whose barriers come later
-    except _Allocated as stop:
-        stop.passes.run(module, "shared_memory")
-        return module.get_int_attr("ttg.shared")
-
-
-class _Allocated(Exception):
-    """`passes` is a manager of those as far as the one that gives out shared memory."""
-
-    def __init__(self, passes: Any) -> None:
-        self.passes = passes
-
-
-@contextlib.contextmanager
-def _stopping_at_the_allocation() -> Iterator[None]:
-    def stop(passes: Any, *args: Any) -> None:
-        _ALLOCATE(passes, *args)
-        raise _Allocated(passes)
-
-    ttgpuir = types.SimpleNamespace(**{**vars(nvidia.passes.ttgpuir), _ALLOCATE.__name__: stop})
-    passes = types.SimpleNamespace(**{**vars(nvidia.passes), "ttgpuir": ttgpuir})
-    compiler.nvidia = types.SimpleNamespace(**{**vars(nvidia), "passes": passes})
-    try:
-        yield
-    finally:
-        compiler.nvidia = nvidia
-
-
-def cubin(path: str, options: Any) -> bytes:
-    """The machine code of the kernel whose TTIR the file `path` holds; `options` are the backend's.
-
-    Raises:
-        RuntimeError: a pass fails. PTXASError: ptxas does.
-    """
-    stages: dict[str, Any] = {}
-    _backend().add_stages(stages, options, Language.TRITON)
-    stages.pop("ttir")
-    module, metadata = _parsed(path), dict[str, Any]()
-    for stage in stages.values():
-        module = stage(module, metadata)
-    return module
-
-
 class Lowering:
     """The kernel whose TTIR the file `path` holds, on its way to machine code for `target`, one stage after another.
 
@@ -213,6 +156,34 @@ class Lowering:
         """
         self.module = self._stages[stage](self.module, self.metadata)
         return self.module
+
+
+def machine_code(ttir: str, options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What every stage makes of a kernel (text, of a cubin the bytes), and what the stages told (shared memory in bytes
+    and so on); `options` are the backend's.
+
+    Raises:
+        RuntimeError: a pass fails. PTXASError: ptxas does.
+    """
+    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+        file.write(ttir)
+        file.flush()
+        lowering = Lowering(file.name, TARGET, vars(options))
+    made: dict[str, Any] = {"ttir": ttir}
+    for stage in ("ttgir", "llir", "ptx", "cubin"):
+        module = lowering.run(stage)
+        made[stage] = module if isinstance(module, bytes) else str(module)  # now: the next stage changes it
+    return made, lowering.metadata
+
+
+def resource_usage(cubin: bytes) -> tuple[int, int]:
+    """How many registers a thread of the kernel in `cubin` has, and the bytes that it keeps in local memory."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        said = subprocess.check_output([tool("cuobjdump"), "-res-usage", file.name], text=True)
+    found = {name: int(value) for name, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", said)}
+    return found["REG"], found["STACK"] + found["LOCAL"]
 
 
 def without_descriptors(path: str, target: GPUTarget, options: dict[str, Any]) -> str:
@@ -315,11 +286,6 @@ def use_compiler(own: Callable[..., Any]) -> None:
     """From now on, `own` compiles for every jit function that has not compiled anything yet."""
     triton.compiler.compile = own
     triton.compile = own
-
-
-def compile_fully(source: ASTSource, options: dict[str, Any]) -> Any:
-    """What Triton's own compiler makes of `source`, whatever `use_compiler` has put in its place."""
-    return _COMPILE(source, target=TARGET, options=options)
 
 
 def definition_line(function: JITFunction) -> int:

@@ -1,21 +1,34 @@
-"""The inspector: what the compiler makes of a program's kernels on a named card, without that card.
+"""What the compiler makes of a program's kernels on a named card, without that card; `gradekit inspect` asks it of a
+submission, traced on inputs worth looking at.
 
-`inspect` answers with facts and sentences of every kernel in every configuration.
+Runs in the grader's process; the submission runs in the tracer's, the compiler in its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from gradekit.assignment import Assignment, find
+from gradekit.domain import lists_in
+from gradekit.inputs.layouts import row_major
+from gradekit.inputs.spec import Input
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import Facts, Launched, facts
+from gradekit.inspector.instructions import rows
 from gradekit.inspector.narrow_access import NarrowAccess, blames
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target
-from gradekit.program import Choice, Launch, Program, Step
+from gradekit.plugin.timed import timed_calls
+from gradekit.program import ITEMSIZE, Argument, Choice, Launch, Program, Scalar, Step
+from gradekit.sandbox import Tracer
+from gradekit.submission import Submission, read
+from gradekit.versions import environment
 
 SCHEMA = "gradekit/inspection/1"
 
@@ -74,3 +87,165 @@ def to_dict(found: Inspected) -> dict[str, Any]:
     data["target"] = found.facts.target.name
     data["sentences"] = [dataclasses.asdict(sentence) for sentence in found.sentences]
     return data
+
+
+# --- a submission -----------------------------------------------------------------------------------------------------
+
+
+class NothingToInspect(ValueError):
+    """No inputs, or no kernel: one sentence on what to do about it."""
+
+
+@dataclass(frozen=True)
+class InspectionRequest:
+    """What is to be looked at: the call `entry(*inputs)`, in which case it is the tests' own where both are None, on
+    `target`; only kernels called `kernel`, where that is given."""
+
+    path: Path
+    target: Target
+    assignment: str | None = None
+    entry: str | None = None
+    inputs: tuple[Any, ...] = ()
+    kernel: str | None = None
+
+
+@dataclass(frozen=True)
+class InspectionResult:
+    """The kernels, with the call that they come from."""
+
+    submission: Submission
+    entry: str
+    inputs: tuple[Any, ...]
+    target: Target
+    program: Program
+    kernels: list[Inspected]
+    assignment: Assignment | None = None
+
+    def needed_assignment(self) -> Assignment:
+        """The assignment.
+
+        Raises:
+            AssignmentError: it cannot be told.
+        """
+        return self.assignment or find(self.submission)
+
+    def record(self) -> dict[str, Any]:
+        """As data that `json.dumps` accepts."""
+        return {
+            "schema": SCHEMA,
+            "submission": self.submission.facts(),
+            "entry": self.entry,
+            "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in self.inputs],
+            "target": self.target.name,
+            "card": self.target.card,
+            "unit": self.target.unit,
+            "matrix_units": self.target.matrix_units,
+            "kernels": [to_dict(kernel) for kernel in self.kernels],
+            "lines": self._lines(),
+            "environment": environment(),
+        }
+
+    def _lines(self) -> dict[str, str]:
+        """The text of every line of the submission that the kernels' operations stand on."""
+        places = [use.dot.line for kernel in self.kernels for use in kernel.facts.dots]
+        places += [use.access.line for kernel in self.kernels for use in kernel.facts.accesses]
+        places += [said.line for kernel in self.kernels for said in kernel.sentences]
+        return {
+            str(found.line): found.text for n in sorted({n for n in places if n}) if (found := self.submission.line(n))
+        }
+
+    def stage(self, name: str) -> list[dict[str, Any]]:
+        """The rows of the stage `name` of every kernel that reached it: [line or None, text]."""
+        return [
+            {
+                "kernel": found.facts.kernel,
+                "label": found.facts.label,
+                "rows": [list(row) for row in rows(name, found.stages[name], self.program.path)],
+            }
+            for found in self.kernels
+            if name in found.stages
+        ]
+
+
+def inspect_submission(request: InspectionRequest) -> InspectionResult:
+    """The result.
+
+    Raises:
+        NothingToInspect: no inputs are known, or no such kernel is launched.
+        AssignmentError, SubmissionError, TraceError, Unavailable: as they say.
+    """
+    submission = read(request.path)
+    assignment, entry, inputs = _call(request, submission)
+    with Tracer(submission, lists=lists_in(assignment.folder) if assignment else {}) as tracer:
+        program = tracer.trace(entry, arguments(inputs))
+    kernels = inspect(program, request.target, kernel=request.kernel)
+    if not kernels:
+        raise NothingToInspect(_no_kernel(program, request.kernel, entry))
+    return InspectionResult(submission, entry, inputs, request.target, program, kernels, assignment)
+
+
+def _call(request: InspectionRequest, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:
+    if request.entry and request.inputs:
+        return None, request.entry, request.inputs
+    assignment = find(submission, request.assignment, None if request.path.is_file() else request.path)
+    return assignment, (request.entry or assignment.entry), (request.inputs or representative(assignment))
+
+
+def dumps(result: InspectionResult) -> str:
+    """The record of an answer as JSON text, ending in a newline."""
+    return json.dumps(result.record(), indent=2) + "\n"
+
+
+def representative(assignment: Assignment) -> tuple[Any, ...]:
+    """The inputs of the first call that the assignment's tests time.
+
+    Raises:
+        NothingToInspect: they time none.
+    """
+    calls = [call for call in timed_calls(assignment) if call.entry == assignment.entry]
+    if not calls:
+        raise NothingToInspect(
+            f"the tests of {assignment.id} time no call: say what to pass, such as -i 'float16 4096x4096'"
+        )
+    return calls[0].args
+
+
+def _no_kernel(program: Program, kernel: str | None, entry: str) -> str:
+    names = sorted({known.name for known in program.kernels.values()})
+    if not names:
+        return f"{entry} launches no kernel"
+    return f"{entry} launches no kernel {kernel!r}; it launches {', '.join(names)}"
+
+
+def arguments(inputs: Sequence[Any]) -> tuple[Argument, ...]:
+    """The arguments of a call as the tracer takes them: a storage for each spec, the same for the same object."""
+    storages: dict[int, int] = {}
+    return tuple(
+        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg)
+        for arg in inputs
+    )
+
+
+_SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?")
+
+
+def parse_input(text: str) -> Any:
+    """An argument as the command line has it: "float16 4096x4096", "float32 [8, 1000] transposed", or a number.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    found = _SPEC.fullmatch(text.strip())
+    if found is None or found[1] not in ITEMSIZE:
+        raise ValueError(f"{text!r} is no input: write a dtype and a shape, such as 'float16 4096x4096', or a number")
+    shape = tuple(int(size) for size in re.findall(r"\d+", found[2] or ""))
+    stride = row_major(shape)
+    if found[3] and len(shape) > 1:
+        *outer, inner, last = row_major((*shape[:-2], shape[-1], shape[-2]))
+        stride = (*outer, last, inner)
+    return Input(found[1], shape, stride)

@@ -5,14 +5,14 @@ Nothing is guessed. An argument is named where knowing it makes the access wider
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gradekit.engine.ttir import Function, TTIRError, parse
+from gradekit.engine.ttir import Function, TTIRError, Type, parse
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts
 from gradekit.inspector.instructions import instructions
-from gradekit.inspector.operations import unknown_arguments, with_divisible, with_one
 from gradekit.inspector.targets import Target
 from gradekit.program import Kernel, Launch, Scalar
 
@@ -134,3 +134,51 @@ class _Attempt:
         code = instructions(self._where.assembly, compiled.stages.get(self._where.assembly, ""), self._path)
         here = (i.width for i in code if (i.line, i.kind) == (use.access.line, use.access.kind))
         return max(here, default=0)
+
+
+# --- what is known of the arguments -----------------------------------------------------------------------------------
+
+_DIVISIBLE = "tt.divisibility = 16 : i32"
+
+
+def unknown_arguments(text: str, function: Function) -> dict[str, Type]:
+    """The integers and pointers among the arguments that are not known to be multiples of 16, by their SSA names."""
+    header = _header(text)
+    return {
+        name: kind
+        for name, kind in zip(function.arguments, function.argument_types, strict=True)
+        if kind.element in ("i32", "i64", "ptr") and not kind.shape and _DIVISIBLE not in _attributes(header, name)
+    }
+
+
+def with_divisible(text: str, names: Iterable[str]) -> str:
+    """The kernel as if the arguments `names` were known to be multiples of 16."""
+    header = changed = _header(text)
+    for name in names:
+        changed = _argument(name).sub(rf"\1 {{{_DIVISIBLE}}}\3", changed, count=1)
+    return text.replace(header, changed, 1)
+
+
+def with_one(text: str, name: str) -> str:
+    """The kernel as if the integer argument `name` were the constant 1."""
+    header = _header(text)
+    found = _argument(name).search(header)
+    if found is None:
+        return text
+    kind = found[1].rpartition(": ")[2].strip()
+    renamed = header.replace(f"%{name}:", f"%{name}_as_given:", 1)
+    return text.replace(header, f"{renamed}\n    %{name} = arith.constant 1 : {kind} loc(unknown)", 1)
+
+
+def _header(text: str) -> str:
+    """The line on which the kernel's arguments stand."""
+    return next((line for line in text.splitlines() if line.lstrip().startswith("tt.func public")), "")
+
+
+def _argument(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(%{re.escape(name)}: [^,{{}}()]*?)( \{{[^{{}}]*\}})?( loc\(|, |\))")
+
+
+def _attributes(header: str, name: str) -> str:
+    found = _argument(name).search(header)
+    return (found[2] or "") if found else ""

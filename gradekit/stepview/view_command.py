@@ -49,7 +49,7 @@ def view(
     but a browser is needed to look at it. Where nothing has changed since the last check of PATH, what failed then is
     played, and nothing is checked again.
     """
-    from gradekit.inspector.inspected_submission import parse_input
+    from gradekit.inspector.inspect import parse_input
     from gradekit.plugin import NoSuchCheck
     from gradekit.report import record, steps
     from gradekit.request import GradingOptions

@@ -13,11 +13,11 @@ import json
 import operator
 import os
 import re
-import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -26,12 +26,12 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import (
-    compile_fully,
-    cubin,
+    TARGET,
     launch_options,
     lower,
+    machine_code,
     plain_constants,
-    shared_memory,
+    resource_usage,
     use_compiler,
 )
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
@@ -151,21 +151,6 @@ def _assert_no_result(kernel: str, ttir: str) -> None:
         )
 
 
-class Metadata:
-    """Of a kernel's machine code: `shared` (bytes), `num_warps`, ..."""
-
-    def __init__(self, kernel: TracedKernel) -> None:
-        self._kernel = kernel
-
-    @property
-    def shared(self) -> int:
-        """Bytes of shared memory of a block."""
-        return self._kernel.shared
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._kernel.compiled.metadata, name)
-
-
 class TracedKernel:
     """A kernel compiled as far as TTIR. Launching records; machine-code figures are computed when they are read."""
 
@@ -192,31 +177,14 @@ class TracedKernel:
         """A name for the kernel made from all that it is."""
         return self._specialized(True).key
 
-    @property
-    def _ttir(self) -> str:
-        return self._specialized(True).kernel.ttir
+    @cached_property
+    def _machine_code(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Takes a twentieth of a second, so only where host code asks."""
+        return machine_code(self._specialized(True).kernel.ttir, self.options)
 
     @cached_property
-    def compiled(self) -> Any:
-        """What the whole compiler makes of the kernel; takes a fifth of a second, so
-        only for what cannot be known else."""
-        return compile_fully(self.src, vars(self.options))
-
-    @cached_property
-    def shared(self) -> int:
-        """Bytes of shared memory of a block."""
-        try:
-            return shared_bytes(self._ttir, self.options)
-        except RuntimeError:
-            return self.compiled.metadata.shared  # says what is wrong as Triton does
-
-    @cached_property
-    def registers(self) -> Registers:
-        """Of one thread."""
-        try:
-            return registers(self._ttir, self.options)
-        except (RuntimeError, ValueError):
-            return registers_of(self.compiled.asm["cubin"])
+    def _usage(self) -> tuple[int, int]:
+        return resource_usage(self.asm["cubin"])
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
@@ -225,28 +193,28 @@ class TracedKernel:
             OutOfResources: the kernel needs more shared memory than a block may have.
         """
         most = cuda.PROPERTIES.shared_memory_per_block_optin
-        if self.shared > most:
-            raise OutOfResources(self.shared, most, "shared memory")
+        if self.metadata.shared > most:
+            raise OutOfResources(self.metadata.shared, most, "shared memory")
 
     @property
     def metadata(self) -> Any:
         """Of the machine code: `shared` (bytes), `num_warps`, ..."""
-        return Metadata(self)
+        return SimpleNamespace(hash=self.hash, target=TARGET, **vars(self.options) | self._machine_code[1])
 
     @property
     def asm(self) -> Any:
         """The text of every stage."""
-        return self.compiled.asm
+        return self._machine_code[0]
 
     @property
     def n_regs(self) -> int:
         """Registers of one thread."""
-        return self.registers.registers
+        return self._usage[0]
 
     @property
     def n_spills(self) -> int:
         """Registers that did not fit."""
-        return self.registers.spills
+        return self._usage[1] // 4
 
     @property
     def n_max_threads(self) -> int:
@@ -356,77 +324,6 @@ def _reinterpreted(view: View, kind: str) -> View:
 
 def _ints(values: Sequence[Any]) -> tuple[int, ...]:
     return tuple(operator.index(value) for value in values)
-
-
-# --- what the compiler makes of a kernel's TTIR: its shared memory, and the registers of its machine code -------------
-
-
-_REGISTERS, _STACK = 0x2F, 0x12
-"""Attributes in a cubin's `.nv.info`: how many registers a function has, and the bytes of stack that it needs."""
-
-
-@dataclass(frozen=True)
-class Registers:
-    """How many registers one thread has, and how many more it would have liked."""
-
-    registers: int
-    spills: int
-
-
-def shared_bytes(ttir: str, options: Any) -> int:
-    """The bytes of shared memory that a block of the kernel needs, as Triton's `metadata.shared`."""
-    with _file(ttir) as path:
-        return shared_memory(path, options)
-
-
-def registers(ttir: str, options: Any) -> Registers:
-    """As Triton's `n_regs` and `n_spills`."""
-    with _file(ttir) as path:
-        return registers_of(cubin(path, options))
-
-
-@contextlib.contextmanager
-def _file(ttir: str) -> Iterator[str]:
-    with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
-        file.write(ttir)
-        file.flush()
-        yield file.name
-
-
-def registers_of(code: bytes) -> Registers:
-    """The figures of the one kernel in a cubin.
-
-    Raises:
-        ValueError: they are not in there.
-    """
-    found = {kind: struct.unpack("<II", value)[1] for kind, value in _attributes(code) if len(value) == 8}
-    if not found.get(_REGISTERS):
-        raise ValueError("no register count in the machine code")
-    return Registers(found[_REGISTERS], found.get(_STACK, 0) // 4)  # Triton counts the stack as spilled registers
-
-
-def _attributes(code: bytes) -> Iterator[tuple[int, bytes]]:
-    """Each attribute in `.nv.info` that has a size: its kind and its value."""
-    info = _section(code, b".nv.info")
-    at = 0
-    while at + 4 <= len(info):
-        form, kind, size = struct.unpack_from("<BBH", info, at)
-        at += 4
-        if form == 4:  # the attribute is followed by its size
-            yield kind, info[at : at + size]
-            at += size
-
-
-def _section(elf: bytes, name: bytes) -> bytes:
-    """The content of a section of an ELF file of 64 bits."""
-    (table,) = struct.unpack_from("<Q", elf, 0x28)
-    size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", elf, table + number * size) for number in range(count)]
-    for header in headers:
-        start = headers[names][4] + header[0]
-        if elf[start : elf.index(b"\0", start)] == name:
-            return elf[header[4] : header[4] + header[5]]
-    raise ValueError(f"no section {name.decode()}")
 
 
 # --- lowering budget --------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def _is_guard(node: ast.With) -> bool:
 @pytest.mark.parametrize(
     ("file", "owner", "name"),
     [
-        ("triton", "triton._C.libtriton:nvidia.passes.ttgpuir", "add_allocate_shared_memory_nv"),
+        ("triton", "triton.backends.compiler:", "GPUTarget"),
         ("triton", "triton.runtime.jit:JITCallable", "parse"),
         ("triton", "triton.compiler.compiler:", "IRSource"),
         ("triton", "triton.backends.nvidia.driver:", "make_tensordesc_arg"),

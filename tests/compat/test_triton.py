@@ -17,14 +17,13 @@ from gradekit.compat.triton import (
     Autotuner,
     CompileTimeAssertionFailure,
     Lowering,
-    compile_fully,
-    cubin,
     definition_line,
     descriptor_arguments,
     launch_options,
     launcher_type,
     lower,
-    shared_memory,
+    machine_code,
+    resource_usage,
     signature,
     target,
     tool,
@@ -106,14 +105,17 @@ def test_text_that_is_no_kernel_is_refused(tmp_path: Path, capfd: pytest.Capture
     assert "bad.ttir" in capfd.readouterr().err
 
 
-def test_shared_memory_and_machine_code_are_those_of_the_whole_compiler(
+def test_stages_and_figures_are_those_of_the_whole_compiler(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    options = lower(source(), {})[1]
-    whole = compile_fully(source(), vars(options))
-    assert shared_memory(str(file), options) == whole.metadata.shared > 0
-    assert cubin(str(file), options)[:4] == whole.asm["cubin"][:4] == ELF
+    text, options = lower(source(), {})
+    whole = triton.compile(source(), target=TARGET, options=vars(options))
+    stages, metadata = machine_code(text, options)
+    assert metadata["shared"] == whole.metadata.shared > 0
+    assert stages["cubin"][:4] == whole.asm["cubin"][:4] == ELF
+    assert stages.keys() <= whole.asm.keys() and stages["ttgir"].count("\n") == whole.asm["ttgir"].count("\n")
+    assert 8 <= resource_usage(stages["cubin"])[0] <= 255
 
 
 def test_a_kernel_is_lowered_stage_by_stage_for_any_gpu(file: Path) -> None:

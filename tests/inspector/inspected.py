@@ -8,8 +8,7 @@ from typing import Any
 
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.inspector.inspect import Inspected, inspect
-from gradekit.inspector.inspected_submission import arguments
+from gradekit.inspector.inspect import Inspected, arguments, inspect
 from gradekit.inspector.targets import target
 from gradekit.program import Program
 from gradekit.sandbox import Tracer

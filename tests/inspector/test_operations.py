@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gradekit.engine.ttir import Module, parse
-from gradekit.inspector.operations import accesses, dots, unknown_arguments, with_divisible, with_one
+from gradekit.inspector.facts import accesses, dots
+from gradekit.inspector.narrow_access import unknown_arguments, with_divisible, with_one
 
 from .inspected import float16, line, program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradekit.inspector.compiler import AMD_STAGES, STAGES
-from gradekit.inspector.rows import rows
+from gradekit.inspector.instructions import rows
 
 from .inspected import float32, inspected, line
 

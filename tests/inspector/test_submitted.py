@@ -12,7 +12,7 @@ from gradekit.assignment import get
 from gradekit.cli import main
 from gradekit.course.mistakes import mistake
 from gradekit.inputs.spec import Input
-from gradekit.inspector.inspected_submission import NothingToInspect, parse_input, representative
+from gradekit.inspector.inspect import NothingToInspect, parse_input, representative
 from gradekit.plugin.timed import timed_calls
 
 SOLUTION = "solutions/softmax/solution.py"

@@ -23,8 +23,7 @@ from triton import knobs
 from triton.compiler import ASTSource
 from triton.runtime.errors import PTXASError
 
-from gradekit.compat.triton import TARGET, lower
-from gradekit.tracer.kernels import registers, shared_bytes
+from gradekit.compat.triton import TARGET, lower, machine_code, resource_usage
 
 
 @triton.jit
@@ -52,9 +51,9 @@ def by_triton(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int
 
 def by_us(source: ASTSource, options: dict[str, Any]) -> tuple[int, int, int]:
     """The same, from the kernel's TTIR."""
-    text, parsed = lower(source, options)
-    found = registers(text, parsed)
-    return shared_bytes(text, parsed), found.registers, found.spills
+    stages, told = machine_code(*lower(source, options))
+    registers, local = resource_usage(stages["cubin"])
+    return told["shared"], registers, local // 4
 
 
 def sources(step: int) -> Any:
