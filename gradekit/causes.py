@@ -246,3 +246,6 @@ class Cause(StrEnum):
     # what a question's key says of an answer
     WRONG_ANSWER = "wrong-answer", "a question's key has another answer"
     NO_ANSWER = "no-answer", "a question was not answered, or not by one of its choices"
+
+
+OUT_OF_BOUNDS = frozenset({Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
 
-from gradekit.causes import IN_MEMORY, Cause
+from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
@@ -44,12 +44,9 @@ def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
     yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
 
 
-_OUTSIDE = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
-
-
 def _astray(causes: frozenset[Cause], findings: Any, mine: set[str], text: str) -> frozenset[int]:
     """The lines of the accesses that go out of bounds; of all stores, where something is never written."""
-    outside = {one.line for one in findings if one.cause in _OUTSIDE and one.line is not None}
+    outside = {one.line for one in findings if one.cause in OUT_OF_BOUNDS and one.line is not None}
     draft = draft_of(text)
     if outside or draft is None:
         return frozenset(outside)
@@ -96,8 +93,13 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
 
 def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
     """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
-    names, stored, wrong = pointers_of(text), stored_pointers(text), _wrong_storages(error, observation)
-    program: Program = observation.program
+    return stored_through(observation.program, text, _wrong_storages(error, observation))
+
+
+def stored_through(program: Program, text: str, storages: Collection[int]) -> frozenset[str]:
+    """ "kernel.pointer" for each pointer that a call has stored to some storages through; nothing where that is not
+    clear."""
+    names, stored = pointers_of(text), stored_pointers(text)
     found: set[str] = set()
     for launch in program.launches():
         name = program.kernels[launch.kernel].name
@@ -105,7 +107,7 @@ def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[st
         if len(views) != len(names.get(name, ())):
             return frozenset()
         through = zip(views, names[name], stored.get(name, ()), strict=False)
-        found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in wrong}
+        found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in storages}
     return frozenset(found)
 
 
@@ -129,7 +131,12 @@ def _wrong_storages(error: Failure, observation: Any) -> set[int]:
         view for view, value in views
         if wrong is not None and value.shape == wrong.shape and torch.equal(value.nan_to_num(), wrong.nan_to_num())
     ]  # fmt: skip
-    found = {view.storage for view in (mine or [view for view, _ in views])}
+    return behind_copies(program, {view.storage for view in (mine or [view for view, _ in views])})
+
+
+def behind_copies(program: Program, storages: Collection[int]) -> set[int]:
+    """The storages, and those that they were copied from."""
+    found = set(storages)
     for step in reversed(list(run_steps(program.steps))):
         if isinstance(step, Copy) and step.target.storage in found:
             found.add(step.origin.storage)

@@ -4,18 +4,22 @@ call, at calls of other examples of its check, and at calls of other checks."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradekit.interpreter.shown_call import ShownCall
+from gradekit.program import View
+from gradekit.repair.clues import behind_copies, stored_through
 from gradekit.repair.failed_check import Example
 from gradekit.repair.mend import Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
+from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
 from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
+from gradekit.source.draft import settled_lines
 from gradekit.submission.parsed_source import ParsedSource
 
 MOST_WALKED = 20_000
@@ -23,6 +27,9 @@ MOST_WALKED = 20_000
 
 MOST_SHOWN = 12
 """So many examples of other checks."""
+
+MOST_ASKED = 6
+"""So many examples of other checks show which results are right."""
 
 FEW_ELEMENTS = 64
 """Of the inputs of an example: with fewer, much seems right."""
@@ -38,6 +45,7 @@ class FirstLook:
     def __init__(self, tries: MendTries, work: Work) -> None:
         self._tries, self._check, self._work = tries, tries.check, work
         self.in_part: list[Mend] = []
+        self._ran: dict[tuple[Example, int | None], ShownCall | None] = {}
 
     def mends(self) -> list[Mend]:
         """Those that seem right at all of these calls, in the order in which they are to be tried."""
@@ -56,7 +64,8 @@ class FirstLook:
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
-        found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed)
+        settled = self._settled(screen, [one for one in tries.held() if one.compares][:MOST_ASKED])
+        found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
         self.in_part = halves_of(screen.in_part(), source) if not found else []
@@ -64,6 +73,18 @@ class FirstLook:
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
+
+    def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
+        """The lines of each kernel that no mistake can be in, where some examples show that a result is right which
+        depends on them."""
+        draft, wrong, right = screen.draft, set(self._tries.clues.wrong), set[str]()
+        if not wrong or sum(len(kernel.stored) for kernel in draft.kernels) < 2:
+            return {}
+        for shown in (one for example in examples if (one := self._run_once(example, None)) is not None):
+            results = [view.storage for view in shown.program.results if isinstance(view, View)]
+            through = stored_through(shown.program, self._tries.text, behind_copies(shown.program, results))
+            (right if shown.is_right(shown.results) else wrong).update(through)
+        return settled_lines(draft, wrong, right)
 
     def _telling(self) -> list[Example]:
         """The largest example that failed, of those that cost little: in a call of few elements much seems right."""
@@ -83,7 +104,9 @@ class FirstLook:
 
     def _run_once(self, example: Example, compared: int | None) -> ShownCall | None:
         """The last call of an example with the text as it is; the result of the number `compared` is looked at."""
-        return shown_by(example, self._tries.texts.as_given(self._tries.text), compared)
+        if (example, compared) not in self._ran:
+            self._ran[example, compared] = shown_by(example, self._tries.texts.as_given(self._tries.text), compared)
+        return self._ran[example, compared]
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:
         """How many other examples are right with a change, by walks; see `other_checks.confirmed`."""

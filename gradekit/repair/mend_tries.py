@@ -19,7 +19,7 @@ from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
 from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
-from gradekit.repair.shown_calls import failing
+from gradekit.repair.shown_calls import astray, failing
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.walked_submission import WalkedExamples
@@ -150,9 +150,10 @@ class MendTries:
     @cached_property
     def _walked(self) -> WalkedText | None:
         comparison = self._error.comparison
-        if comparison is None or comparison.reference.key is None:
+        if comparison is not None and comparison.reference.key is None:
             return None  # what is right may follow from the result: which elements were dropped
-        shown, draft = failing(self._error, self._call), draft_of(self.text)
+        shown = failing(self._error, self._call) if comparison is not None else astray(self._call)
+        draft = draft_of(self.text)
         allow = self.texts.assignment.allow
         return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import ast
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -75,6 +76,7 @@ class Screen:
         self._are_confirmed = False
         self.tried = 0
         self._others: frozenset[str] = frozenset()
+        self._settled: Mapping[str, Collection[int]] = {}
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
@@ -85,12 +87,15 @@ class Screen:
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
         more: Iterable[ShownCall] = (), astray: Collection[int] = (), confirmed: Confirmed = lambda change: None,
+        settled: Mapping[str, Collection[int]] = MappingProxyType({}),
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
         made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
         asked for one after another while many changes are left; of few, it is asked first whether they are `confirmed`.
-        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed."""
+        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed. Of some kernels
+        there are `settled` lines, which nothing is changed in."""
+        self._settled = settled
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
@@ -108,7 +113,9 @@ class Screen:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
-        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
+        few = [one for one in others if one in settled]  # where much is known to be right, few changes are left
+        in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, others if not few else ()])]
+        for turns, mine in (one for one in in_turn if one[1]):
             again, rest = itertools.tee(again)
             kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
@@ -227,7 +234,9 @@ class Screen:
         made = EARLY if turns.start in EARLY else LATE
         key = id(replay), kernel, made.start
         if key not in self._made:
-            every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made)
+            settled = self._settled.get(kernel, ())
+            every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made, settled)
+            every = (pair for pair in every if any(line not in settled for line in pair[0].lines))
             self._made[key] = [pair for pair in every if not self._astray or self._may_lead(*pair)]
         return self._made[key]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradekit.causes import OUT_OF_BOUNDS
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.shown_call import HostCall, ShownCall
 from gradekit.judge.compare import telling
@@ -55,6 +56,14 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
         _on_host(error, call), may_be=any_may_be, compared=tuple(places),
     )  # fmt: skip
+
+
+def astray(call: Call) -> ShownCall | None:
+    """A call that goes out of bounds, of which nothing else is asked; None of one that does not."""
+    seen = call.observation
+    if seen is None or not any(finding.cause in OUT_OF_BOUNDS for finding in seen.findings):
+        return None
+    return ShownCall(seen.program, _tensors(call), seen.results, lambda results: True, host=_as_called(call))
 
 
 MayBe = Callable[[torch.Tensor], torch.Tensor]

@@ -262,6 +262,22 @@ def fed_lines(draft: Draft) -> Behind:
     }
 
 
+def settled_lines(draft: Draft, wrong: Collection[str], right: Collection[str]) -> dict[str, set[int]]:
+    """For each kernel the lines that an edit of which cannot mend results that are `wrong`, stored through pointers
+    "kernel.pointer": nothing of these depends on them, or something does that is `right`."""
+    found = {}
+    for kernel in draft.kernels:
+        if all(access.pointer for access in kernel.accesses):
+            behind = {f"{kernel.name}.{pointer}": _lines_behind(kernel, pointer) for pointer in kernel.stored}
+            mine = [lines for name, lines in behind.items() if name in wrong]
+            every = set(lines_of(kernel.node))
+            known = set[int]().union(*(lines for name, lines in behind.items() if name in right and name not in wrong))
+            left = (set[int]().union(*mine) if mine else every) - known
+            if left or not mine:  # what is wrong has a place
+                found[kernel.name] = every - left
+    return found
+
+
 def leading_to(kernel: KernelDraft, lines: Collection[int]) -> set[ast.stmt]:
     """The statements that decide where the accesses on these lines go, and whether: they make the addresses and masks,
     or loops and conditions. All statements where no access is on one of the lines."""

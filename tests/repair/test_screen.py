@@ -610,3 +610,31 @@ def test_names_that_are_put_to_the_same_pieces_count_as_one() -> None:
     assert [one.lacks for one in without_other_names([*found, put("n", pieces[0])])] == ["m", "m", "n"]
     (mend,) = mends_of(found, source)
     assert mend.sentence == "`m` is missing as a term, in line 1 or in line 2."
+
+
+LOG_SUM = HEAD + '''@triton.jit
+def log_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+    top = tl.max(x, axis=0)
+    total = tl.sum(tl.exp(x - top), axis=0)
+    tl.store(out_ptr + row, top)
+
+
+def entry(x):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    log_sum_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=8)
+    return out
+'''
+
+
+def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -> None:
+    x = torch.randn(3, 6)
+    call, _ = shown(LOG_SUM, torch.logsumexp(x, 1), x)
+    everywhere, there = Screen(Draft(LOG_SUM), ()), Screen(Draft(LOG_SUM), ())
+    wanted = "(top + tl.log(total))"
+    assert wanted in {change.new for change in everywhere.survivors([call], ["log_sum_kernel"])}
+    settled = {"log_sum_kernel": range(1, 14)}
+    found = there.survivors([call], ["log_sum_kernel"], settled=settled)
+    assert [change.new for change in found] == [wanted] and there.tried < everywhere.tried / 2

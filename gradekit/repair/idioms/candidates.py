@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
-from gradekit.causes import Cause
+from gradekit.causes import OUT_OF_BOUNDS, Cause
 from gradekit.repair.idioms import autograd, launches, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend, with_feeds
@@ -103,7 +103,7 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         found: all mends.
         clues: what is known of the failure.
     """
-    outside = clues.causes & {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE}
+    outside = clues.causes & OUT_OF_BOUNDS
     wanted = {family for cause in outside or clues.causes for family in _SPEAKS_FOR.get(cause, ())}
     if clues.small:
         wanted = {Family.CAST, Family.SUM}

@@ -178,7 +178,10 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     text, part, whole = told
     place = context(site, node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    further = (*_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node))
+    further = [
+        *_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node),
+        *_functions_of_values(site, node),
+    ]  # fmt: skip
     loop = site.kernel.in_loop(node)
     bounds = site.kernel.names(head_of(loop)) if loop is not None else set()
     for name, other in [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]:
@@ -286,6 +289,19 @@ def _come_so_far(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueK
     if loop is not None and counts_steps(loop) and (counter := counter_of(loop)):
         used = site.kernel.names(head_of(loop))
         yield from ((f"{counter} * {c}", ValueKind("integer", ())) for c in site.kernel.constexprs if c in used)
+
+
+_INVERSE = {"tl.exp": "tl.log", "tl.exp2": "tl.log2", "tl.log": "tl.exp", "tl.log2": "tl.exp2"}
+
+
+def _functions_of_values(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """`tl.log(total)` beside what is stored, where the kernel has tl.exp: the result of a sum of powers is often its
+    logarithm."""
+    if not any(access.value is node for access in site.kernel.accesses):
+        return
+    for function in dict.fromkeys(_INVERSE[name] for name in map(called, site.kernel.nodes) if name in _INVERSE):
+        values = ((name, kind) for name, kind in site.names(node).items() if kind.of == "float")
+        yield from ((f"{function}({name})", kind) for name, kind in values)
 
 
 def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from gradekit.interpreter.walk import Watched
 from gradekit.repair.operators.additions import FIRST_COMBINED, around
@@ -21,19 +21,20 @@ EARLY, LATE = range(OF_IDLE, FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 
 
 
 def changes_of_kernel(
-    kernel: KernelDraft, draft: Draft, watched: Watched, turns: range
+    kernel: KernelDraft, draft: Draft, watched: Watched, turns: range, settled: Collection[int] = ()
 ) -> Iterator[tuple[Change, ChangeSite]]:
-    """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked, and of its helpers."""
+    """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked and its helpers, few of `settled` lines."""
     for function in _with_helpers(kernel, draft):
         site = ChangeSite(function, watched, turns, draft.numbers)
-        yield from ((change, site) for change in changes_of(site) if change.turn in turns)
+        yield from ((change, site) for change in changes_of(site, settled) if change.turn in turns)
 
 
-def changes_of(site: ChangeSite) -> Iterator[Change]:
-    """All changes of a function; where late ones alone are asked for, what names and additions give."""
+def changes_of(site: ChangeSite, settled: Collection[int] = ()) -> Iterator[Change]:
+    """All changes of a function, of single places on `settled` lines none; where late ones alone are asked for, what
+    names and additions give."""
     is_early = site.turns.start in EARLY
     for node in site.kernel.nodes:
-        if isinstance(node, ast.stmt) or node in site.watched.values:
+        if (isinstance(node, ast.stmt) or node in site.watched.values) and getattr(node, "lineno", 0) not in settled:
             for rule in RULES.get(type(node), ()) if is_early or isinstance(node, ast.Name) else ():
                 yield from rule(site, node)
             if isinstance(node, ast.expr):
