@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
-from gradekit.engine.budget import Budget, Meter
+from gradekit.engine.budget import Budget, Meter, OverBudget
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.shown_call import FAILS
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Names
 from gradekit.interpreter.walked_call import code_of
 from gradekit.repair.mend import Mend
@@ -73,25 +74,35 @@ class KnownNumbers:
         return min(around, key=lambda one: one[0])[1] if around else [{}]
 
     def are_left_by(self, mend: Mend) -> bool:
-        """Whether a mend puts, for each number, another expression that is the same number here."""
+        """Whether a mend puts, for each number, another expression that is the same number here, or none at all."""
         return all(map(self._is_left_by, mend.edits))
 
     def _is_left_by(self, edit: Edit) -> bool:
         old = self._data[edit.start : edit.end].decode("utf-8")
-        return all(self._are_equal(old, edit.new, names) for names in self._names_at(edit.start))
+        return all(self._are_alike(old, edit.new, names) for names in self._names_at(edit.start))
 
-    def _are_equal(self, one: str, other: str, names: Names) -> bool:
-        values = [self._number(text, names) for text in (one, other)]
-        return values[0] is not None and values[0] == values[1]
+    def _are_alike(self, old: str, new: str, names: Names) -> bool:
+        before = self._value(old, names)
+        if not _is_number(before):
+            return False
+        after = self._value(new, names)
+        return before == after if _is_number(after) else after is not None
 
-    def _number(self, text: str, names: Names) -> Any:
-        """A whole number, or several; None for anything else."""
+    def _value(self, text: str, names: Names) -> Any:
+        """What an expression is; an error where it cannot be anything, None where that is not known."""
         try:
-            found = self._walk.value(ast.parse(text.strip(), mode="eval").body, dict(names))
-        except (SyntaxError, *FAILS):
+            tree = ast.parse(text.strip(), mode="eval").body
+            return self._walk.value(tree, dict(names))
+        except (SyntaxError, NotWalked, OverBudget):
             return None
-        parts = found if isinstance(found, tuple) else (found,)
-        return found if parts and all(type(part) is int for part in parts) else None
+        except FAILS as error:
+            return error
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a whole number, or several."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return bool(parts) and all(type(part) is int for part in parts)
 
 
 def _tensor(spec: Input) -> torch.Tensor:

@@ -630,11 +630,11 @@ def entry(x):
 
 
 def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -> None:
-    x = torch.randn(3, 6)
+    x = torch.linspace(-2, 3, 18).sin().reshape(3, 6)
     call, _ = shown(LOG_SUM, torch.logsumexp(x, 1), x)
     everywhere, there = Screen(Draft(LOG_SUM), ()), Screen(Draft(LOG_SUM), ())
     wanted = "(top + tl.log(total))"
     assert wanted in {change.new for change in everywhere.survivors([call], ["log_sum_kernel"])}
-    settled = {"log_sum_kernel": range(1, 14)}
+    settled = {"log_sum_kernel": range(1, 13)}
     found = there.survivors([call], ["log_sum_kernel"], settled=settled)
     assert [change.new for change in found] == [wanted] and there.tried < everywhere.tried / 2
