@@ -30,9 +30,7 @@ from gradekit.interpreter.tile_values import (
     spread,
     tile_of,
 )
-from gradekit.interpreter.tile_values import (
-    cast as converted,
-)
+from gradekit.interpreter.tile_values import cast as converted
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
 from gradekit.interpreter.walk import Code, Handlers, Names, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import dotted

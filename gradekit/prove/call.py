@@ -18,7 +18,7 @@ from gradekit.prove.setting import ELEMENTS, contents, product
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_host import INT32, Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, Owed, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
-from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, at_most, atoms, less, of_atom, term, var
+from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, atoms, of_atom, var
 from gradekit.prove.walk import TooLong
 
 MOST_IN_A_TILE = 1 << 20
@@ -55,7 +55,7 @@ def _tiles(host: SymbolicHost, one: LaunchClaims, solver: Solver) -> Iterator[Pr
     together = product([power for power in powers if any(a.op == "power" for a in atoms(power).values())])
     if together.number is None:
         conditions = [*host.setting.hypotheses, *host.comparisons]
-        answer = solver.ask(conditions, at_most(together, term(MOST_IN_A_TILE)))
+        answer = solver.ask(conditions, together <= MOST_IN_A_TILE)
         yield one.about_launch(q.TILE, "the tiles", answer)
 
 
@@ -69,19 +69,15 @@ def launched(
 ) -> LaunchClaims:
     """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
-    hypotheses = [host.path, *(less(p, g) for p, g in zip(PROGRAM, started.grid, strict=True))]
+    hypotheses = [host.path, *(p < g for p, g in zip(PROGRAM, started.grid, strict=True))]
+    given = arguments(host, started, module.entry.argument_types)
     try:
         found: Sequence[SymbolicAccess] = accesses(
-            module,
-            host.program.path,
-            arguments(host, started, module.entry.argument_types),
-            started.grid,
-            hypotheses,
-            solver,
+            module, host.program.path, given, started.grid, hypotheses, solver
         ).found
     except TooLong as error:
         found = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
-    made = LaunchClaims(host, started, number, found, solver, dict(names))
+    made = LaunchClaims(host, started, number, found, solver, names)
     made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
     return made
 
@@ -160,10 +156,8 @@ def _results(host: SymbolicHost) -> Iterator[int]:
 def _read(launches: Sequence[LaunchClaims]) -> Iterator[tuple[int, int]]:
     """Each storage that is read, and how many launches have begun by then; the first last."""
     for position in reversed(range(len(launches))):
-        one = launches[position]
-        for access in one.accesses:
-            touch = one.touch(access) if access.kind == "load" else None
-            if touch is not None:
+        for touch in launches[position].touched:
+            if touch.access.kind == "load":
                 yield touch.region.storage, position + 1
 
 
@@ -203,12 +197,12 @@ def beyond(launched: LaunchClaims, proved: set[tuple[int | None, str]]) -> Itera
 def _wraps(launched: LaunchClaims, access: SymbolicAccess, owed: Owed) -> ProofVerdict | None:
     """The access at sizes for which `owed` does not hold where memory is touched."""
     wide = Substitution(_widened)
-    grid = [less(p, wide.term(g)) for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
+    grid = [p < wide.term(g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
     narrow = [
-        at_most(wide.term(of_atom(a)), term(INT32)) for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)
+        wide.term(of_atom(a)) <= INT32 for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)
     ]
     where: list[Truth] = [*grid, *narrow, wide.truth(owed.path), wide.truth(access.active)]
-    answer = launched.solver.ask_once(where, at_most(wide.term(owed.value), term(INT32)))
+    answer = launched.solver.ask_once(where, wide.term(owed.value) <= INT32)
     if answer.verdict != q.REFUTED:
         return None
     values = {key.replace(BEYOND, ""): value for key, value in answer.values.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gradekit.engine.kernel_facts import COMMUTING
@@ -16,23 +17,17 @@ from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import Owed, SymbolicAccess, in_order, lanes
 from gradekit.prove.terms import (
     FALSE,
-    ONE,
     ZERO,
     Atom,
     Monomial,
     Substitution,
     Term,
     Truth,
-    at_most,
     atoms,
     both,
     ceil_div,
     coordinates,
-    div,
     equal,
-    less,
-    mod,
-    negated,
     of_atom,
     parts_of,
     split,
@@ -76,11 +71,8 @@ class Touch:
     def tiles(self, by_axis: bool) -> list[Tiles] | None:
         """The tile that a program writes, along each axis of the region, or in all of its memory: None where what it
         writes is none."""
-        places = (
-            zip(self.coordinates or (), self.region.sizes, strict=False)
-            if by_axis
-            else [(self.place, self.region.count)]
-        )
+        along = zip(self.coordinates or (), self.region.sizes, strict=False)
+        places = along if by_axis else [(self.place, self.region.count)]
         lane_of = {one.atom: n for one, n in zip(lanes(self.access.shape), self.access.shape, strict=True) if one.atom}
         found = []
         for place, size in places:
@@ -96,12 +88,13 @@ class Touch:
 class LaunchClaims:
     """One launch, its accesses, and the questions about it; `name` tells what the student calls a storage."""
 
-    def __init__(self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess],
-                 solver: Solver,
-                 names: dict[int, str]) -> None:  # fmt: skip
+    def __init__(
+        self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess], solver: Solver,
+        names: Mapping[int, str],
+    ) -> None:  # fmt: skip
         self.host, self.started, self.number, self.solver, self.names = host, started, number, solver, names
         self.accesses = accesses
-        self.hypotheses = [host.path, *(less(p, g) for p, g in zip(PROGRAM, started.grid, strict=True))]
+        self.hypotheses = [host.path, *(p < g for p, g in zip(PROGRAM, started.grid, strict=True))]
         self.lemmas: dict[int, list[Truth]] = {}  # what was proved to hold where an access is made
         self.by_coordinates: set[int] = set()
 
@@ -115,16 +108,14 @@ class LaunchClaims:
                 yield self.verdict(q.BOUNDS, access, q.OPEN, access.why or "nothing is known of the size of its tensor")
                 continue
             answer = self._inside(touch)
+            unpaid = self._unpaid(access, touch) if answer.verdict == "proved" else None
+            if unpaid is not None:
+                yield self._wraps(access, *unpaid)
+                continue
             if answer.verdict == "proved":
-                unpaid = self._unpaid(access, touch)
-                if unpaid is None:
-                    divisors = (one for one in in_order(access.owed | access.owed_always) if one.low == 1)
-                    self.lemmas[access.order] = [_where_it_runs(one, access) for one in divisors]
-                    yield self.verdict(q.BOUNDS, access, q.PROVED)
-                else:
-                    yield self._wraps(access, *unpaid)
-            else:
-                yield self._from(q.BOUNDS, access, answer)
+                divisors = (one for one in in_order(access.owed | access.owed_always) if one.low == 1)
+                self.lemmas[access.order] = [_where_it_runs(one, access) for one in divisors]
+            yield self._from(q.BOUNDS, access, answer)
 
     def touch(self, access: SymbolicAccess) -> Touch | None:
         """What an access touches; None where nothing is known of it."""
@@ -168,71 +159,63 @@ class LaunchClaims:
         return self.solver.ask(hypotheses if always else [*hypotheses, access.active], one.condition)
 
     def _wraps(self, access: SymbolicAccess, owed: Owed, answer: Answer) -> ProofVerdict:
-        access = replace(access, line=owed.line or access.line)
         kind = q.WRAP if owed.high is not None else q.BOUNDS
-        return self._from(kind, access, answer)
+        return self._from(kind, replace(access, line=owed.line or access.line), answer)
 
     def _from(self, kind: str, access: SymbolicAccess, answer: Answer) -> ProofVerdict:
-        if answer.verdict == q.REFUTED:
-            return self.verdict(kind, access, q.REFUTED, values=answer)
-        return self.verdict(kind, access, q.OPEN, "the solver does not decide it within its limit")
+        why = "the solver does not decide it within its limit" if answer.verdict == q.OPEN else ""
+        return self.verdict(kind, access, answer.verdict, why, answer if answer.verdict == q.REFUTED else None)
 
     # --- programs among each other
 
+    @cached_property
+    def touched(self) -> list[Touch]:
+        """What the accesses touch, as far as it is known."""
+        return [touch for access in self.accesses if (touch := self.touch(access)) is not None]
+
     def one_writer(self) -> Iterator[ProofVerdict]:
         """A verdict for each pair of stores that may meet, told by the first."""
-        stores = [a for a in self.accesses if a.kind == "store" and self.touch(a) is not None]
+        stores = [touch for touch in self.touched if touch.access.kind == "store"]
         for position, first in enumerate(stores):
-            verdicts = [self.apart(first, second, first is second) for second in stores[position:]]
-            yield self._worst(q.ONE_WRITER, first, [v for v in verdicts if v is not None])
+            others = [other for other in stores[position:] if other.region is first.region]
+            yield self._worst(q.ONE_WRITER, first, [self.apart(first, other, first is other) for other in others])
 
     def one_order(self) -> Iterator[ProofVerdict]:
         """For each atomic on what the call returns, or on what is loaded, that meets a store of another program, or an
         atomic with which it does not commute: that it does is open, since what is left there depends on who is last."""
-        touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
-        used = {t.region.storage for a, t in touched if a.kind == "load"}
+        used = {touch.region.storage for touch in self.touched if touch.access.kind == "load"}
         used |= {result.storage for result in self.host.program.results if isinstance(result, View)}
-        changing = [(a, t) for a, t in touched if a.kind != "load" and t.region.storage in used]
-        for place, (first, at) in enumerate(changing):
-            others = [a for a, t in changing[place:] if t.region.storage == at.region.storage and _by_order(first, a)]
-            answers = [self.apart(first, other, False) for other in others]
-            if any(answer is not None and answer.verdict != "proved" for answer in answers):
-                yield self.verdict(q.ONE_WRITER, first, q.OPEN, BY_ORDER)
+        changing = [t for t in self.touched if t.access.kind != "load" and t.region.storage in used]
+        for place, first in enumerate(changing):
+            others = [t for t in changing[place:] if t.region is first.region and _by_order(first.access, t.access)]
+            if self._worst(q.ONE_WRITER, first, [self.apart(first, t, False) for t in others]).verdict != q.PROVED:
+                yield self.verdict(q.ONE_WRITER, first.access, q.OPEN, BY_ORDER)
 
     def no_race(self) -> Iterator[ProofVerdict]:
         """A verdict for each load from memory that other programs write."""
-        touched = [(a, t) for a in self.accesses if (t := self.touch(a)) is not None]
-        for load, at in touched:
-            stores = [a for a, t in touched if a.kind != "load" and t.region.storage == at.region.storage]
-            if load.kind == "load" and stores:
-                verdicts = [self.apart(load, store, False) for store in stores]
-                yield self._worst(q.NO_RACE, load, [v for v in verdicts if v is not None])
+        for load in self.touched:
+            stores = [t for t in self.touched if t.access.kind != "load" and t.region is load.region]
+            if load.access.kind == "load" and stores:
+                yield self._worst(q.NO_RACE, load, [self.apart(load, store, False) for store in stores])
 
-    def _worst(self, kind: str, access: SymbolicAccess, answers: list[Answer]) -> ProofVerdict:
-        for verdict in (q.REFUTED, q.OPEN):
-            found = next((answer for answer in answers if answer.verdict == verdict), None)
-            if found is not None:
-                return self._from(kind, access, found)
-        return self.verdict(kind, access, q.PROVED)
+    def _worst(self, kind: str, touch: Touch, answers: Sequence[Answer]) -> ProofVerdict:
+        worst = min(answers, key=lambda one: q.GRAVITY.index(one.verdict), default=Answer(q.PROVED))
+        return self._from(kind, touch.access, worst)
 
-    def apart(self, first: SymbolicAccess, second: SymbolicAccess, same: bool) -> Answer | None:
-        """Whether no two programs (and no two lanes of one, for a store and itself) touch one element."""
-        a, b = self.touch(first), self.touch(second)
-        if a is None or b is None or a.region.storage != b.region.storage:
-            return None
+    def apart(self, a: Touch, b: Touch, same: bool) -> Answer:
+        """Whether no two programs (and no two lanes of one, for a store and itself) touch one element of a region."""
         if same and self._tells_who(a):
             return Answer("proved")
         copy = _copied()
-        meet = self._meet(a, b, copy)
         other = tuple(copy.term(p) for p in PROGRAM)
-        hypotheses = [*self.where(first), *map(copy.truth, self.where(second)), *meet]
+        hypotheses = [*self.where(a.access), *map(copy.truth, self.where(b.access)), *self._meet(a, b, copy)]
         for case in [*self._before(PROGRAM, other), *(() if same else self._before(other, PROGRAM))]:
             together = [*hypotheses, case]
             if not self.solver.follows(self._equated(together, a.place, copy), FALSE):
                 answer = self.solver.ask(together, FALSE)
                 if answer.verdict != "proved":
                     return answer
-        lanes_apart = self._lanes_apart(first, copy, other) if same else ()
+        lanes_apart = self._lanes_apart(a.access, copy, other) if same else ()
         answers = (self.solver.ask([*hypotheses, case], FALSE) for case in lanes_apart)
         return next((answer for answer in answers if answer.verdict != "proved"), Answer("proved"))
 
@@ -241,7 +224,7 @@ class LaunchClaims:
         for axis, size in enumerate(self.started.grid):
             if size.number != 1:
                 after = [equal(x, y) for x, y in zip(programs[axis + 1 :], others[axis + 1 :], strict=True)]
-                yield both(*after, less(programs[axis], others[axis]))
+                yield both(*after, programs[axis] < others[axis])
 
     def _equated(self, hypotheses: Sequence[Truth], place: Term, copy: Substitution) -> list[Truth]:
         """What follows from the hypotheses, with one number in place of two where an operation of `place` gives the
@@ -254,10 +237,10 @@ class LaunchClaims:
             if atom.op not in ("div", "mod") or twin is None or twin.op != atom.op or twin == atom:
                 continue
             a, b = twin.args
-            if not self.solver.follows(found, both(equal(mine, of_atom(twin)), at_most(ONE, b))):
+            if not self.solver.follows(found, both(equal(mine, of_atom(twin)), b >= 1)):
                 continue
             rest = of_atom(twin) if twin.op == "mod" else a - of_atom(twin) * b
-            meaning = [inside(rest, b), equal(rest, a - div(a, b) * b)]
+            meaning = [inside(rest, b), equal(rest, a - a // b * b)]
             put = Substitution({twin.key: mine}.get)
             found = [put.truth(condition) for condition in (*found, *meaning)]
             copy = _then(copy, put)
@@ -306,7 +289,7 @@ class LaunchClaims:
         places = [lane for lane in lanes(access.shape) if lane.parts]
         for axis, lane in enumerate(places):
             same = [equal(p, copy.term(p)) for p in places[:axis]]
-            yield both(*together, *same, less(lane, copy.term(lane)))
+            yield both(*together, *same, lane < copy.term(lane))
 
     def _meet(self, a: Touch, b: Touch, copy: Substitution) -> list[Truth]:
         """That both touch one element: by coordinates, where these tell elements apart."""
@@ -318,7 +301,7 @@ class LaunchClaims:
 
     def grid(self) -> ProofVerdict:
         """Whether the grid is one that CUDA launches."""
-        limits = [at_most(g, term(most)) for g, most in zip(self.started.grid, LARGEST_GRID, strict=True)]
+        limits = [g <= most for g, most in zip(self.started.grid, LARGEST_GRID, strict=True)]
         return self.about_launch(q.GRID, "the grid", self.solver.ask([self.host.path], both(*limits)))
 
     def about_launch(self, kind: str, subject: str, answer: Answer) -> ProofVerdict:
@@ -343,19 +326,8 @@ class LaunchClaims:
         found = values.values if values else {}
         program = tuple(found.get(p.atom or "", 0) for p in PROGRAM) if values else ()
         exact = all(a.op not in ("read", "free") for a in atoms(access.offset, access.mask, access.path).values())
-        return ProofVerdict(
-            kind,
-            f"{word} {what}",
-            verdict,
-            access.line,
-            self.kernel,
-            self.number,
-            why,
-            {},
-            found,
-            program,
-            exact=exact,
-        )
+        told = kind, f"{word} {what}", verdict, access.line, self.kernel, self.number, why
+        return ProofVerdict(*told, values=found, program=program, exact=exact)
 
 
 def _by_order(one: SymbolicAccess, other: SymbolicAccess) -> bool:
@@ -369,7 +341,7 @@ def _where_it_runs(owed: Owed, access: SymbolicAccess) -> Truth:
     taken = {part.key for whole in (access.path, access.mask) for part in parts_of(whole)}
     if all(part.key in taken for part in parts_of(owed.path)):
         return owed.condition
-    return negated(owed.path & negated(owed.condition))
+    return ~(owed.path & ~owed.condition)
 
 
 def _factors(place: Term) -> dict[Atom, None]:
@@ -512,7 +484,7 @@ def _inverted(address: Term, element: Term, keys: set[str]) -> dict[str, Term]:
     for key, step in sorted(steps.items(), key=lambda item: _length(item[1]), reverse=True):
         down = max(step.parts.values()) < 0
         step = -step if down else step
-        quotient, left = div(left, step), mod(left, step)
+        quotient, left = left // step, left % step
         found[key] = -quotient if down else quotient
     return found
 
@@ -547,4 +519,4 @@ class Simpler:
         whole, rest = split(a, b)
         if self.solver.follows(self.hypotheses, inside(rest, b)):
             return rest if atom.op == "mod" else whole
-        return div(a, b) if atom.op == "div" else a - b * div(a, b)
+        return a // b if atom.op == "div" else a - b * (a // b)

@@ -13,23 +13,7 @@ from gradekit.prove.setting import product
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.symbolic_values import lanes
-from gradekit.prove.terms import (
-    ONE,
-    TRUE,
-    ZERO,
-    Atom,
-    Substitution,
-    Term,
-    Truth,
-    at_most,
-    atoms,
-    both,
-    equal,
-    less,
-    negated,
-    term,
-    var,
-)
+from gradekit.prove.terms import TRUE, Atom, Substitution, Term, Truth, atoms, both, equal, var
 from gradekit.prove.value_of import ColumnEvaluation, Undefined, truth_of, value_of
 
 
@@ -66,30 +50,30 @@ class Coverage:
         if along is None or access.turns or not launched.by_axis(touch):
             return False
         hypotheses = [*launched.hypotheses, *launched.always(access)]
-        there = [at_most(ZERO, one.tile) & self._below(hypotheses, one.tile, one.count) for one in along]
-        inside = [less(place, size) for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
+        there = [(one.tile >= 0) & self._below(hypotheses, one.tile, one.count) for one in along]
+        inside = [place < size for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
         count = equal(product([one.count for one in along]), product(launched.started.grid))
         return (
             self.solver.follows([self.path], count)
             and all(self.solver.follows_by_cases(hypotheses, one) for one in there)
             and self.solver.follows([*hypotheses, *inside], access.active)
-            and launched.apart(access, access, True) == Answer("proved")
+            and launched.apart(touch, touch, True) == Answer("proved")
         )
 
     def _below(self, hypotheses: Sequence[Truth], value: Term, high: Term) -> Truth:
         """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
         while value.atom and value.atom.op == "div":
             a, b = value.atom.args
-            if not self.solver.follows(hypotheses, at_most(ONE, b)):
+            if not self.solver.follows(hypotheses, b >= 1):
                 break
             value, high = a, high * b
-        return less(value, high)
+        return value < high
 
     def _claim(self, flat: bool) -> tuple[list[Truth], Truth] | None:
         """Hypotheses, and that one of the stores writes the element; None where nobody can be named who would."""
         written = [self._written(launched, touch, flat) for launched, touch in self.stores]
         found = [one for one in written if one is not None]
-        return ([self.path, *self._bounds(flat)], negated(both(*map(negated, found)))) if found else None
+        return ([self.path, *self._bounds(flat)], ~both(*(~one for one in found))) if found else None
 
     def _follows(self, claim: tuple[list[Truth], Truth] | None) -> bool:
         """Whether linear arithmetic shows it."""
@@ -120,7 +104,7 @@ class Coverage:
                found: dict[str, Term], flat: bool) -> Truth:  # fmt: skip
         ranges = [_in_range(found[counter.key], counter) for counter in counters]
         limits = [
-            less(found[p.atom or ""], g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)
+            found[p.atom or ""] < g for p, g in zip(PROGRAM, launched.started.grid, strict=True)
         ]
         bounds = [self.path, *self._bounds(flat)]
         simple = Simpler(self.solver, bounds)
@@ -131,20 +115,17 @@ class Coverage:
     def _bounds(self, flat: bool) -> list[Truth]:
         """That the element is one of the region."""
         if flat:
-            return [less(self.flat, self.region.count)]
-        return [less(e, size) for e, size in zip(self.elements, self.region.sizes, strict=True)]
+            return [self.flat < self.region.count]
+        return [e < size for e, size in zip(self.elements, self.region.sizes, strict=True)]
 
 
 def _in_range(value: Term, counter: Atom) -> Truth:
     low, high = counter.range
-    return both(at_most(term(low or 0), value), at_most(value, term(high)) if high is not None else TRUE)
+    return both(value >= (low or 0), value <= high if high is not None else TRUE)
 
 
-def _stores(launched: LaunchClaims, region: StorageRegion) -> Iterator[Touch]:
-    for access in launched.accesses:
-        touch = launched.touch(access) if access.kind == "store" else None
-        if touch is not None and touch.region.storage == region.storage:
-            yield touch
+def _stores(launched: LaunchClaims, region: StorageRegion) -> list[Touch]:
+    return [one for one in launched.touched if one.access.kind == "store" and one.region.storage == region.storage]
 
 
 # --- tiles that no program writes, found by enumerating all programs at many sizes ------------------------------------

@@ -11,7 +11,7 @@ from gradekit.engine import Module, Op, Type, Unsupported
 from gradekit.engine.frame import itemsize_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, Accesses, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
-from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, at_most, both, choose, free, less, of_atom, term
+from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
 from gradekit.prove.walk import MEMORY, Walk
 
 Rule = Callable[[Walk, Op], Sequence[Value]]
@@ -125,7 +125,7 @@ def _by_tile(
         at = scalar(places[axis]) + place if known else ZERO
         offset = offset + at * tile.strides[axis]
         if axis in axes:
-            inside += [at_most(ZERO, at), less(at, tile.shape[axis])]
+            inside += [at >= 0, at < tile.shape[axis]]
     owed = walk.owed(op.operands)
     access = replace(
         access, base=tile.base.base if known else None, offset=offset, mask=both(*inside), itemsize=tile.base.itemsize,

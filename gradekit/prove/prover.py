@@ -17,10 +17,10 @@ from gradekit.prove import question as q
 from gradekit.prove.call import beyond, decide, launched_of
 from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.question import ProofVerdict
-from gradekit.prove.setting import Setting, class_of, promise_of, setting_of
+from gradekit.prove.setting import Setting, class_of, setting_of
 from gradekit.prove.solve import MOST_STEPS, Answer, Solver
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
-from gradekit.prove.terms import Term, Truth, at_most, atoms, equal, negated, term
+from gradekit.prove.terms import Term, Truth, atoms, equal
 from gradekit.prove.value_of import Undefined, value_of
 
 Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
@@ -89,7 +89,6 @@ FAR = (1 << 20, 1 << 17, 1 << 12, 64, 2)
 """So many times a size is far from it. What comes first is tried first: a tile or a tensor may be too large there."""
 
 USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
-_GRAVITY = (q.REFUTED, q.OPEN, q.PROVED)
 
 
 class _Gathered:
@@ -100,19 +99,14 @@ class _Gathered:
         self._places: dict[tuple[object, ...], int] = {}
 
     def add(self, verdict: ProofVerdict, example: tuple[Argument, ...]) -> None:
-        key = (
-            verdict.kind if verdict.kind != q.WRAP else q.BOUNDS,
-            verdict.kernel,
-            verdict.launch,
-            verdict.line,
-            verdict.subject,
-        )
+        kind = verdict.kind if verdict.kind != q.WRAP else q.BOUNDS
+        key = kind, verdict.kernel, verdict.launch, verdict.line, verdict.subject
         verdicts = self.proofs.verdicts
         if key not in self._places:
             self._places[key] = len(verdicts)
             verdicts.append(verdict)
             self.proofs.examples[len(verdicts) - 1] = example
-        elif _GRAVITY.index(verdict.verdict) < _GRAVITY.index(verdicts[self._places[key]].verdict):
+        elif q.GRAVITY.index(verdict.verdict) < q.GRAVITY.index(verdicts[self._places[key]].verdict):
             verdicts[self._places[key]] = verdict
             self.proofs.examples[self._places[key]] = example
 
@@ -148,8 +142,8 @@ class _Form:
 
     def _elsewhere(self, setting: Setting, least: int) -> Answer:
         """Sizes, each at least so large, for which host code takes none of the paths so far."""
-        large = [at_most(term(least), size) for size in setting.sizes.values() if (size.range[1] or least) >= least]
-        return self.solver.example(*setting.hypotheses, *large, *(negated(host.path) for host in self.hosts))
+        large = [size >= least for size in setting.sizes.values() if (size.range[1] or least) >= least]
+        return self.solver.example(*setting.hypotheses, *large, *(~host.path for host in self.hosts))
 
     def _look_for_more(self, setting: Setting) -> None:
         example = self._elsewhere(setting, least=1)
@@ -159,7 +153,7 @@ class _Form:
             self.found.gap("whether host code takes further paths is not known")
 
     def _setting(self, call: Sequence[Argument]) -> Setting:
-        return setting_of(call, self.names, promise_of(self.entry, call))
+        return setting_of(call, self.names, self.entry)
 
     def _call(self, call: Sequence[Argument]) -> bool:
         """Takes a call into account; says whether it was followed."""
@@ -194,7 +188,7 @@ class _Form:
         values = host.setting.values
         for times in FAR:
             found = self._where(host, [
-                [at_most(term(times * values[key]), size), negated(equal(size, term(values[key])))]
+                [size >= times * values[key], ~equal(size, values[key])]
                 for key, size in _variables(host.setting)
             ])  # fmt: skip
             if self._agrees(host, call, found):

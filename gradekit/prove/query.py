@@ -10,21 +10,7 @@ from functools import cached_property, lru_cache
 from itertools import permutations
 from typing import Any
 
-from gradekit.prove.terms import (
-    ONE,
-    TRUE,
-    ZERO,
-    Atom,
-    Monomial,
-    Term,
-    Truth,
-    at_most,
-    atoms,
-    both,
-    equal,
-    negated,
-    of_atom,
-)
+from gradekit.prove.terms import TRUE, Atom, Monomial, Term, Truth, atoms, both, equal, of_atom
 from gradekit.prove.value_of import Undefined, value_of
 
 BITS = 64
@@ -163,16 +149,16 @@ def _meaning(atom: Atom) -> Iterator[Truth]:
     elif atom.op == "choose":
         condition, yes, no = atom.args
         yield _implied(condition, Truth("eq", (value - yes,)))
-        yield _implied(negated(condition), Truth("eq", (value - no,)))
+        yield _implied(~condition, Truth("eq", (value - no,)))
         for sign in (1, -1):  # of the smaller or the greater of two, so much is known at once
-            if condition == at_most(sign * yes, sign * no):
+            if condition == (sign * yes <= sign * no):
                 yield from (Truth("le", ((value - side) * sign,)) for side in (yes, no))
     elif atom.op == "power":  # little of what is known; `powers_missed` says the rest where it matters
         a = atom.args[0]
-        yield from (at_most(a, value), at_most(ZERO, value))
-        yield _implied(at_most(a, ZERO), at_most(value, ZERO))
-        yield _implied(equal(a, ONE), at_most(value, ONE))
-        yield _implied(at_most(ONE + 1, a), at_most(value, 2 * a - 2))
+        yield from (a <= value, value >= 0)
+        yield _implied(a <= 0, value <= 0)
+        yield _implied(equal(a, 1), value <= 1)
+        yield _implied(a >= 2, value <= 2 * a - 2)
 
 
 def _is_power(atom: Atom, values: Mapping[str, int]) -> bool:

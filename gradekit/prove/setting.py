@@ -11,8 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradekit import domain
-from gradekit.domain import ANY_DIMENSIONS, MOST_ELEMENTS, EntryDomain, ResultDomain, ScalarDomain, Tensor, evaluate
+from gradekit.domain import (
+    ANY_DIMENSIONS,
+    MOST_ELEMENTS,
+    EntryDomain,
+    ResultDomain,
+    ScalarDomain,
+    SizeDomain,
+    Tensor,
+    evaluate,
+)  # fmt: skip
 from gradekit.program import ITEMSIZE, Argument, Scalar, View
 from gradekit.prove.terms import (
     FALSE,
@@ -22,12 +30,9 @@ from gradekit.prove.terms import (
     Substitution,
     Term,
     Truth,
-    at_most,
     atoms,
     both,
     equal,
-    less,
-    negated,
     of_atom,
     term,
     var,
@@ -115,22 +120,26 @@ def _class_of(arg: Argument) -> tuple[object, ...]:
     return (type(value).__name__, value if not isinstance(value, int) or isinstance(value, bool) else "")
 
 
-def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise) -> Setting:
-    """The setting of a call like `args`, whose arguments are called `names`.
-
-    `promise` says which sizes agree and how large they may be.
-    """
-    tensors, hypotheses, values = [], list(promise.limits), dict[str, int]()
-    scalars: dict[int, Term] = {}
-    for position, arg in enumerate(args):
+def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomain) -> Setting:
+    """The setting of a call like `args`, whose arguments are called `names`; an argument after those of the entry is
+    the gradient of its result."""
+    named = {name: _size(size) for name, size in entry.sizes.items() if name != ANY_DIMENSIONS}
+    whole = [scalar for scalar in entry.scalars if scalar.type == "int"]
+    promised = {scalar.name: _scalar(scalar, named) for scalar in whole}
+    hypotheses = [_truth(limit, named) for limit in entry.limits]
+    hypotheses += [one_of(named[name], size.only) for name, size in entry.sizes.items() if size.only and name in named]
+    hypotheses += [one_of(promised[s.name], _values(s, named)) for s in whole if s.is_computed]
+    tensors, values, scalars = list[Shape](), dict[str, int](), dict[int, Term]()
+    described: list[Any] = [*entry.arguments, *entry.results]
+    for position, (arg, what) in enumerate(zip(args, described, strict=False)):
         if isinstance(arg, View):
-            shape = _shape(arg, names[position], promise.sizes[position])
+            shape = _shape(arg, names[position], _of_rank(what.shape, entry, named, len(arg.shape)))
             tensors.append(shape)
-            hypotheses.append(at_most(shape.extent, term(ELEMENTS)))
+            hypotheses.append(shape.extent <= ELEMENTS)
             for size, number in zip((*shape.sizes, *shape.strides), (*arg.shape, *arg.stride), strict=True):
                 values |= _solved(size, number, values)
         elif isinstance(arg, Scalar) and type(arg.value) is int:
-            scalars[position] = promise.scalars.get(names[position], var(names[position], -(1 << 31), LARGEST))
+            scalars[position] = promised.get(names[position], var(names[position], -(1 << 31), LARGEST))
             values |= _solved(scalars[position], arg.value, values)
     for shape in tensors:  # again, for sizes such as H * G of which a later tensor says more
         for size, number in zip(shape.sizes, shape.view.shape, strict=True):
@@ -139,15 +148,6 @@ def setting_of(args: Sequence[Argument], names: Sequence[str], promise: Promise)
     own = {names[position] for position in scalars}
     sizes = {str(atom.args[0]): of_atom(atom) for atom in atoms(*told).values() if str(atom.args[0]) not in own}
     return Setting(tuple(tensors), scalars, tuple(hypotheses), sizes, tuple(_assumptions(tensors)), values)
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What is promised of a call: the sizes of tensor arguments by position, limits, and whole scalars by name."""
-
-    sizes: Mapping[int, tuple[Term, ...]]
-    limits: tuple[Truth, ...] = ()
-    scalars: Mapping[str, Term] = field(default_factory=dict)
 
 
 def with_fixed(setting: Setting, fixed: Mapping[Atom, Term]) -> Setting:
@@ -185,39 +185,24 @@ def _assumptions(tensors: Sequence[Shape]) -> list[str]:
 
 def inside(value: Term, high: Term) -> Truth:
     """0 <= value < high"""
-    return both(at_most(term(0), value), below(value, high))
+    return both(value >= 0, below(value, high))
 
 
 def below(value: Term, high: Term) -> Truth:
     """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
     while (atom := value.atom) and atom.op == "div" and (atom.args[1].range[0] or 0) >= 1:
         value, high = atom.args[0], high * atom.args[1]
-    return at_most(value + 1, high)
+    return value + 1 <= high
 
 
 # --- what an assignment's domain promises: sizes by name, their ranges, limits ----------------------------------------
 
 
-def promise_of(entry: domain.EntryDomain, args: Sequence[Argument]) -> Promise:
-    """What `entry` promises of a call like `args`; an argument after those of the entry is the gradient of its
-    result."""
-    described: list[Any] = [*entry.arguments, *entry.results]
-    sizes: dict[str, Term] = {name: _size(size) for name, size in entry.sizes.items() if name != domain.ANY_DIMENSIONS}
-    pairs = enumerate(zip(args, described, strict=False))
-    tensors = [(n, arg, what) for n, (arg, what) in pairs if isinstance(arg, View)]
-    shapes = {n: _of_rank(what.shape, entry, sizes, len(arg.shape)) for n, arg, what in tensors}
-    limits = [_truth(limit, sizes) for limit in entry.limits]
-    limits += [one_of(sizes[name], size.only) for name, size in entry.sizes.items() if size.only and name in sizes]
-    scalars = {s.name: _scalar(s, sizes) for s in entry.scalars if s.type == "int"}
-    limits += [one_of(scalars[s.name], _values(s, sizes)) for s in entry.scalars if s.type == "int" and s.is_computed]
-    return Promise(shapes, tuple(limits), scalars)
-
-
-def _size(size: domain.SizeDomain) -> Term:
+def _size(size: SizeDomain) -> Term:
     return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
 
 
-def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
+def _scalar(scalar: ScalarDomain, sizes: Mapping[str, Term]) -> Term:
     """A whole scalar: what the sizes make it, or a variable in its range."""
     if scalar.is_computed and len(scalar.values) == 1:
         return _values(scalar, sizes)[0]
@@ -225,30 +210,30 @@ def _scalar(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> Term:
     return var(scalar.name, least, most)
 
 
-def _values(scalar: domain.ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
-    return [term(domain.evaluate(value, sizes)) for value in scalar.values]
+def _values(scalar: ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
+    return [term(evaluate(value, sizes)) for value in scalar.values]
 
 
-def _of_rank(parts: Sequence[str], entry: domain.EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
+def _of_rank(parts: Sequence[str], entry: EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
     """The sizes of a tensor of that rank."""
     found: list[Term] = []
     for part in parts:
-        if part == domain.ANY_DIMENSIONS:
+        if part == ANY_DIMENSIONS:
             unnamed = rank - len(parts) + 1
             size = entry.sizes[part]
             found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
         else:
-            found.append(term(domain.evaluate(part, sizes)))
+            found.append(term(evaluate(part, sizes)))
     return tuple(found)
 
 
 def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
     """That a size is one of these."""
-    return negated(both(*(negated(equal(size, term(n))) for n in only)))
+    return ~both(*(~equal(size, n) for n in only))
 
 
 def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
-    found = domain.evaluate(limit, sizes)
+    found = evaluate(limit, sizes)
     return found if isinstance(found, Truth) else TRUE if found else FALSE
 
 
@@ -256,7 +241,7 @@ def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
 
 
 def contents(
-    entry: domain.EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
+    entry: EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
 ) -> list[Truth]:
     """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name
     for each name by which terms read."""
@@ -266,8 +251,8 @@ def contents(
     for atom in mine:
         tensor = tensors.get(reads[str(atom.args[0])])
         if tensor is not None and tensor.range is not None:
-            low, high = (term(domain.evaluate(end, sizes)) for end in tensor.range)
-            found += [at_most(low, of_atom(atom)), at_most(of_atom(atom), high)]
+            low, high = (term(evaluate(end, sizes)) for end in tensor.range)
+            found += [low <= of_atom(atom), of_atom(atom) <= high]
     for a in mine:
         for b in mine:
             tensor = tensors.get(reads[str(a.args[0])])
@@ -278,7 +263,7 @@ def contents(
 
 def _rises(a: Atom, b: Atom) -> Truth:
     """What stands no further on is no larger."""
-    return negated(both(at_most(a.args[1], b.args[1]), less(of_atom(b), of_atom(a))))
+    return ~both(a.args[1] <= b.args[1], of_atom(b) < of_atom(a))
 
 
 # --- calls within a domain that tell sizes apart: what host code is followed with, in place of examples ---------------

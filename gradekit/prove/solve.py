@@ -17,7 +17,7 @@ from typing import Any
 import z3
 
 from gradekit.prove.query import Lemma, Lemmas, Query, Values, never_negative
-from gradekit.prove.terms import FALSE, Atom, Substitution, Term, Truth, alone, atoms, both, negated, of_atom, parts_of
+from gradekit.prove.terms import FALSE, Atom, Substitution, Term, Truth, alone, atoms, both, of_atom, parts_of
 from gradekit.prove.value_of import Undefined, truth_of
 
 STEPS, FEW_STEPS = 400_000, 30_000
@@ -94,7 +94,7 @@ class Solver:
         return found
 
     def _ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
-        claim = both(*hypotheses, negated(goal))
+        claim = both(*hypotheses, ~goal)
         if claim.op == "false":
             return PROVED
         key = claim.key + str(linear_only)
@@ -123,7 +123,7 @@ class Solver:
         if choice is None:
             return False
         condition, *sides = choice.args
-        for case, side in zip((condition, negated(condition)), sides, strict=True):
+        for case, side in zip((condition, ~condition), sides, strict=True):
             put = Substitution({choice: side}.get)
             if not self.follows_by_cases([*map(put.truth, hypotheses), put.truth(case)], put.truth(goal)):
                 return False

@@ -16,22 +16,7 @@ from gradekit.arithmetic import OF_TWO
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
 from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
-from gradekit.prove.terms import (
-    ONE,
-    Atom,
-    Term,
-    Truth,
-    at_most,
-    atoms,
-    both,
-    equal,
-    less,
-    negated,
-    of_atom,
-    power,
-    term,
-    var,
-)
+from gradekit.prove.terms import ONE, Atom, Term, Truth, atoms, both, equal, of_atom, power, term, var
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.size_terms import Algebra, Leaf, evaluated, holds
 
@@ -85,7 +70,7 @@ class SymbolicHost:
                 raise NotFollowed("a view has sizes that may be one thing or another")
         self.launches = tuple(self._launches())
         self.regions = self._regions()
-        bounds = [at_most(region.count, term(ELEMENTS)) for region in self.regions.values()]
+        bounds = [region.count <= ELEMENTS for region in self.regions.values()]
         self.path = both(*self.setting.hypotheses, *bounds, *self._conditions(), *self.fixed, *self._types())
         self.check(program, setting.values)
 
@@ -104,7 +89,7 @@ class SymbolicHost:
             one = holds(condition, self.terms, TERMS)
             if one is None:
                 raise NotFollowed(f"a comparison that makes no sense: {condition.relation!r}")
-            found.append(one if condition.held else negated(one))
+            found.append(one if condition.held else ~one)
         return found
 
     def _conditions(self) -> list[Truth]:
@@ -120,9 +105,9 @@ class SymbolicHost:
                 if origin is None or not isinstance(arg, Scalar) or type(arg.value) is not int or lost(origin):
                     continue
                 if arg.value != 1:
-                    yield negated(equal(origin, ONE))
+                    yield ~equal(origin, 1)
                 narrow = arg.dtype in ("i32", "")
-                yield at_most(origin, term(INT32)) if narrow else less(term(INT32), origin)
+                yield origin <= INT32 if narrow else origin > INT32
 
     def _launches(self) -> list[Started]:
         steps = every_launch(self.program)

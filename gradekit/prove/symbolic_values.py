@@ -7,9 +7,9 @@ broadcast a tile is to put other terms in their place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, at_most, both, div, mod, term, var
+from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, both, var
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,14 @@ class SymbolicPointer:
     base: int
     offset: Term
     itemsize: int
+
+    def moved(self, by: Term) -> SymbolicPointer:
+        """So many elements further on."""
+        return replace(self, offset=self.offset + by)
+
+    def is_beside(self, other: SymbolicPointer) -> bool:
+        """Whether the two differ by some number of elements alone."""
+        return (self.base, self.itemsize) == (other.base, other.itemsize)
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ def mapped(value: Value, on_term: Callable[[Term], Term], on_truth: Callable[[Tr
     if isinstance(value, Truth):
         return on_truth(value)
     if isinstance(value, SymbolicPointer):
-        return SymbolicPointer(value.base, on_term(value.offset), value.itemsize)
+        return replace(value, offset=on_term(value.offset))
     return value
 
 
@@ -79,8 +87,8 @@ def reshaped(value: Value, old: Sequence[int], new: Sequence[int]) -> Value:
         linear = linear * size + place
     places = []
     for size in reversed(old):
-        places.append(mod(linear, term(size)))
-        linear = div(linear, term(size))
+        places.append(linear % size)
+        linear = linear // size
     return at_lanes(value, old, places[::-1])
 
 
@@ -101,8 +109,8 @@ class Owed:
     @property
     def condition(self) -> Truth:
         """That the value lies between its bounds."""
-        bounds = [at_most(term(self.low), self.value)] if self.low is not None else []
-        bounds += [at_most(self.value, term(self.high))] if self.high is not None else []
+        bounds = [self.value >= self.low] if self.low is not None else []
+        bounds += [self.value <= self.high] if self.high is not None else []
         return both(*bounds)
 
 

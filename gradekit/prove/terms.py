@@ -445,7 +445,7 @@ def less(a: Term, b: Term) -> Truth:
     return at_most(a + 1, b)
 
 
-def equal(a: Term, b: Term) -> Truth:
+def equal(a: Term, b: Term | int) -> Truth:
     """a == b"""
     gap = a - b
     low, high = gap.range

@@ -7,6 +7,7 @@ proved of the accesses holds; what is refuted may be a mistake, until the engine
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,25 +16,36 @@ from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
-from gradekit.prove.integer_rules import RULES, known_operands, selected
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_values import OTHER, Accesses, Owed, SymbolicAccess, SymbolicPointer, Value, lanes
+from gradekit.prove.symbolic_values import (
+    OTHER,
+    Accesses,
+    Owed,
+    SymbolicAccess,
+    SymbolicPointer,
+    Value,
+    at_lanes,
+    lane,
+    lanes,
+    reshaped,
+)
 from gradekit.prove.terms import (
     FALSE,
+    ONE,
     TRUE,
     ZERO,
     Atom,
     Substitution,
     Term,
     Truth,
-    at_most,
     atoms,
     both,
     ceil_div,
     choose,
+    equal,
     free,
-    less,
-    negated,
+    greatest,
+    least,
     of_atom,
     term,
     var,
@@ -102,7 +114,7 @@ class Walk:
         if last is None or not last.successors:
             return [self.get(name) for name in last.operands] if last is not None and last.name == "tt.return" else []
         condition = self.condition(last.operands[0]) if last.name == "cf.cond_br" else TRUE
-        ways = [condition, negated(condition)] if len(last.successors) == 2 else [TRUE]
+        ways = [condition, ~condition] if len(last.successors) == 2 else [TRUE]
         found: list[list[Value]] = []
         for way, (label, operands) in zip(ways, last.successors, strict=True):
             target = next(number for number, b in enumerate(region.blocks) if b.label == label)
@@ -226,11 +238,8 @@ def constant(op: Op, walk: Walk) -> Value:
     value = op.attributes.get("value")
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    return (
-        term(value)
-        if isinstance(value, int) and op.result_types[0].element[0] == "i"
-        else (walk.unknown(op.result_types[0]))
-    )
+    type = op.result_types[0]
+    return term(value) if isinstance(value, int) and type.element[0] == "i" else walk.unknown(type)
 
 
 def program_ids() -> list[Term]:
@@ -280,15 +289,10 @@ def _for(walk: Walk, op: Op) -> None:
     low, high, step = (walk.get(name) for name in op.operands[:3])
     owed = walk.owed(op.operands[:3])
     turn = turn_of(walk, op)
-    if (
-        isinstance(low, Term)
-        and isinstance(high, Term)
-        and isinstance(step, Term)
-        and walk.known(at_most(term(1), step))
-    ):
+    if isinstance(low, Term) and isinstance(high, Term) and isinstance(step, Term) and walk.known(step >= 1):
         counter: Value = low + turn * step
-        inside = less(low + turn * step, high)
-        trips = choose(less(low, high), ceil_div(high - low, step), ZERO)
+        inside = low + turn * step < high
+        trips = choose(low < high, ceil_div(high - low, step), ZERO)
     else:
         counter, inside, trips = walk.unknown(block.argument_types[0]), TRUE, None
     carried = _Carried(walk, block, op.operands[3:], block.arguments[1:], block.argument_types[1:], turn)
@@ -381,19 +385,18 @@ class _Carried:
         if earlier.atom in atoms(owed.value, owed.path):
             return owed
         put = Substitution({turn: earlier}.get)
-        path = both(put.truth(owed.path), less(earlier, self.turn))
+        path = both(put.truth(owed.path), earlier < self.turn)
         return replace(owed, value=put.term(owed.value), path=path)
 
     def at(self, position: int, turn: Term) -> Value:
         """The value at the beginning of a turn."""
         value, step = self.initial[position], self.steps[position]
         if not self.known[position]:
-            unknown = self.walk.unknown(self.types[position])
-            return unknown
+            return self.walk.unknown(self.types[position])
         if isinstance(value, Term) and isinstance(step, Term):
             return value + turn * step
         if isinstance(value, SymbolicPointer) and isinstance(step, Term):
-            return SymbolicPointer(value.base, value.offset + turn * step, value.itemsize)
+            return value.moved(turn * step)
         return value
 
     def _guess(self, yielded: Sequence[Value]) -> None:
@@ -429,8 +432,7 @@ def _difference(before: Value, after: Value) -> Value:
     if isinstance(before, Term) and isinstance(after, Term):
         return after - before
     if isinstance(before, SymbolicPointer) and isinstance(after, SymbolicPointer):
-        same = (before.base, before.itemsize) == (after.base, after.itemsize)
-        return after.offset - before.offset if same else OTHER
+        return after.offset - before.offset if before.is_beside(after) else OTHER
     return ZERO if before == after else OTHER
 
 
@@ -440,7 +442,7 @@ def _difference(before: Value, after: Value) -> Value:
 def _if(walk: Walk, op: Op) -> None:
     condition, owed = walk.condition(op.operands[0]), walk.owed(op.operands[:1])
     sides = []
-    for way, region in zip((condition, negated(condition)), op.regions, strict=False):
+    for way, region in zip((condition, ~condition), op.regions, strict=False):
         with walk.under(way, owed):
             block = region.blocks[0] if region.blocks else OpBlock("", (), (), [])
             if walk.reached:
@@ -478,3 +480,285 @@ CONTROL: dict[str, Callable[[Walk, Op], None]] = {
     **dict.fromkeys(("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br", "llvm.intr.assume"), _nothing),
 }
 """What each gives its results, by its name."""
+
+
+# --- integer arithmetic of TTIR as terms: what each operation gives, if nothing wraps around --------------------------
+
+
+Rule = Callable[..., Value]
+RULES: dict[str, Rule] = {}
+"""By the operation's name; a rule takes (walk, op, *operands)."""
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Enters a rule into the table."""
+
+    def enter(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return enter
+
+
+def bits_of(op: Op) -> int:
+    """The width of the result's elements."""
+    element = op.result_types[0].element
+    return 64 if element == "index" else int(element[1:])
+
+
+def fit(walk: Walk, op: Op, value: Term) -> Term:
+    """`value`, which must be one that the result's type can hold."""
+    half = 1 << (bits_of(op) - 1)
+    walk.owe(op, value, -half, half - 1)
+    return value
+
+
+@rule("arith.addi")
+def _add(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    return fit(walk, op, a + b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
+
+
+@rule("arith.subi")
+def _subtract(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    return fit(walk, op, a - b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
+
+
+def _either_alone(a: Value, b: Value) -> Value:
+    """The sum, or the difference, of two conditions: in one bit 1 + 1 is 0."""
+    return (a & ~b) | (~a & b) if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
+
+
+@rule("arith.muli")
+def _multiply(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return a & b
+    return fit(walk, op, a * b) if isinstance(a, Term) and isinstance(b, Term) else OTHER
+
+
+@rule("arith.divsi")
+def _divide(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    """Towards zero."""
+    if b.number is not None and b.number < 0:
+        return fit(walk, op, -_towards_zero(walk, a, -b))
+    walk.owe(op, b, 1, None)
+    return _towards_zero(walk, a, b)
+
+
+def _towards_zero(walk: Walk, a: Term, b: Term) -> Term:
+    positive = a >= 0
+    return a // b if walk.known(positive) else choose(positive, a // b, -(-a // b))
+
+
+@rule("arith.remsi")
+def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    """With the sign of `a`."""
+    walk.owe(op, b, 1, None)
+    positive = a >= 0
+    return a % b if walk.known(positive) else choose(positive, a % b, -(-a % b))
+
+
+def _of(function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False) -> Rule:
+    """What a function gives of two numbers, none of which may be negative where they are `unsigned`."""
+
+    def rule(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+        if unsigned:
+            _not_negative(walk, op, *((a,) if divides else (a, b)))
+        if divides:
+            walk.owe(op, b, 1, None)
+        return function(a, b)
+
+    return rule
+
+
+RULES |= {
+    "arith.divui": _of(operator.floordiv, unsigned=True, divides=True),
+    "arith.remui": _of(operator.mod, unsigned=True, divides=True),
+    "arith.floordivsi": _of(operator.floordiv, divides=True),
+    "arith.ceildivsi": _of(lambda a, b: -(-a // b), divides=True),
+    "arith.minsi": _of(least),
+    "arith.maxsi": _of(greatest),
+    "arith.minui": _of(least, unsigned=True),
+    "arith.maxui": _of(greatest, unsigned=True),
+}
+
+
+def _not_negative(walk: Walk, op: Op, *values: Term) -> None:
+    for value in values:
+        walk.owe(op, value, 0, None)
+
+
+# --- bits -------------------------------------------------------------------------------------------------------------
+
+
+@rule("arith.andi")
+def _and(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return a & b
+    for value, mask in ((a, b), (b, a)):
+        number = mask.number if isinstance(mask, Term) else None
+        if number is not None and number >= 0 and number & (number + 1) == 0 and isinstance(value, Term):
+            return value % (number + 1)
+    return OTHER
+
+
+@rule("arith.ori")
+def _or(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    return a | b if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
+
+
+@rule("arith.xori")
+def _xor(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else _either_alone(a, b)
+
+
+@rule("arith.shli")
+def _shift_left(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    return fit(walk, op, a * (1 << b.number)) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
+
+
+@rule("arith.shrsi")
+def _shift_right(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    return a // (1 << b.number) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
+
+
+@rule("arith.shrui")
+def _shift_right_unsigned(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    if not _is_shift(b, bits_of(op)):
+        return OTHER
+    walk.owe(op, a, 0, None)
+    return a // (1 << b.number)  # type: ignore[operator]
+
+
+def _is_shift(value: Value, bits: int) -> bool:
+    return isinstance(value, Term) and value.number is not None and 0 <= value.number < bits
+
+
+# --- other types ------------------------------------------------------------------------------------------------------
+
+
+@rule("arith.extsi")
+def _widen(walk: Walk, op: Op, a: Value) -> Value:
+    return choose(a, term(-1), ZERO) if isinstance(a, Truth) else a
+
+
+@rule("arith.extui")
+def _widen_unsigned(walk: Walk, op: Op, a: Value) -> Value:
+    if isinstance(a, Truth):
+        return choose(a, ONE, ZERO)
+    walk.owe(op, a, 0, None)  # type: ignore[arg-type]
+    return a
+
+
+@rule("arith.trunci")
+def _narrow(walk: Walk, op: Op, a: Term) -> Value:
+    if op.result_types[0].element == "i1":
+        return equal(a % 2, 1)
+    return fit(walk, op, a)
+
+
+@rule("arith.index_cast")
+def _index(walk: Walk, op: Op, a: Value) -> Value:
+    return fit(walk, op, a) if isinstance(a, Term) else OTHER
+
+
+# --- comparing and choosing -------------------------------------------------------------------------------------------
+
+COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
+    "eq": equal,
+    "ne": lambda a, b: ~equal(a, b),
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+"""By the predicate without its sign."""
+
+
+@rule("arith.cmpi")
+def _compare(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    predicate = str(op.attributes["predicate"])
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        same = (a & b) | (~a & ~b)
+        return {"eq": same, "ne": ~same}.get(predicate, OTHER)
+    if not isinstance(a, Term) or not isinstance(b, Term):
+        return OTHER
+    if predicate[0] == "u":
+        _not_negative(walk, op, a, b)
+    return COMPARE[predicate if predicate in ("eq", "ne") else predicate[1:]](a, b)
+
+
+@rule("arith.select")
+def _select(walk: Walk, op: Op, condition: Truth, a: Value, b: Value) -> Value:
+    return selected(condition, a, b)
+
+
+def selected(condition: Truth, a: Value, b: Value) -> Value:
+    """`a` where the condition holds, else `b`; OTHER where they are not of one kind."""
+    if a is b or condition == TRUE:
+        return a
+    if isinstance(a, Term) and isinstance(b, Term):
+        return choose(condition, a, b)
+    if isinstance(a, Truth) and isinstance(b, Truth):
+        return (condition & a) | (~condition & b)
+    if isinstance(a, SymbolicPointer) and isinstance(b, SymbolicPointer) and a.is_beside(b):
+        return replace(a, offset=choose(condition, a.offset, b.offset))
+    return OTHER
+
+
+def known_operands(values: Sequence[Value]) -> bool:
+    """Whether a rule can be applied to them."""
+    return all(isinstance(value, (Term, Truth, SymbolicPointer)) for value in values)
+
+
+# --- tiles: which element of which operand each lane of the result has ------------------------------------------------
+
+
+@rule("tt.make_range")
+def _range(walk: Walk, op: Op) -> Value:
+    start = op.attributes["start"]
+    return lane(0, op.attributes["end"] - start) + start
+
+
+@rule("tt.splat", "tt.unsplat", "ttg.convert_layout")
+def _same(walk: Walk, op: Op, a: Value) -> Value:
+    shape = op.operand_types[0].shape
+    return at_lanes(a, shape, [ZERO] * len(shape)) if op.name == "tt.unsplat" else a
+
+
+@rule("tt.expand_dims")
+def _expand_dims(walk: Walk, op: Op, a: Value) -> Value:
+    axis = op.attributes["axis"]
+    places = lanes(op.result_types[0].shape)
+    return at_lanes(a, op.operand_types[0].shape, places[:axis] + places[axis + 1 :])
+
+
+@rule("tt.broadcast")
+def _broadcast(walk: Walk, op: Op, a: Value) -> Value:
+    old, new = op.operand_types[0].shape, op.result_types[0].shape
+    places = [ZERO if size == 1 else place for size, place in zip(old, lanes(new), strict=True)]
+    return at_lanes(a, old, places)
+
+
+@rule("tt.trans")
+def _transpose(walk: Walk, op: Op, a: Value) -> Value:
+    order, new = op.attributes["order"], lanes(op.result_types[0].shape)
+    places = [new[order.index(axis)] for axis in range(len(order))]
+    return at_lanes(a, op.operand_types[0].shape, places)
+
+
+@rule("tt.reshape")
+def _reshape(walk: Walk, op: Op, a: Value) -> Value:
+    if op.attributes.get("allow_reorder"):
+        return OTHER
+    return reshaped(a, op.operand_types[0].shape, op.result_types[0].shape)
+
+
+@rule("tt.join")
+def _join(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+    shape = op.result_types[0].shape
+    return selected(equal(lane(len(shape) - 1, 2), ZERO), a, b)
+
+
+@rule("tt.addptr")
+def _move(walk: Walk, op: Op, pointer: Value, by: Value) -> Value:
+    return pointer.moved(by) if isinstance(pointer, SymbolicPointer) and isinstance(by, Term) else OTHER

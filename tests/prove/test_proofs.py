@@ -13,7 +13,7 @@ from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
 from gradekit.prove.claims import BY_ORDER
 from gradekit.prove.prover import CHECK, ProofBudget
-from gradekit.prove.setting import calls_of, names_of, promise_of, setting_of
+from gradekit.prove.setting import calls_of, names_of, setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
 from gradekit.subject.entry_proofs import NOT_RUN, Proved, proved
@@ -159,7 +159,7 @@ def followed(tmp_path: Path) -> tuple[Program, Origins, tuple[View, ...]]:
 
 
 def _host(program: Program, origins: Origins, call: tuple[View, ...]) -> SymbolicHost:
-    return SymbolicHost(program, origins, setting_of(call, names_of(ADD), promise_of(ADD, call)))
+    return SymbolicHost(program, origins, setting_of(call, names_of(ADD), ADD))
 
 
 def test_origins_give_the_numbers_of_the_program(followed):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gradekit.prove import walk
-from gradekit.prove.integer_rules import COMPARE, RULES
 from gradekit.prove.symbolic_values import SymbolicPointer
 from gradekit.prove.terms import ONE, ZERO, Term, Truth, div, least, mod, negated
+from gradekit.prove.walk import COMPARE, RULES
 from tests.prove.kernels import STEPS, compare, kernel
 
 EACH = 8
