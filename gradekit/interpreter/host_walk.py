@@ -7,7 +7,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,7 +42,7 @@ from gradekit.interpreter.host_vocabulary import (
 )
 from gradekit.interpreter.kernel_walk import KernelWalk
 from gradekit.interpreter.tile_values import NotWalked, TileMemory, TilePointer
-from gradekit.interpreter.walk import Code, Handlers, Names, Substitution, Walk, Watched, bound
+from gradekit.interpreter.walk import Code, Names, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource, called
 
 MOST_EXPONENT = 64
@@ -170,15 +170,13 @@ class HostWalk(Walk):
     def _with(self, node: ast.With, names: Names) -> None:
         self.body(node.body, names)
 
-    def _define(self, node: ast.FunctionDef, names: Names) -> None:
+    def _functiondef(self, node: ast.FunctionDef, names: Names) -> None:
         names[node.name] = HostFunction(node, names)
+
+    _delete = Walk._pass
 
     def _raise(self, node: ast.Raise, names: Names) -> None:
         raise NotWalked("host code raises")
-
-    STATEMENTS: ClassVar[Handlers] = {
-        **Walk.STATEMENTS, ast.With: "_with", ast.FunctionDef: "_define", ast.Delete: "_nothing", ast.Raise: "_raise",
-    }  # fmt: skip
 
     # --- attributes, places and collections ---------------------------------------------------------------------------
 
@@ -231,7 +229,7 @@ class HostWalk(Walk):
     def _lambda(self, node: ast.Lambda, names: Names) -> HostFunction:
         return HostFunction(node, names)
 
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp, names: Names) -> list[Any]:
+    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp, names: Names) -> list[Any]:
         if len(node.generators) != 1:
             raise NotWalked("a list of several loops")
         (loop,), found, inner = node.generators, list[Any](), dict(names)
@@ -241,9 +239,10 @@ class HostWalk(Walk):
                 found.append(self.value(node.elt, inner))
         return found
 
-    def _formatted(self, node: ast.JoinedStr, names: Names) -> str:
-        return ""
+    _generatorexp = _listcomp
 
+    def _joinedstr(self, node: ast.JoinedStr, names: Names) -> str:
+        return ""
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -315,18 +314,12 @@ class HostWalk(Walk):
         names = {**around, **bound(node.args, args, given, lambda default: self.value(default, around))}
         return self.value(node.body, names) if isinstance(node, ast.Lambda) else self.returned(node.body, names)
 
-    EXPRESSIONS: ClassVar[Handlers] = {
-        **Walk.EXPRESSIONS, ast.Slice: "_slice", ast.List: "_list", ast.Dict: "_dict", ast.Lambda: "_lambda",
-        ast.ListComp: "_comprehension", ast.GeneratorExp: "_comprehension", ast.JoinedStr: "_formatted",
-    }  # fmt: skip
-
     # --- gradients ----------------------------------------------------------------------------------------------------
 
     def _applied(self, function: Differentiable, args: Sequence[Any]) -> Any:
         if function.backward is None:
             return self._inside(function.forward, args, {})
-        found = _Walked.apply(self, function, *args)
-        return found
+        return _Walked.apply(self, function, *args)
 
     def forward(self, function: Differentiable, context: Context, args: Sequence[Any]) -> Any:
         """The forward pass of a function, which leaves in the context what it saves."""

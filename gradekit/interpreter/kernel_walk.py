@@ -12,7 +12,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from copy import copy as shallow
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -26,13 +26,14 @@ from gradekit.interpreter.tile_values import (
     TilePointer,
     aligned,
     computed,
+    converted,
+    mapped,
     negated,
     spread,
     tile_of,
 )
-from gradekit.interpreter.tile_values import cast as converted
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
-from gradekit.interpreter.walk import Code, Handlers, Names, Returned, Substitution, Walk, Watched, bound
+from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import dotted
 
 MOST_STEPS = 4096
@@ -270,8 +271,6 @@ class KernelWalk(Walk):
             self.body(node.body, names)
         self._again(outer)
 
-    STATEMENTS: ClassVar[Handlers] = {**Walk.STATEMENTS, ast.While: "_while"}
-
     # --- places and calls ---------------------------------------------------------------------------------------------
 
     def _subscript(self, node: ast.Subscript, names: Names) -> Any:
@@ -363,7 +362,7 @@ class KernelWalk(Walk):
         active = self.active.reshape(-1, *(1 for _ in range(offset.dim() - 1)))
         return active if mask is None else torch.logical_and(*aligned(active, tile_of(mask).bool()))
 
-    EXPRESSIONS: ClassVar[Handlers] = {**Walk.EXPRESSIONS, ast.List: "_tuple"}
+    _list = Walk._tuple
 
 
 _SPECIAL = {
@@ -390,11 +389,7 @@ def _merged(active: Tensor, value: Any, before: Any) -> Any:
 
 def _rows(value: Any, rows: slice, count: int) -> Any:
     """The part of a value of `count` programs that belongs to some of them."""
-    if isinstance(value, tuple):
-        return tuple(_rows(one, rows, count) for one in value)
-    if isinstance(value, TilePointer):
-        return replace(value, offset=_rows(value.offset, rows, count))
-    return value[rows] if isinstance(value, Tensor) and value.shape[:1] == (count,) else value
+    return mapped(value, lambda tile: tile[rows] if tile.shape[:1] == (count,) else tile)
 
 
 def _indexed(tile: Tensor, places: list[ast.expr]) -> Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -37,6 +37,15 @@ class TilePointer:
     storage: int
     dtype: torch.dtype
     offset: Any
+
+
+def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """A value with its tensors changed: of a tuple those of each part, of a pointer its offset."""
+    if isinstance(value, tuple):
+        return tuple(mapped(one, change) for one in value)
+    if isinstance(value, TilePointer):
+        return replace(value, offset=mapped(value.offset, change))
+    return change(value) if isinstance(value, Tensor) else value
 
 
 DTYPES = {
@@ -134,7 +143,7 @@ def negated(op: str, value: Any) -> Any:
     return -value if op == "-" else value
 
 
-def cast(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
+def converted(input: Any, dtype: torch.dtype, *_: Any, **__: Any) -> Any:
     """A value in another dtype, however that is rounded; a number stays one."""
     if isinstance(input, Tensor):
         return input.to(dtype)

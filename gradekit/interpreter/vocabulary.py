@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.tile_values import MOST_ELEMENTS, NotWalked, aligned, cast, chosen, computed, tile_of
+from gradekit.interpreter.tile_values import MOST_ELEMENTS, NotWalked, aligned, chosen, computed, converted, tile_of
 
 _ROUNDS = 10
 _WORD = 0xFFFFFFFF
@@ -193,18 +193,10 @@ def _arange(start: int, end: int) -> Tensor:
     return torch.arange(start, end)[None]
 
 
-def _cdiv(x: Any, y: Any) -> Any:
-    return computed("//", computed("+", x, computed("-", y, 1)), y)
-
-
 def _expand_dims(input: Tensor, axis: Any) -> Tensor:
     for one in axis if isinstance(axis, (tuple, list)) else (axis,):
         input = input.unsqueeze(one + 1 if one >= 0 else one)
     return input
-
-
-def _split(a: Tensor) -> tuple[Tensor, Tensor]:
-    return a[..., 0], a[..., 1]
 
 
 def _join(a: Any, b: Any) -> Tensor:
@@ -231,22 +223,6 @@ def _power(x: Any, y: Any) -> Tensor:
     return torch.pow(*aligned(tile_of(x).float(), tile_of(y)))
 
 
-def _fma(x: Any, y: Any, z: Any) -> Any:
-    return computed("+", computed("*", x, y), z)
-
-
-def _same(x: Any, *_: Any, **__: Any) -> Any:
-    return x
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
-def _quotient(x: Any, y: Any, **_: Any) -> Any:
-    return computed("/", x, y)
-
-
 def _like(value: float) -> Callable[..., Tensor]:
     return lambda input, **_: torch.full_like(input, value)
 
@@ -267,13 +243,17 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fmax": _extreme(torch.fmax, max), "fmin": _extreme(torch.fmin, min),
     "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(torch.argmax),
     "argmin": _reduction(torch.argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape,
-    "view": _reshape,
-    "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange, "cdiv": _cdiv,
-    "expand_dims": _expand_dims, "split": _split, "join": _join, "cumsum": _running(torch.cumsum),
-    "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power, "fma": _fma, "div_rn": _quotient,
-    "fdiv": _quotient, "where": chosen, "cast": cast, "to": cast, "zeros_like": _like(0), "ones_like": _like(1),
-    "multiple_of": _same, "max_contiguous": _same, "max_constancy": _same, "constexpr": _same, "assume": _nothing,
-    "static_assert": _nothing, "static_print": _nothing, "device_assert": _nothing, "debug_barrier": _nothing,
+    "view": _reshape, "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange,
+    "cdiv": lambda x, y: computed("//", computed("+", x, computed("-", y, 1)), y),
+    "expand_dims": _expand_dims, "split": lambda a: (a[..., 0], a[..., 1]), "join": _join,
+    "cumsum": _running(torch.cumsum), "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power,
+    "fma": lambda x, y, z: computed("+", computed("*", x, y), z),
+    **dict.fromkeys(("div_rn", "fdiv"), lambda x, y, **_: computed("/", x, y)),
+    "where": chosen, "cast": converted, "to": converted, "zeros_like": _like(0), "ones_like": _like(1),
+    **dict.fromkeys(("multiple_of", "max_contiguous", "max_constancy", "constexpr"), lambda x, *_, **__: x),
+    **dict.fromkeys(
+        ("assume", "static_assert", "static_print", "device_assert", "debug_barrier"), lambda *_, **__: None
+    ),
     "rand": rand, "rand4x": rand4x, "randint": randint, "randint4x": randint4x, "randn": randn,
     "int": int, "float": float,
 }  # fmt: skip

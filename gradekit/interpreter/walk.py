@@ -10,16 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from torch import Tensor
 
 from gradekit.arithmetic import SIGNS, UNARY
 from gradekit.engine.budget import Meter
 from gradekit.interpreter.tile_values import NotWalked, chosen
-
-Handlers = Mapping[type[ast.AST], str]
-"""The name of the method that takes nodes of a type."""
 
 DEEPEST = 16
 """So many functions may call each other."""
@@ -78,10 +75,14 @@ class Walk:
         node = cast(ast.stmt, self.replaced(node))
         if self.watched is not None and node not in self.watched.names:
             self.watched.names[node] = dict(names)
-        handler = self.STATEMENTS.get(type(node))
-        if handler is None:
-            raise NotWalked(f"a statement {type(node).__name__}")
-        getattr(self, handler)(node, names)
+        self._visited(node, names)
+
+    def _visited(self, node: ast.AST, names: Names) -> Any:
+        """What the method for nodes of a type gives: `_binop` for BinOp."""
+        visit = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if visit is None:
+            raise NotWalked(f"source with {type(node).__name__}")
+        return visit(node, names)
 
     def replaced(self, node: ast.AST) -> ast.AST:
         """What stands in the place of a statement, of a target or of the range of a loop."""
@@ -112,7 +113,9 @@ class Walk:
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
             self.bind(target, value, names)
 
-    def _augmented(self, node: ast.AugAssign, names: Names) -> None:
+    _annassign = _assign
+
+    def _augassign(self, node: ast.AugAssign, names: Names) -> None:
         if not isinstance(node.target, ast.Name) or node.target.id not in names:
             raise NotWalked("an assignment to no name")
         right, left = self.value(node.value, names), names[node.target.id]
@@ -142,12 +145,14 @@ class Walk:
         """Assigns a value to a target that is no name."""
         raise NotWalked("an assignment to no name")
 
-    def _expression(self, node: ast.Expr, names: Names) -> None:
+    def _expr(self, node: ast.Expr, names: Names) -> None:
         if not isinstance(node.value, ast.Constant):
             self.value(node.value, names)
 
-    def _nothing(self, node: ast.stmt, names: Names) -> None:
+    def _pass(self, node: ast.stmt, names: Names) -> None:
         pass
+
+    _assert = _pass
 
     def _return(self, node: ast.Return, names: Names) -> None:
         raise Returned(self.value(node.value, names) if node.value is not None else None)
@@ -168,11 +173,6 @@ class Walk:
             self.bind(node.target, value, names)
             self.body(node.body, names)
 
-    STATEMENTS: ClassVar[Handlers] = {
-        ast.Assign: "_assign", ast.AnnAssign: "_assign", ast.AugAssign: "_augmented", ast.Expr: "_expression",
-        ast.If: "_if", ast.For: "_for", ast.Return: "_return", ast.Pass: "_nothing", ast.Assert: "_nothing",
-    }  # fmt: skip
-
     # --- expressions --------------------------------------------------------------------------------------------------
 
     def value(self, node: ast.expr, names: Names) -> Any:
@@ -185,10 +185,7 @@ class Walk:
             return self.substituted(node, names)
         if node in self.known:
             return self.known[node]
-        handler = self.EXPRESSIONS.get(type(node))
-        if handler is None:
-            raise NotWalked(f"an expression {type(node).__name__}")
-        found = getattr(self, handler)(node, names)
+        found = self._visited(node, names)
         if self.watched is not None and not isinstance(found, ast.AST):  # a function is no value
             self.watched.values.setdefault(node, found)
         return found
@@ -207,11 +204,11 @@ class Walk:
     def _name(self, node: ast.Name, names: Names) -> Any:
         return names[node.id] if node.id in names else self.outside(node.id)
 
-    def _binary(self, node: ast.BinOp, names: Names) -> Any:
+    def _binop(self, node: ast.BinOp, names: Names) -> Any:
         left, right = self.value(node.left, names), self.value(node.right, names)
         return self.operated(SIGNS[type(node.op)], left, right)
 
-    def _unary(self, node: ast.UnaryOp, names: Names) -> Any:
+    def _unaryop(self, node: ast.UnaryOp, names: Names) -> Any:
         return self.inverted(UNARY[type(node.op)], self.value(node.operand, names))
 
     def _compare(self, node: ast.Compare, names: Names) -> Any:
@@ -222,7 +219,7 @@ class Walk:
             found, left = one if found is None else self.operated("&", found, one), right
         return found
 
-    def _bool(self, node: ast.BoolOp, names: Names) -> Any:
+    def _boolop(self, node: ast.BoolOp, names: Names) -> Any:
         found: Any = None
         for number, part in enumerate(node.values):
             found = self.value(part, names) if not number else self.also(node.op, found, part, names)
@@ -234,7 +231,7 @@ class Walk:
         """`found and part`, or `or`, where `found` alone does not decide."""
         return self.value(part, names)
 
-    def _choice(self, node: ast.IfExp, names: Names) -> Any:
+    def _ifexp(self, node: ast.IfExp, names: Names) -> Any:
         condition = self.decided(self.value(node.test, names))
         if isinstance(condition, Tensor):
             return chosen(condition, self.value(node.body, names), self.value(node.orelse, names))
@@ -260,12 +257,6 @@ class Walk:
             value = self.value(keyword.value, names)
             given |= {keyword.arg: value} if keyword.arg is not None else value
         return self.each(node.args, names), given
-
-    EXPRESSIONS: ClassVar[Handlers] = {
-        ast.Constant: "_constant", ast.Name: "_name", ast.BinOp: "_binary", ast.UnaryOp: "_unary",
-        ast.Compare: "_compare", ast.BoolOp: "_bool", ast.IfExp: "_choice", ast.Tuple: "_tuple",
-        ast.Attribute: "_attribute", ast.Subscript: "_subscript", ast.Call: "_call",
-    }  # fmt: skip
 
 
 _MISSING = object()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,9 +22,23 @@ from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
 from gradekit.interpreter.host_walk import MOST_PROGRAMS, HostWalk, Launches
 from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
-from gradekit.interpreter.tile_values import DTYPES, NotWalked, TileMemory, TilePointer, spread
+from gradekit.interpreter.tile_values import DTYPES, NotWalked, TileMemory, TilePointer, mapped, spread
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Watched, bound
-from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Literal, Program, Step, View, run_steps
+from gradekit.program import (
+    Allocate,
+    Aten,
+    Copy,
+    Fill,
+    Kernel,
+    Launch,
+    Literal,
+    Program,
+    Step,
+    View,
+    reads,
+    run_steps,
+    writes,
+)
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -38,16 +52,9 @@ MOST_WORK = 60_000_000
 """Of one call, in the engine's units."""
 
 WRONG = (
-    NotWalked,
-    OverBudget,
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
+    NotWalked, OverBudget, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
     ValueError,
-)
+)  # fmt: skip
 """What a walk may raise. Whatever it is, the call is not known, and nothing is said of it."""
 
 _EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg"}
@@ -73,9 +80,10 @@ def _constant(value: Any) -> Any:
 
 @dataclass
 class _Begun:
-    """The first launch of a kernel: its step's number, the storages before it and the work until then, and the names
-    before each statement."""
+    """The first launch of a kernel, its number among the steps, the storages before it and the work until then, and the
+    names before each statement."""
 
+    launch: Launch
     step: int
     memory: Memory
     work: int
@@ -137,7 +145,7 @@ class WalkedCall:
                 name = self._kernel(step).name
                 first = name not in self.begun
                 if first:
-                    self.begun[name] = _Begun(number, _copied(memory), meter.work)
+                    self.begun[name] = _Begun(step, number, _copied(memory), meter.work)
                 tiles = self._launch(step, memory, meter, Substitution(), self.begun[name] if first else None)
                 self._stored.append(tiles.stored)
             else:
@@ -195,11 +203,10 @@ class WalkedCall:
         return self._after[kernel]
 
     def _resume(self, begun: _Begun, memory: Memory, meter: Meter, substitution: Substitution, first: int) -> Tensor:
-        step = self._steps[begun.step]
-        assert isinstance(step, Launch)
-        body = self.code.functions[self._kernel(step).name].body
-        at = min(first, self._settled_until(self._kernel(step).name), len(begun.names) - 1)
-        walk = self._walk(step, memory, meter, substitution, None)
+        kernel = self._kernel(begun.launch).name
+        body = self.code.functions[kernel].body
+        at = min(first, self._settled_until(kernel), len(begun.names) - 1)
+        walk = self._walk(begun.launch, memory, meter, substitution, None)
         walk.given = substitution.values
         names = {name: _for_copies(value, walk) for name, value in begun.names[at].items()}
         with contextlib.suppress(Returned):
@@ -223,9 +230,7 @@ class WalkedCall:
         """A walk of the first launch of a kernel, for single expressions."""
         if kernel not in self._alone:
             begun = self.begun[kernel]
-            step = self._steps[begun.step]
-            assert isinstance(step, Launch)
-            self._alone[kernel] = self._walk(step, begun.memory, Meter(Budget()), Substitution(), None)
+            self._alone[kernel] = self._walk(begun.launch, begun.memory, Meter(Budget()), Substitution(), None)
         return self._alone[kernel]
 
     def with_constants(self, constants: Mapping[str, Any]) -> WalkedCall:
@@ -234,10 +239,9 @@ class WalkedCall:
 
     def most_copies(self, kernel: str) -> int:
         """Of a launch that are walked at a time, so that no tile becomes too large."""
-        step = self._steps[self.begun[kernel].step]
-        assert isinstance(step, Launch)
-        tiles = (one.numel() for one in self.begun[kernel].watched.values.values() if isinstance(one, Tensor))
-        return max(min(MOST_COPIES, MOST_TOGETHER // max(self.programs(step), *tiles)), 1)
+        begun = self.begun[kernel]
+        tiles = (one.numel() for one in begun.watched.values.values() if isinstance(one, Tensor))
+        return max(min(MOST_COPIES, MOST_TOGETHER // max(self.programs(begun.launch), *tiles)), 1)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -316,13 +320,12 @@ def _for_copies(value: Any, walk: KernelWalk) -> Any:
     """A value of one launch for the programs of all of its copies."""
     if walk.copies == 1 or walk.programs == 1:
         return value
-    if isinstance(value, tuple):
-        return tuple(_for_copies(one, walk) for one in value)
-    if isinstance(value, TilePointer):
-        return replace(value, offset=_for_copies(value.offset, walk))
-    if isinstance(value, Tensor) and value.shape[0] == walk.programs:
-        return value.repeat(walk.copies, *(1 for _ in range(value.dim() - 1)))
-    return value
+
+    def repeated(tile: Tensor) -> Tensor:
+        is_own = tile.shape[0] == walk.programs
+        return tile.repeat(walk.copies, *(1 for _ in tile.shape[1:])) if is_own else tile
+
+    return mapped(value, repeated)
 
 
 def has_effects(part: ast.AST, code: Code) -> bool:
@@ -405,33 +408,8 @@ def leading_to(wanted: set[int], steps: Sequence[Step], stored: Sequence[set[int
     each launch has written."""
     needed, found = set(wanted), list[bool]()
     for step, mine in zip(reversed(steps), reversed(stored), strict=True):
-        written, taken = _flow(step, mine)
-        found.append(bool(written & needed))
+        own = {step.storage} if isinstance(step, Allocate) else {view.storage for view in writes(step)}
+        found.append(bool((mine if isinstance(step, Launch) else own) & needed))
         if found[-1]:
-            needed |= {view.storage for view in _views(taken)}
+            needed |= {view.storage for view in reads(step)}
     return found[::-1]
-
-
-def _flow(step: Step, stored: set[int]) -> tuple[set[int], tuple[Any, ...]]:
-    """The storages that a step writes, a launch those that it has `stored` to, and what it takes."""
-    match step:
-        case Launch(args=args):
-            return stored, args
-        case Allocate(storage=storage):
-            return {storage}, ()
-        case Copy(target=target, origin=origin):
-            return {target.storage}, (origin,)
-        case Aten(args=args, kwargs=kwargs, outputs=outputs):
-            return {view.storage for view in outputs}, (args, kwargs)
-        case Fill(target=target) | Literal(target=target):
-            return {target.storage}, ()
-    return set(), ()
-
-
-def _views(taken: Any) -> Iterator[View]:
-    """The tensors among what a step takes."""
-    if isinstance(taken, View):
-        yield taken
-    elif isinstance(taken, (tuple, dict)):
-        for one in taken.values() if isinstance(taken, dict) else taken:
-            yield from _views(one)

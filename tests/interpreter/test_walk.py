@@ -113,7 +113,7 @@ def test_functions_that_call_each_other_without_an_end_are_refused(walk: Any) ->
     if isinstance(one, KernelWalk):
         one.code = Code({"f": node}, {})
     else:
-        one._define(node, names)
+        one.statement(node, names)
     with pytest.raises(NotWalked, match="call each other"):
         one.returned(node.body, names)
 
