@@ -163,28 +163,20 @@ def _worker(card: Card) -> Worker:
     return Worker(card)
 
 
-_CAUSES = {
-    "illegal-access": Cause.ILLEGAL_ACCESS,
-    "hang": Cause.BUDGET_EXCEEDED,
-    "compile": Cause.COMPILATION_ERROR,
-    "resources": Cause.OUT_OF_RESOURCES,
-    "out-of-memory": Cause.OUT_OF_MEMORY,
-    "crash": Cause.CRASH,
-}
-_SAID = {
-    "illegal-access": "reads or writes memory that is not its own: the card stopped it",
-    "hang": "does not end",
-    "compile": "does not compile",
-    "resources": "needs more than the card has",
-    "out-of-memory": "asks for more memory than the card has",
-    "crash": "ended the process that ran it",
+_FAULTS = {
+    "illegal-access": (Cause.ILLEGAL_ACCESS, "reads or writes memory that is not its own: the card stopped it"),
+    "hang": (Cause.BUDGET_EXCEEDED, "does not end"),
+    "compile": (Cause.COMPILATION_ERROR, "does not compile"),
+    "resources": (Cause.OUT_OF_RESOURCES, "needs more than the card has"),
+    "out-of-memory": (Cause.OUT_OF_MEMORY, "asks for more memory than the card has"),
+    "crash": (Cause.CRASH, "ended the process that ran it"),
 }
 
 
 def judged(fault: CardFault, entry: str, card: str) -> Failure | NeedsCard:
     """As `Device.judged`, for a card by its name."""
-    said = _SAID.get(fault.kind)
-    if not fault.kernel or said is None:
+    cause, said = _FAULTS.get(fault.kind, (None, ""))
+    if not fault.kernel or cause is None:
         return NeedsCard(f"{card} did not measure it ({fault.kind}): {fault.message}")
     facts: dict[str, Any] = {"card": card, "kernel": fault.kernel, "detail": fault.message}
-    return Failure(_CAUSES[fault.kind], f"On {card}, {fault.kernel} in {entry} {said}.", line=fault.line, facts=facts)
+    return Failure(cause, f"On {card}, {fault.kernel} in {entry} {said}.", line=fault.line, facts=facts)

@@ -84,15 +84,15 @@ def proved(
     return found
 
 
-def _advise(subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict,
-            call: Sequence[Argument],
-            wanted: tuple[int, ...]) -> None:  # fmt: skip
+def _advise(
+    subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict, call: Sequence[Argument],
+    wanted: tuple[int, ...],
+) -> None:  # fmt: skip
     """Says what happens beyond the promised sizes, where the engine sees it."""
     if isinstance(_looked_at(subject, entry, call, verdict, wanted), Failure):
         proofs.advice.append(
             f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit "
-            "offset wraps "
-            "around (int64 offsets would not)."
+            "offset wraps around (int64 offsets would not)."
         )
 
 
@@ -279,11 +279,10 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=domain.lists_in(assignment.folder)))
     try:
         for name, entry in domain.load(file).items():
-            answer.passes[name] = proved(subject, entry, ProofBudget(), dtypes=dtypes).as_data()
-            if entry.gradients:
-                answer.passes[f"{name}, backward"] = proved(
-                    subject, entry, ProofBudget(), gradient=True, dtypes=dtypes
-                ).as_data()
+            for title, gradient in {name: False, f"{name}, backward": True}.items():
+                if not gradient or entry.gradients:
+                    found = proved(subject, entry, ProofBudget(), gradient=gradient, dtypes=dtypes)
+                    answer.passes[title] = found.as_data()
     finally:
         subject.close()
     return answer

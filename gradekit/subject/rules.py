@@ -128,20 +128,14 @@ def options(program: Program) -> list[tuple[int, str]]:
     for option in range(max(len(choice.options) for choice in choices)):
         chosen = [choice.options[option % len(choice.options)] for choice in choices]
         labels = dict.fromkeys(choice.labels[option % len(choice.options)] for choice in choices)
-        distinct.setdefault(repr(list(map(_computation(program), chosen))), (option, "; ".join(labels)))
+        distinct.setdefault(repr([_computation(program, steps) for steps in chosen]), (option, "; ".join(labels)))
     return list(distinct.values())
 
 
-def _computation(program: Program) -> Any:
-    """A function that shows of steps what they compute: launches with their TTIR in place of the kernel's key."""
-
-    def show(steps: tuple[Step, ...]) -> list[Any]:
-        return [
-            (program.kernels[step.kernel].ttir, step.grid, step.args) if isinstance(step, Launch) else step
-            for step in steps
-        ]
-
-    return show
+def _computation(program: Program, steps: tuple[Step, ...]) -> list[Any]:
+    """What steps compute: launches with their TTIR in place of the kernel's key."""
+    texts = {key: kernel.ttir for key, kernel in program.kernels.items()}
+    return [(texts[step.kernel], step.grid, step.args) if isinstance(step, Launch) else step for step in steps]
 
 
 def host_counters(program: Program, option: int) -> Counters:
@@ -156,11 +150,8 @@ def _only_allowed_operations(program: Program, entry: str, allow: Collection[str
     before: list[Step] = []
     for step in every_step(program.steps):
         if isinstance(step, Aten):
-            why = (
-                "where the assignment asks for a Triton kernel"
-                if step.op not in allow
-                else _beyond(program, step, before)
-            )
+            unasked = "where the assignment asks for a Triton kernel"
+            why = _beyond(program, step, before) if step.op in allow else unasked
             if why:
                 message = f"{entry} computes with torch ({step.op}) {why}."
                 line = step.source.line if step.source else None
@@ -255,7 +246,8 @@ def argument_names(
 ) -> tuple[str, ...]:
     """What the student calls each of `args`: by the test's name, else as the entry's parameter; "xs[0]" in one of
     the `lists` (domain.EntryDomain.lists, by entry)."""
-    named = list(_parameters(submission, entry))
+    found = _definition(submission, entry)
+    named = [a.arg for a in (*found.args.posonlyargs, *found.args.args)] if found else []
     for first, length in lists.get(entry, ()):
         named[first : first + 1] = [f"{name}[{place}]" for name in named[first : first + 1] for place in range(length)]
     parameters = dict(enumerate(named))
@@ -263,11 +255,6 @@ def argument_names(
 
 
 @functools.lru_cache(maxsize=64)
-def _parameters(submission: Submission, entry: str) -> tuple[str, ...]:
-    found = _definition(submission, entry)
-    return tuple(a.arg for a in (*found.args.posonlyargs, *found.args.args)) if found else ()
-
-
 def _definition(submission: Submission, entry: str) -> ast.FunctionDef | None:
     nodes = [n for n in ast.walk(ast.parse(submission.text)) if isinstance(n, ast.FunctionDef) and n.name == entry]
     return nodes[-1] if nodes else None
@@ -297,15 +284,11 @@ def foreign_file(program: Program, kernel: Kernel) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _stores(ttir: str) -> bool:
+    """Whether a kernel stores anything at all; one that cannot be read may."""
     try:
         return any(op.name in STORES or op.name.startswith("tt.atomic") for op in every_operation(parsed(ttir)))
     except TTIRError:
         return True
-
-
-def stores(kernel: Kernel) -> bool:
-    """Whether the kernel stores anything at all; one that cannot be read may."""
-    return _stores(kernel.unaligned)
 
 
 def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
@@ -351,7 +334,7 @@ def _elements(view: View) -> Hashable:
 def _written(program: Program, step: Step, known: set[int]) -> set[int]:
     if isinstance(step, Launch):
         stored = {view.storage for view in writes(step)} | program.addresses.keys()
-        return stored if stores(program.kernels[step.kernel]) else set()
+        return stored if _stores(program.kernels[step.kernel].unaligned) else set()
     computed = isinstance(step, (Copy, Aten)) and any(view.storage in known for view in reads(step))
     return {view.storage for view in writes(step)} if computed else set()
 

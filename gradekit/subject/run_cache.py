@@ -37,14 +37,30 @@ MOST_PROGRAMS = 1 << 12
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run showed, as `engine.executor.RunResult` has it; its results are made when somebody looks at them."""
+    """What a run showed, as `engine.executor.RunResult` has it; its results are made when somebody looks at them. In
+    the cache, a Content stands in place of each result tensor."""
 
-    results: Results
+    results: Sequence[Any]
     findings: tuple[Finding, ...]
     counters: Counters
     prints: tuple[str, ...]
     variants: tuple[Variant, ...] = ()
     ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(run: RunResult) -> RunRecord:
+        """As the cache has it."""
+        results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
+        return RunRecord(tuple(results), tuple(run.findings), run.counters, tuple(run.prints), ways=run.ways)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the run showed nothing but results."""
+        return not self.findings and not self.prints
+
+    def made_by(self, make: Callable[[], Sequence[Any]]) -> RunRecord:
+        """The record of the cache as a caller gets it."""
+        return replace(self, results=Results(tuple(self.results), make), counters=replace(self.counters))
 
 
 class ProgramDigests:
@@ -102,7 +118,7 @@ class RunCache:
     """Run records by their keys, and the tensors of their results by content."""
 
     def __init__(self) -> None:
-        self._entries: LruCache[Hashable, _CachedRun] = LruCache(MOST_RUNS)
+        self._entries: LruCache[Hashable, RunRecord] = LruCache(MOST_RUNS)
         self._tensors: LruCache[bytes, _Tensor] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
     def get_or_run(self, key: RunKey, run: Callable[[], RunResult]) -> RunRecord:
@@ -111,24 +127,24 @@ class RunCache:
         if entry is not None and not entry.is_clean:
             entry = self._entries.get(key.by_text)
         if entry is not None:
-            return entry.record(lambda: self._results(entry, run))
+            return entry.made_by(lambda: self._results(entry, run))
         made = run()
         return uncached(made) if made.variants else self._add(key, made)
 
     def _add(self, key: RunKey, run: RunResult) -> RunRecord:
-        entry = _CachedRun.of(run)
+        entry = RunRecord.of(run)
         self._entries.put(key.by_effect, entry)
         if not entry.is_clean:
             self._entries.put(key.by_text, entry)
         self._add_tensors(entry, run)
-        return entry.record(lambda: run.results)
+        return entry.made_by(lambda: run.results)
 
-    def _add_tensors(self, entry: _CachedRun, run: RunResult) -> None:
+    def _add_tensors(self, entry: RunRecord, run: RunResult) -> None:
         for stored, value in zip(entry.results, run.results, strict=True):
             if isinstance(stored, Content) and isinstance(value, torch.Tensor):
                 self._tensors.put(stored.digest, _Tensor(value, versions([value])))
 
-    def _results(self, entry: _CachedRun, run: Callable[[], RunResult]) -> Sequence[Any]:
+    def _results(self, entry: RunRecord, run: Callable[[], RunResult]) -> Sequence[Any]:
         """Copies of the cached tensors; where one was evicted or changed since, the results of another run."""
         cached = [self._tensors.get(stored.digest) for stored in entry.results if isinstance(stored, Content)]
         if all(one is not None and not one.is_changed for one in cached):
@@ -141,32 +157,7 @@ class RunCache:
 
 def uncached(run: RunResult) -> RunRecord:
     """The record of a run that is kept for nobody else."""
-    return replace(_CachedRun.of(run).record(lambda: run.results), variants=tuple(run.variants))
-
-
-@dataclass(frozen=True)
-class _CachedRun:
-    """What a run showed, with a Content in place of each result tensor."""
-
-    results: tuple[Any, ...]
-    findings: tuple[Finding, ...]
-    counters: Counters
-    prints: tuple[str, ...]
-    ways: Mapping[tuple[int, int], int]
-
-    @staticmethod
-    def of(run: RunResult) -> _CachedRun:
-        results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
-        return _CachedRun(tuple(results), tuple(run.findings), run.counters, tuple(run.prints), run.ways)
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether the run showed nothing but results."""
-        return not self.findings and not self.prints
-
-    def record(self, make: Callable[[], Sequence[Any]]) -> RunRecord:
-        results = Results(self.results, make)
-        return RunRecord(results, self.findings, replace(self.counters), self.prints, ways=self.ways)
+    return replace(RunRecord.of(run).made_by(lambda: run.results), variants=tuple(run.variants))
 
 
 class _Tensor(NamedTuple):

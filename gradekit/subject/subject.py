@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -498,27 +498,11 @@ UPSTREAM = "the gradient of the result"
 """What messages call the last input of a backward pass."""
 
 
-class Caller(Protocol):
-    """What can call a submission: see `gradekit.subject.subject`."""
-
-    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
-        """The observation of `entry(*args)`, or of its backward pass."""
-
-    def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
-        """`entry(*args)` timed on a card, beside `against`."""
-
-    def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
-        """What torch makes of a model around `entry`."""
-
-    def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
-        """What `entry(*args)`, or its backward pass, becomes, without being run."""
-
-
 class Entry:
     """The function `name` of a submission."""
 
-    def __init__(self, caller: Caller, name: str) -> None:
-        self._caller = caller
+    def __init__(self, subject: Subject, name: str) -> None:
+        self._subject = subject
         self._name = name
 
     def __repr__(self) -> str:
@@ -530,7 +514,7 @@ class Entry:
         Raises:
             TraceError, Failure, Unsupported: as `Subject.call` says.
         """
-        return self._caller.call(self._name, args)
+        return self._subject.call(self._name, args)
 
     def gradient(
         self, *args: Any, upstream: Input, wanted: Sequence[int] = (0,), only: int | None = None
@@ -546,7 +530,7 @@ class Entry:
         Raises:
             TraceError, Failure, Unsupported: as `Subject.call` says; a Failure too where `backward` gives None.
         """
-        observation = self._caller.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
+        observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
         return observation if only is None else part_of(observation, list(wanted).index(only))
 
     def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
@@ -556,7 +540,7 @@ class Entry:
             TraceError: as `Subject.call` says.
         """
         given = args if upstream is None else (*args, upstream.named(UPSTREAM))
-        return self._caller.traced(self._name, given, tuple(wanted))
+        return self._subject.traced(self._name, given, tuple(wanted))
 
     def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
         """A call with `args`, timed on a card: eager torch, torch.compile and the submission in turn.
@@ -571,7 +555,7 @@ class Entry:
             NeedsCard: there is no card: the check is pending.
             TraceError, Failure, Unsupported: as `Subject.call` says.
         """
-        return self._caller.time(self._name, args, against, expected)
+        return self._subject.time(self._name, args, against, expected)
 
     def inspected(self, *args: Any) -> Inspection:
         """What torch makes of a model that calls this function, for arguments like `args`: see `judge.framework`.
@@ -579,7 +563,7 @@ class Entry:
         Raises:
             TraceError: as `Subject.call` says.
         """
-        return self._caller.inspect(self._name, args)
+        return self._subject.inspect(self._name, args)
 
 
 def part_of(observation: Observation, number: int) -> Observation:

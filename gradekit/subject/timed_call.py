@@ -377,7 +377,7 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
         Launched(prepared.launches, prepared.peak_bytes), work(trial, prepared.chosen), ceilings,
         prepared.option_label, prepared.choices,
         {STUDENT: prepared.seconds} | {side.name: side.compile_seconds for side in sides},
-        tuple(_notes(prepared, sides)), functools.partial(_longer, worker, prepared, sides),
+        tuple(_notes(prepared, sides)), functools.partial(_rounds, worker, prepared, sides),
         functools.partial(_release, worker, prepared, sides),
     )  # fmt: skip
     _possible(timed, card, prepared.sets)
@@ -405,26 +405,14 @@ def _baselines(trial: SpeedTrial, card: Card, sets: int) -> list[Baseline]:
 
 
 def _rounds(
-    worker: Worker,
-    prepared: Prepared,
-    sides: Sequence[Baseline],
-    before: Rounds,
-    thresholds: Thresholds,
-    budget: float,
-) -> Rounds:
+    worker: Worker, prepared: Prepared, sides: Sequence[Baseline], before: Rounds, thresholds: Thresholds,
+    budget: float = LONGER,
+) -> Rounds:  # fmt: skip
     from gradekit.gpu.interleaved import TURN, interleave
 
-    def students_turn() -> Turn:
-        return worker.turn(prepared.id, milliseconds=TURN)
-
-    turns = {STUDENT: students_turn} | {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
+    turns: dict[str, Callable[[], Turn]] = {STUDENT: lambda: worker.turn(prepared.id, milliseconds=TURN)}
+    turns |= {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
     return interleave(turns, settled(thresholds), before=before, budget=budget).rounds
-
-
-def _longer(
-    worker: Worker, prepared: Prepared, sides: Sequence[Baseline], before: Rounds, thresholds: Thresholds
-) -> Rounds:
-    return _rounds(worker, prepared, sides, before, thresholds, LONGER)
 
 
 # --- what the timed calls returned -----------------------------------------------------------------------------------
