@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gradekit import domain
+from gradekit.domain import MOST_ELEMENTS
 from gradekit.engine import Type, option_count
 from gradekit.engine.kernel_facts import parsed
-from gradekit.program import ITEMSIZE, Aten, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps
+from gradekit.program import ITEMSIZE, Aten, Copy, Descriptor, Fill, Literal, Scalar, View, run_steps, writes
 from gradekit.prove import question as q
 from gradekit.prove.claims import PROGRAM, LaunchClaims
 from gradekit.prove.coverage import Coverage
 from gradekit.prove.memory_rules import accesses, itemsize
 from gradekit.prove.question import ProofVerdict
-from gradekit.prove.setting import ELEMENTS, contents, product
+from gradekit.prove.setting import contents, product
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_host import INT32, Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, Owed, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
@@ -128,11 +129,11 @@ def _covered(
     for storage in dict.fromkeys([*_results(host), *writers]):
         region = host.regions.get(storage)
         subject = f"every element of {names.get(storage, 'a buffer')}"
-        if _computed(host, storage):
+        if _written_whole(host, storage, Aten):
             continue
         if region is None:
             yield ProofVerdict(q.COVERED, subject, q.OPEN, why="nothing is known of its size")
-        elif not region.is_input and not _filled(host, storage):
+        elif not region.is_input and not _written_whole(host, storage, Fill, Copy, Literal):
             yield _coverage(host, region, launches[: writers[storage]], solver, subject)
 
 
@@ -161,16 +162,10 @@ def _read(launches: Sequence[LaunchClaims]) -> Iterator[tuple[int, int]]:
                 yield touch.region.storage, position + 1
 
 
-def _computed(host: SymbolicHost, storage: int) -> bool:
-    """Whether torch computes all of a storage."""
-    outputs = (view for step in host.program.steps if isinstance(step, Aten) for view in step.outputs)
-    return any(view.storage == storage and host.is_whole(view) for view in outputs)
-
-
-def _filled(host: SymbolicHost, storage: int) -> bool:
-    """Whether the host writes all of a storage."""
-    writes = [step for step in host.program.steps if isinstance(step, (Fill, Copy, Literal))]
-    return any(w.target.storage == storage and host.is_whole(w.target) for w in writes)
+def _written_whole(host: SymbolicHost, storage: int, *kinds: type) -> bool:
+    """Whether steps of these kinds write all of a storage."""
+    written = (view for step in host.program.steps if isinstance(step, kinds) for view in writes(step))
+    return any(view.storage == storage and host.is_whole(view) for view in written)
 
 
 # --- beyond the promised sizes ----------------------------------------------------------------------------------------
@@ -216,6 +211,6 @@ def _is_size(atom: Atom) -> bool:
 
 
 def _widened(atom: Atom) -> Term | None:
-    if atom.op != "var" or not _is_size(atom) or atom.range[1] != ELEMENTS:
+    if atom.op != "var" or not _is_size(atom) or atom.range[1] != MOST_ELEMENTS:
         return None
     return var(f"{atom.args[0]}{BEYOND}", atom.range[0], LARGEST)

@@ -14,7 +14,7 @@ from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
-from gradekit.prove.symbolic_values import Owed, SymbolicAccess, in_order, lanes
+from gradekit.prove.symbolic_values import LARGEST_GRID, PROGRAM, Owed, SymbolicAccess, in_order, lanes
 from gradekit.prove.terms import (
     FALSE,
     ZERO,
@@ -37,8 +37,6 @@ from gradekit.prove.terms import (
 )
 
 BY_ORDER = "what atomics of several kinds, or an exchange, leave in an element depends on the order of programs"
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
-PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
 
 
 @dataclass(frozen=True)

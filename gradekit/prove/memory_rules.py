@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,21 +12,9 @@ from gradekit.engine.frame import itemsize_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, Accesses, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
-from gradekit.prove.walk import MEMORY, Walk
-
-Rule = Callable[[Walk, Op], Sequence[Value]]
+from gradekit.prove.walk import MEMORY, Walk, enters
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Enters a rule into the table."""
-
-    def enter(function: Rule) -> Rule:
-        MEMORY.update(dict.fromkeys(names, function))
-        return function
-
-    return enter
 
 
 def itemsize(type: Type | None) -> int:
@@ -36,10 +24,9 @@ def itemsize(type: Type | None) -> int:
     return 1
 
 
-@rule("tt.load", "tt.atomic_load")
+@enters(MEMORY, "tt.load", "tt.atomic_load")
 def _load(walk: Walk, op: Op) -> list[Value]:
-    access = _by_pointer(walk, op, "load", 1)
-    return [_loaded(walk, op, access)]
+    return [_loaded(walk, op, _by_pointer(walk, op, "load", 1))]
 
 
 def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
@@ -55,13 +42,13 @@ def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     return choose(access.mask, value, other) if isinstance(other, Term) else walk.unknown(type)
 
 
-@rule("tt.store", "tt.atomic_store")
+@enters(MEMORY, "tt.store", "tt.atomic_store")
 def _store(walk: Walk, op: Op) -> list[Value]:
     _by_pointer(walk, op, "store" if op.name == "tt.store" else "atomic", 2)
     return []
 
 
-@rule("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
+@enters(MEMORY, "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
 def _atomic(walk: Walk, op: Op) -> list[Value]:
     _by_pointer(walk, op, "atomic", 2 if op.name == "tt.atomic_rmw" else 9)
     return [walk.unknown(type) for type in op.result_types]
@@ -74,12 +61,11 @@ def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> SymbolicAccess:
     masked = op.operands[mask_at : mask_at + 1]
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
-    mask = mask if isinstance(mask, Truth) else free(f"mask {access.order}")
     if isinstance(target, SymbolicPointer):
         access = replace(access, base=target.base, offset=target.offset, itemsize=target.itemsize)
     access = replace(
-        access, mask=mask, owed=walk.owed(op.operands[:1]), owed_always=walk.path_owed | walk.owed(masked),
-        why="" if isinstance(target, SymbolicPointer) else DATA,
+        access, mask=mask if isinstance(mask, Truth) else free(f"mask {access.order}"), owed=walk.owed(op.operands[:1]),
+        owed_always=walk.path_owed | walk.owed(masked), why="" if isinstance(target, SymbolicPointer) else DATA,
     )  # fmt: skip
     walk.touch(access)
     return access
@@ -94,7 +80,7 @@ def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAcces
 # --- block pointers and descriptors ----------------------------------------------------------------------------------
 
 
-@rule("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+@enters(MEMORY, "tt.make_tensor_ptr", "tt.make_tensor_descriptor")
 def _tile(walk: Walk, op: Op) -> list[Value]:
     base, *numbers = (walk.get(name) for name in op.operands)
     pointee = op.result_types[0].pointee
@@ -106,7 +92,7 @@ def _tile(walk: Walk, op: Op) -> list[Value]:
     return [Tile(base, parts[0], parts[1], offsets, pointee.shape)]  # type: ignore[arg-type]
 
 
-@rule("tt.advance")
+@enters(MEMORY, "tt.advance")
 def _advance(walk: Walk, op: Op) -> list[Value]:
     tile, *steps = (walk.get(name) for name in op.operands)
     if not isinstance(tile, Tile) or not all(isinstance(step, Term) for step in steps):
@@ -135,25 +121,25 @@ def _by_tile(
     return access
 
 
-@rule("tt.descriptor_load", "tt.experimental_descriptor_load")
+@enters(MEMORY, "tt.descriptor_load", "tt.experimental_descriptor_load")
 def _descriptor_load(walk: Walk, op: Op) -> list[Value]:
     _descriptor(walk, op, "load", op.operands[1:])
     return [walk.unknown(op.result_types[0])]
 
 
-@rule("tt.descriptor_store", "tt.experimental_descriptor_store")
+@enters(MEMORY, "tt.descriptor_store", "tt.experimental_descriptor_store")
 def _descriptor_store(walk: Walk, op: Op) -> list[Value]:
     _descriptor(walk, op, "store", op.operands[2:])
     return []
 
 
-@rule("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
+@enters(MEMORY, "tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
 def _descriptor_reduce(walk: Walk, op: Op) -> list[Value]:
     _descriptor(walk, op, "atomic", op.operands[2:])
     return []
 
 
-@rule("tt.descriptor_gather", "tt.descriptor_scatter")
+@enters(MEMORY, "tt.descriptor_gather", "tt.descriptor_scatter")
 def _by_rows(walk: Walk, op: Op) -> list[Value]:
     kind = "load" if op.results else "store"
     walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))

@@ -32,7 +32,8 @@ class Query:
     @property
     def is_linear(self) -> bool:
         """Whether no two variables are multiplied, in the claim or in its facts."""
-        return all(len(mono) < 2 for mono in _monomials([self.claim, *self.facts]))
+        compared = (one for one in _leaves([self.claim, *self.facts]) if one.op != "free")
+        return all(len(mono) < 2 for one in compared for mono in one.args[0].parts)
 
     def named(self, values: Mapping[str, Any]) -> dict[str, int]:
         """The model's values by the keys of the atoms."""
@@ -73,7 +74,7 @@ class Query:
         asserts = [f"(assert {self._truth(condition)})" for condition in conditions]
         bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
         bounds += [bound for mono, name in self.products.items() for bound in _product_bounds(mono, name)]
-        free = dict.fromkeys(truth.args[0] for truth in _free([self.claim, *self.facts]))
+        free = dict.fromkeys(one.args[0] for one in _leaves([self.claim, *self.facts]) if one.op == "free")
         declared = [f"(declare-const {name} Int)" for name in [*self.names.values(), *self.products.values()]]
         declared += [f"(declare-const |free_{name}| Bool)" for name in free]
         return "\n".join([*declared, *bounds, *asserts])
@@ -205,20 +206,13 @@ def _ordered_quotients(found: Mapping[str, Atom], conditions: Sequence[Truth]) -
             yield from (Truth("le", (of_atom(one) - of_atom(other) + k,)) for k in steps[:1])
 
 
-def _monomials(conditions: Sequence[Truth]) -> Iterator[Monomial]:
+def _leaves(conditions: Sequence[Truth]) -> Iterator[Truth]:
+    """The comparisons, and what nobody knows, of which conditions are made."""
     for condition in conditions:
-        if condition.op in ("le", "eq"):
-            yield from condition.args[0].parts
-        elif condition.op != "free":
-            yield from _monomials(condition.args)
-
-
-def _free(conditions: Sequence[Truth]) -> Iterator[Truth]:
-    for condition in conditions:
-        if condition.op == "free":
+        if condition.op in ("le", "eq", "free"):
             yield condition
-        elif condition.op not in ("le", "eq"):
-            yield from _free(condition.args)
+        else:
+            yield from _leaves(condition.args)
 
 
 # --- products of variables without nonlinear arithmetic ---------------------------------------------------------------

@@ -39,10 +39,6 @@ from gradekit.prove.terms import (
 )
 from gradekit.prove.value_of import value_of
 
-ELEMENTS = MOST_ELEMENTS
-LARGEST = ELEMENTS
-"""No tensor, also none that host code makes, has more elements, and no size is larger."""
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -135,11 +131,11 @@ def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomai
         if isinstance(arg, View):
             shape = _shape(arg, names[position], _of_rank(what.shape, entry, named, len(arg.shape)))
             tensors.append(shape)
-            hypotheses.append(shape.extent <= ELEMENTS)
+            hypotheses.append(shape.extent <= MOST_ELEMENTS)
             for size, number in zip((*shape.sizes, *shape.strides), (*arg.shape, *arg.stride), strict=True):
                 values |= _solved(size, number, values)
         elif isinstance(arg, Scalar) and type(arg.value) is int:
-            scalars[position] = promised.get(names[position], var(names[position], -(1 << 31), LARGEST))
+            scalars[position] = promised.get(names[position], var(names[position], -(1 << 31), MOST_ELEMENTS))
             values |= _solved(scalars[position], arg.value, values)
     for shape in tensors:  # again, for sizes such as H * G of which a later tensor says more
         for size, number in zip(shape.sizes, shape.view.shape, strict=True):
@@ -164,7 +160,7 @@ def with_fixed(setting: Setting, fixed: Mapping[Atom, Term]) -> Setting:
 def _shape(view: View, name: str, sizes: tuple[Term, ...]) -> Shape:
     if dense(view):
         return Shape(name, sizes, contiguous(sizes), view)
-    strides = tuple(var(f"{name}.stride({axis})", 0, LARGEST) for axis in range(len(view.shape)))
+    strides = tuple(var(f"{name}.stride({axis})", 0, MOST_ELEMENTS) for axis in range(len(view.shape)))
     return Shape(name, sizes, strides, view)
 
 
@@ -180,7 +176,7 @@ def _solved(size: Term, number: int, values: Mapping[str, int]) -> dict[str, int
 
 def _assumptions(tensors: Sequence[Shape]) -> list[str]:
     unnamed = "" if all(shape.view.offset == 0 for shape in tensors) else ", and views begin where those of the call do"
-    return [f"no tensor spans more than {ELEMENTS:,} elements, and none is empty{unnamed}"]
+    return [f"no tensor spans more than {MOST_ELEMENTS:,} elements, and none is empty{unnamed}"]
 
 
 def inside(value: Term, high: Term) -> Truth:
@@ -199,7 +195,7 @@ def below(value: Term, high: Term) -> Truth:
 
 
 def _size(size: SizeDomain) -> Term:
-    return var(size.name, max(size.least, 1), min(size.most, ELEMENTS))
+    return var(size.name, max(size.least, 1), min(size.most, MOST_ELEMENTS))
 
 
 def _scalar(scalar: ScalarDomain, sizes: Mapping[str, Term]) -> Term:
@@ -221,7 +217,7 @@ def _of_rank(parts: Sequence[str], entry: EntryDomain, sizes: Mapping[str, Term]
         if part == ANY_DIMENSIONS:
             unnamed = rank - len(parts) + 1
             size = entry.sizes[part]
-            found += [var(f"dimension {axis}", max(size.least, 1), min(size.most, ELEMENTS)) for axis in range(unnamed)]
+            found += [_size(replace(size, name=f"dimension {axis}")) for axis in range(unnamed)]
         else:
             found.append(term(evaluate(part, sizes)))
     return tuple(found)

@@ -74,26 +74,23 @@ class Solver:
         answer = self._decided(hypotheses, goal, linear_only)
         return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
 
-    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = True) -> Answer:
-        """The same without a search for small sizes."""
-        return self._ask(hypotheses, goal, linear_only)
-
     def _decided(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
         near = _near(hypotheses, goal)
-        if len(near) < len(hypotheses) and self._ask(near, goal, linear_only=True).verdict == "proved":
+        if len(near) < len(hypotheses) and self.ask_once(near, goal, linear_only=True).verdict == "proved":
             return PROVED
-        return self._ask(hypotheses, goal, linear_only)
+        return self.ask_once(hypotheses, goal, linear_only)
 
     def _smaller(self, hypotheses: Sequence[Truth], goal: Truth, found: Answer) -> Answer:
         """The same with smaller sizes, if there are such: what the engine can run, and a person imagine."""
         for bound in SMALL:
             bounds = [Truth("le", (size - bound,)) for size in self.sizes]
-            answer = self._ask([*hypotheses, *bounds], goal, linear_only=False)
+            answer = self.ask_once([*hypotheses, *bounds], goal, linear_only=False)
             if answer.verdict == "refuted":
                 return answer
         return found
 
-    def _ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
+    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = True) -> Answer:
+        """The same as a whole, without a search for small sizes."""
         claim = both(*hypotheses, ~goal)
         if claim.op == "false":
             return PROVED

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.arithmetic import OF_TWO
+from gradekit.domain import MOST_ELEMENTS
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
-from gradekit.prove.setting import ELEMENTS, Setting, extent, with_fixed
+from gradekit.prove.setting import Setting, extent, with_fixed
 from gradekit.prove.terms import ONE, Atom, Term, Truth, atoms, both, equal, of_atom, power, term, var
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.size_terms import Algebra, Leaf, evaluated, holds
@@ -70,7 +71,7 @@ class SymbolicHost:
                 raise NotFollowed("a view has sizes that may be one thing or another")
         self.launches = tuple(self._launches())
         self.regions = self._regions()
-        bounds = [region.count <= ELEMENTS for region in self.regions.values()]
+        bounds = [region.count <= MOST_ELEMENTS for region in self.regions.values()]
         self.path = both(*self.setting.hypotheses, *bounds, *self._conditions(), *self.fixed, *self._types())
         self.check(program, setting.values)
 

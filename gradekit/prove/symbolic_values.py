@@ -47,6 +47,10 @@ class Other:
 
 OTHER = Other()
 
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
+"""The place of a program in its grid: x, y and z."""
+
 Value = Term | Truth | SymbolicPointer | Tile | Other
 
 

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
@@ -19,6 +20,7 @@ from gradekit.engine.kernel_facts import operations
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
     OTHER,
+    PROGRAM,
     Accesses,
     Owed,
     SymbolicAccess,
@@ -74,7 +76,7 @@ class Walk:
         hypotheses: Sequence[Truth], solver: Solver, constant: frozenset[int] | None = None,
     ) -> None:  # fmt: skip
         self.module, self.file, self.grid, self.solver = module, file, tuple(grid), solver
-        self.program = tuple(program_ids())
+        self.program = PROGRAM
         self.hypotheses = list(hypotheses)
         self.constant = constant
         self.accesses = Accesses()
@@ -240,11 +242,6 @@ def constant(op: Op, walk: Walk) -> Value:
         return TRUE if value else FALSE
     type = op.result_types[0]
     return term(value) if isinstance(value, int) and type.element[0] == "i" else walk.unknown(type)
-
-
-def program_ids() -> list[Term]:
-    """The place of a program in its grid: x, y and z."""
-    return [var(f"program {axis}", 0, most) for axis, most in zip("xyz", (2**31 - 2, 65534, 65534), strict=True)]
 
 
 # --- which values decide where a kernel reads and writes: only those are followed -------------------------------------
@@ -485,16 +482,16 @@ CONTROL: dict[str, Callable[[Walk, Op], None]] = {
 # --- integer arithmetic of TTIR as terms: what each operation gives, if nothing wraps around --------------------------
 
 
-Rule = Callable[..., Value]
+Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 """By the operation's name; a rule takes (walk, op, *operands)."""
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Enters a rule into the table."""
+def enters(table: dict[str, Any], *names: str) -> Callable[[Rule], Rule]:
+    """Enters a rule into a table."""
 
     def enter(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
+        table.update(dict.fromkeys(names, function))
         return function
 
     return enter
@@ -513,12 +510,12 @@ def fit(walk: Walk, op: Op, value: Term) -> Term:
     return value
 
 
-@rule("arith.addi")
+@enters(RULES, "arith.addi")
 def _add(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return fit(walk, op, a + b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
 
 
-@rule("arith.subi")
+@enters(RULES, "arith.subi")
 def _subtract(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return fit(walk, op, a - b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
 
@@ -528,14 +525,14 @@ def _either_alone(a: Value, b: Value) -> Value:
     return (a & ~b) | (~a & b) if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
 
 
-@rule("arith.muli")
+@enters(RULES, "arith.muli")
 def _multiply(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     if isinstance(a, Truth) and isinstance(b, Truth):
         return a & b
     return fit(walk, op, a * b) if isinstance(a, Term) and isinstance(b, Term) else OTHER
 
 
-@rule("arith.divsi")
+@enters(RULES, "arith.divsi")
 def _divide(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     """Towards zero."""
     if b.number is not None and b.number < 0:
@@ -549,7 +546,7 @@ def _towards_zero(walk: Walk, a: Term, b: Term) -> Term:
     return a // b if walk.known(positive) else choose(positive, a // b, -(-a // b))
 
 
-@rule("arith.remsi")
+@enters(RULES, "arith.remsi")
 def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     """With the sign of `a`."""
     walk.owe(op, b, 1, None)
@@ -590,7 +587,7 @@ def _not_negative(walk: Walk, op: Op, *values: Term) -> None:
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-@rule("arith.andi")
+@enters(RULES, "arith.andi")
 def _and(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     if isinstance(a, Truth) and isinstance(b, Truth):
         return a & b
@@ -601,27 +598,27 @@ def _and(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return OTHER
 
 
-@rule("arith.ori")
+@enters(RULES, "arith.ori")
 def _or(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return a | b if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
 
 
-@rule("arith.xori")
+@enters(RULES, "arith.xori")
 def _xor(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else _either_alone(a, b)
 
 
-@rule("arith.shli")
+@enters(RULES, "arith.shli")
 def _shift_left(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     return fit(walk, op, a * (1 << b.number)) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
 
 
-@rule("arith.shrsi")
+@enters(RULES, "arith.shrsi")
 def _shift_right(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     return a // (1 << b.number) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
 
 
-@rule("arith.shrui")
+@enters(RULES, "arith.shrui")
 def _shift_right_unsigned(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     if not _is_shift(b, bits_of(op)):
         return OTHER
@@ -636,12 +633,12 @@ def _is_shift(value: Value, bits: int) -> bool:
 # --- other types ------------------------------------------------------------------------------------------------------
 
 
-@rule("arith.extsi")
+@enters(RULES, "arith.extsi")
 def _widen(walk: Walk, op: Op, a: Value) -> Value:
     return choose(a, term(-1), ZERO) if isinstance(a, Truth) else a
 
 
-@rule("arith.extui")
+@enters(RULES, "arith.extui")
 def _widen_unsigned(walk: Walk, op: Op, a: Value) -> Value:
     if isinstance(a, Truth):
         return choose(a, ONE, ZERO)
@@ -649,14 +646,14 @@ def _widen_unsigned(walk: Walk, op: Op, a: Value) -> Value:
     return a
 
 
-@rule("arith.trunci")
+@enters(RULES, "arith.trunci")
 def _narrow(walk: Walk, op: Op, a: Term) -> Value:
     if op.result_types[0].element == "i1":
         return equal(a % 2, 1)
     return fit(walk, op, a)
 
 
-@rule("arith.index_cast")
+@enters(RULES, "arith.index_cast")
 def _index(walk: Walk, op: Op, a: Value) -> Value:
     return fit(walk, op, a) if isinstance(a, Term) else OTHER
 
@@ -674,7 +671,7 @@ COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
 """By the predicate without its sign."""
 
 
-@rule("arith.cmpi")
+@enters(RULES, "arith.cmpi")
 def _compare(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     predicate = str(op.attributes["predicate"])
     if isinstance(a, Truth) and isinstance(b, Truth):
@@ -687,7 +684,7 @@ def _compare(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return COMPARE[predicate if predicate in ("eq", "ne") else predicate[1:]](a, b)
 
 
-@rule("arith.select")
+@enters(RULES, "arith.select")
 def _select(walk: Walk, op: Op, condition: Truth, a: Value, b: Value) -> Value:
     return selected(condition, a, b)
 
@@ -713,52 +710,52 @@ def known_operands(values: Sequence[Value]) -> bool:
 # --- tiles: which element of which operand each lane of the result has ------------------------------------------------
 
 
-@rule("tt.make_range")
+@enters(RULES, "tt.make_range")
 def _range(walk: Walk, op: Op) -> Value:
     start = op.attributes["start"]
     return lane(0, op.attributes["end"] - start) + start
 
 
-@rule("tt.splat", "tt.unsplat", "ttg.convert_layout")
+@enters(RULES, "tt.splat", "tt.unsplat", "ttg.convert_layout")
 def _same(walk: Walk, op: Op, a: Value) -> Value:
     shape = op.operand_types[0].shape
     return at_lanes(a, shape, [ZERO] * len(shape)) if op.name == "tt.unsplat" else a
 
 
-@rule("tt.expand_dims")
+@enters(RULES, "tt.expand_dims")
 def _expand_dims(walk: Walk, op: Op, a: Value) -> Value:
     axis = op.attributes["axis"]
     places = lanes(op.result_types[0].shape)
     return at_lanes(a, op.operand_types[0].shape, places[:axis] + places[axis + 1 :])
 
 
-@rule("tt.broadcast")
+@enters(RULES, "tt.broadcast")
 def _broadcast(walk: Walk, op: Op, a: Value) -> Value:
     old, new = op.operand_types[0].shape, op.result_types[0].shape
     places = [ZERO if size == 1 else place for size, place in zip(old, lanes(new), strict=True)]
     return at_lanes(a, old, places)
 
 
-@rule("tt.trans")
+@enters(RULES, "tt.trans")
 def _transpose(walk: Walk, op: Op, a: Value) -> Value:
     order, new = op.attributes["order"], lanes(op.result_types[0].shape)
     places = [new[order.index(axis)] for axis in range(len(order))]
     return at_lanes(a, op.operand_types[0].shape, places)
 
 
-@rule("tt.reshape")
+@enters(RULES, "tt.reshape")
 def _reshape(walk: Walk, op: Op, a: Value) -> Value:
     if op.attributes.get("allow_reorder"):
         return OTHER
     return reshaped(a, op.operand_types[0].shape, op.result_types[0].shape)
 
 
-@rule("tt.join")
+@enters(RULES, "tt.join")
 def _join(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     shape = op.result_types[0].shape
     return selected(equal(lane(len(shape) - 1, 2), ZERO), a, b)
 
 
-@rule("tt.addptr")
+@enters(RULES, "tt.addptr")
 def _move(walk: Walk, op: Op, pointer: Value, by: Value) -> Value:
     return pointer.moved(by) if isinstance(pointer, SymbolicPointer) and isinstance(by, Term) else OTHER

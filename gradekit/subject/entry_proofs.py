@@ -27,7 +27,7 @@ from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove.probe import outside, probe
 from gradekit.prove.prover import ProofBudget, Proofs, prove
 from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
-from gradekit.prove.setting import ELEMENTS, calls_of, dense, names_of, sizes_of
+from gradekit.prove.setting import calls_of, dense, names_of, sizes_of
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.subject.call_spec import call_spec
@@ -91,8 +91,8 @@ def _advise(
     """Says what happens beyond the promised sizes, where the engine sees it."""
     if isinstance(_looked_at(subject, entry, call, verdict, wanted), Failure):
         proofs.advice.append(
-            f"Right for tensors of up to {ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s 32-bit "
-            "offset wraps around (int64 offsets would not)."
+            f"Right for tensors of up to {domain.MOST_ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s "
+            "32-bit offset wraps around (int64 offsets would not)."
         )
 
 
