@@ -137,26 +137,22 @@ class Path:
             found.append(hash((term[0], *parts) if parts else term))
         return found
 
-    def holds(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
-        """For each comparison whether it goes as it did; None where that is not known."""
-        return self.held(evaluated(self.origins.terms, leaves, COLUMNS))
-
-    def levels(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
-        """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
-        that `min` of them is either; None for others."""
-        return self.at_limits(evaluated(self.origins.terms, leaves, COLUMNS))
+    def values(self, leaves: Mapping[Leaf, Any]) -> Sequence[Any]:
+        """The values of its terms, for the numbers that host code is given."""
+        return evaluated(self.origins.terms, leaves, COLUMNS)
 
     def held(self, values: Sequence[Any]) -> list[Any]:
-        """What `holds` gives, of the terms' values."""
+        """For each comparison whether it goes as it did, by the terms' values; None where that is not known."""
         return [_holds(condition, values) for condition, _ in self.steps]
 
     def at_limits(self, values: Sequence[Any]) -> list[Any]:
-        """What `levels` gives, of the terms' values."""
+        """For each comparison that is a limit (`Condition` "<" with a number above 1) where both sides are equal, so
+        that `min` of them is either; None for others."""
         return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
 
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
-        return all(went is not False for went in self.holds(form.leaves))
+        return all(went is not False for went in self.held(self.values(form.leaves)))
 
 
 def _holds(condition: Condition, values: Sequence[Any]) -> Any:
@@ -216,7 +212,7 @@ class HostBranches:
 
     def _levels(self, path: Path, form: TracedForm) -> list[Any]:
         if form.key not in self._levels_of:
-            self._levels_of[form.key] = path.levels(form.leaves)
+            self._levels_of[form.key] = path.at_limits(path.values(form.leaves))
         return self._levels_of[form.key]
 
     def unseen(self, branch: HostBranch, condition: Condition) -> bool:

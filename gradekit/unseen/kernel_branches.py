@@ -211,7 +211,7 @@ def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:
     return list(found)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)
 def kernel_text(name: str, ttir: str, path: str) -> KernelText:
     """The kernel with this text."""
     return KernelText(name, ttir, path)

@@ -43,7 +43,6 @@ class KernelInputs:
     _vain: set[KernelBranch] = field(default_factory=set)
     _seen_of: dict[str, dict[int, int]] = field(default_factory=dict)
     _texts: dict[str, KernelText] = field(default_factory=dict)
-    _texts_of: dict[tuple[str, str], KernelText] = field(default_factory=dict)
     _far: set[KernelBranch] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     _grouped: dict[KernelBranch, KernelBranch] = field(default_factory=dict)
@@ -66,7 +65,8 @@ class KernelInputs:
             if self._seen_of.get(key) == known:
                 continue
             self._seen_of[key] = dict(known)
-            text = self._text(key, kernel)
+            text = self._texts.get(key) or kernel_text(kernel.name, kernel.unaligned, PATH)
+            self._texts[key] = text
             for branch, number, seen in text.branches(known):
                 self._ways[branch] = self._ways.get(branch, False) or seen
                 found = self._first.get(branch)
@@ -75,14 +75,6 @@ class KernelInputs:
         if len(self._texts) > before:
             self._groups, self._known_numbers = dtype_groups(self._texts.values()), None
             self._grouped.clear()
-
-    def _text(self, key: str, kernel: Kernel) -> KernelText:
-        if key not in self._texts:
-            own = kernel.name, kernel.unaligned
-            if own not in self._texts_of:
-                self._texts_of[own] = kernel_text(*own, PATH)
-            self._texts[key] = self._texts_of[own]
-        return self._texts[key]
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
@@ -96,7 +88,7 @@ class KernelInputs:
         return sorted(found.values(), key=lambda one: one.order)
 
     def _is_missing(self, branch: KernelBranch) -> bool:
-        return not any(seen for own, seen in self._ways.items() if self._group(own) == branch)
+        return not self._together().get(branch, False)
 
     def _together(self) -> dict[KernelBranch, bool]:
         """The ways, dtypes that are treated alike as one, and whether a run has gone each."""

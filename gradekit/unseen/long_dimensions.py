@@ -32,12 +32,6 @@ FAR_OUT = (67, 1031, 8209, 32_771)
 MOST_FAR = 3
 """Dimensions that are stretched with such values: those that are added up come first."""
 
-ENOUGH = 4099
-"""A dimension that has been as long is not stretched again with other choices."""
-
-AGAIN = 257
-"""The longest of a further check, which is about other indices or another gradient."""
-
 OTHERS, MANY = (2, 130), 3
 """The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
 often has many elements of the long one; a single element would often be right by chance."""
@@ -52,9 +46,8 @@ so many parts of it says nothing of how work grows."""
 MOST_WORK, MOST_BEYOND = 60_000_000, 400_000_000
 """The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
 
-FIRST, LEAST_BEYOND, MOST_LIMITS = (17, 257), 512, 2
-"""Lengths that show how work grows before a limit is gone beyond, the least length that is worth it, and how many
-limits of a kernel are gone beyond: the largest."""
+LEAST_BEYOND, MOST_LIMITS = 512, 2
+"""The least length beyond a limit that is worth it, and how many limits of a kernel are gone beyond: the largest."""
 
 
 FarValues = Callable[[], Sequence[Mapping[str, Any]]]
@@ -84,7 +77,7 @@ class LongDimensions:
         for name in scope.sizes:
             beyond = [2 * n + 1 for n in limits if LEAST_BEYOND <= 2 * n < scope.range(name)[1]][-MOST_LIMITS:]
             if beyond and self._is_new(form, name, draws.values):
-                yield Stretch(draws, form, scope, name, OTHERS[0], (*FIRST, *beyond), MOST_BEYOND)
+                yield Stretch(draws, form, scope, name, OTHERS[0], (*LENGTHS[:2], *beyond), MOST_BEYOND)
         for name in scope.sizes:
             yield from self._usual(draws, form, scope, name)
         wide = widest(draws, mine)
@@ -99,25 +92,22 @@ class LongDimensions:
         is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
         others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
         for other in others if is_first else ():
-            yield self._noted(made, Stretch(draws, form, scope, name, other))
+            made.append(Stretch(draws, form, scope, name, other))
+            yield made[-1]
         for number, more in enumerate(_choices(draws)):
             is_new = self._is_new(form, name, more) and (number > 0 or not is_first)
             if is_new and all(one.is_cut_short or one.is_empty for one in made):
-                yield self._noted(made, Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
+                made.append(Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
+                yield made[-1]
         longest = max([LENGTHS[0], *(one.reached for one in made)])
         if is_other:
-            yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, AGAIN)])
+            yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[1])])
 
     def _far(self, draws: Draws, form: TracedForm, scope: CallScope, more: Mapping[str, Any]) -> Iterator[Stretch]:
         for name in sorted(scope.sizes, key=functools.partial(_outer, draws))[:MOST_FAR]:
             if self._is_new(form, name, tuple(more.items())):
                 lengths = sorted({min(length, scope.range(name)[1]) for length in FAR_OUT})
                 yield Stretch(draws, form, scope, name, OTHERS[0], lengths, more=more)
-
-    @staticmethod
-    def _noted(made: list[Stretch], stretch: Stretch) -> Stretch:
-        made.append(stretch)
-        return stretch
 
     def _is_new(self, form: TracedForm, name: str, values: Any = None) -> bool:
         key = *_key(form, name), values
@@ -173,22 +163,19 @@ class Stretch:
         if length is None or not least <= length <= most:
             return None
         if len(self._seen) == 1 and self._expected(length) > self.most_work:
-            length = min(length, FIRST[1])
+            length = min(length, LENGTHS[1])
         elif self._expected(length) > self.most_work:
-            self.is_cut_short = self.reached < ENOUGH
+            self.is_cut_short = self.reached < LENGTHS[3]
             return None
         sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
         columns = {name: torch.tensor([n]) for name, n in sizes.items()}
-        if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > self._most_elements:
+        most = MOST_WITH_GRADIENTS if self.form.wanted else MOST_ELEMENTS
+        if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > most:
             return None
         self._seen.append((length, 0))
         call = made(self.draws, self.form, sizes, 0, self.more)
         self.is_empty = any(isinstance(arg, Input) and not arg.numel for arg in call)
         return FurtherCall(call, f"{self.name} is {length:,}, the others {self.other}")
-
-    @property
-    def _most_elements(self) -> int:
-        return MOST_WITH_GRADIENTS if self.form.wanted else MOST_ELEMENTS
 
     @property
     def reached(self) -> int:

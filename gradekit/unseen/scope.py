@@ -73,43 +73,38 @@ class CallScope:
 
     def range(self, name: str) -> tuple[int, int]:
         """The least and the largest that `name` may be."""
-        if name not in self._ranges:
-            self._ranges[name] = self._range(name)
         return self._ranges[name]
 
     @functools.cached_property
     def _ranges(self) -> dict[str, tuple[int, int]]:
-        return {}
-
-    def _range(self, name: str) -> tuple[int, int]:
-        scalar = next((s for s in self._scalars if s.name == name), None)
-        if scalar is not None:
-            return int(scalar.least or 0), int(scalar.most or 0)
-        own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
-        size = self.draws.entry.sizes[own]
-        members = [n for one in dict(self.draws.sizes)[own] for n in one.members]
-        if own in self.draws.free or self.wide and not size.only:
-            return size.least if 0 in members else max(size.least, 1), min(size.most, self.at_most)
-        return min(members), max(members)
+        found = {s.name: (int(s.least or 0), int(s.most or 0)) for s in self._scalars}
+        for name in self.sizes:
+            own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
+            size, members = self.draws.entry.sizes[own], [n for one in self._options[own] for n in one.members]
+            any_size = own in self.draws.free or self.wide and not size.only
+            least = size.least if 0 in members else max(size.least, 1)
+            found[name] = (least, min(size.most, self.at_most)) if any_size else (min(members), max(members))
+        return found
 
     def listed(self, name: str) -> Sequence[int] | None:
         """The only sizes that `name` may have; None for all of its range."""
-        if name not in self._lists:
-            self._lists[name] = self._listed(name)
         return self._lists[name]
 
     @functools.cached_property
     def _lists(self) -> dict[str, Sequence[int] | None]:
-        return {}
+        return {name: self._listed(ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name) for name in self.names}
 
-    def _listed(self, name: str) -> Sequence[int] | None:
-        own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
-        options = dict(self.draws.sizes).get(own, ())
+    def _listed(self, own: str) -> Sequence[int] | None:
+        options = self._options.get(own, ())
         only = self.draws.entry.sizes[own].only if own in self.draws.entry.sizes else ()
         if only or not options or own in self.draws.free or self.wide:
             return only or None
         listed = all(one.name == str(one.members[0]) for one in options) and len(options) > 1
         return [one.members[0] for one in options] if listed else None
+
+    @functools.cached_property
+    def _options(self) -> dict[str, Any]:
+        return dict(self.draws.sizes)
 
     def near(self, size: int, most: int = MOST_NEAR) -> dict[str, int]:
         """Sizes as near to this one as a call may have them, the outermost made small until it may and has no more than

@@ -10,7 +10,7 @@ import ast
 import functools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,9 +21,8 @@ from gradekit.engine import Op
 from gradekit.engine.branch_coverage import CLAMP
 from gradekit.engine.def_use import LOADS
 from gradekit.engine.mask_coverage import MASKED
-from gradekit.prove.value_of import COLUMNS
 from gradekit.reuse import LruCache
-from gradekit.size_terms import Leaf, behind, evaluated, leaves_in
+from gradekit.size_terms import Leaf, behind, leaves_in
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import NARROW, KernelBranch, KernelText, Place, corners, goes
 from gradekit.unseen.scope import CLOSE, FAR, MOST_KEPT, CallScope, Closeness, constants, possible_sizes
@@ -48,14 +47,21 @@ class Solutions:
     beyond: bool = True
 
 
-class Want(Protocol):
-    """What must be seen."""
+class Want:
+    """What must be seen; `numbers` are those near which sizes are looked for."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """None but those of the path."""
+        return ()
 
     def met(self, among: Calls) -> Tensor | None:
         """By which of the calls; None where that does not follow from sizes."""
+        raise NotImplementedError
 
     def level(self, among: Calls) -> Tensor | None:
         """Where a limit is reached, and not gone beyond; None where there is none."""
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,7 @@ class Calls:
 
     @functools.cached_property
     def _values(self) -> Sequence[Any]:
-        return evaluated(self.path.origins.terms, self.leaves, COLUMNS)
+        return self.path.values(self.leaves)
 
     @functools.cached_property
     def held(self) -> Sequence[Any]:
@@ -92,7 +98,7 @@ class Calls:
 
     @functools.cached_property
     def levels(self) -> Sequence[Any]:
-        """For each comparison where it is at its limit (see `Path.levels`)."""
+        """For each comparison where it is at its limit (see `Path.at_limits`)."""
         return self.path.at_limits(self._values)
 
     @functools.cached_property
@@ -218,7 +224,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class OtherWay:
+class OtherWay(Want):
     """A step of a path that is to go the other way, all before it being as they were, or where it need not be the
     `same_path` as many of them as can be."""
 
@@ -252,7 +258,7 @@ LEAST_FAR = 2.0
 
 
 @dataclass(frozen=True)
-class Missing:
+class Missing(Want):
     """A way of a kernel that no run has gone, to be gone by some program, lane and turn, or `everywhere`, with two of
     each size where that is possible; and an operation, by number in a kernel, that could go it."""
 
@@ -260,7 +266,6 @@ class Missing:
     text: KernelText
     number: int
     everywhere: bool = False
-    numbers: ClassVar[tuple[int, ...]] = ()
 
     def met(self, among: Calls) -> Tensor | None:
         """See `Want`."""
@@ -277,9 +282,6 @@ class Missing:
             return found
         several = found & torch.stack([column > 1 for column in among.columns.values()]).all(dim=0)
         return several if bool(several.any()) else found
-
-    def level(self, among: Calls) -> None:
-        """See `Want`."""
 
     @property
     def line(self) -> int | None:
@@ -345,7 +347,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class ConstantWay:
+class ConstantWay(Want):
     """A way of a kernel's comparison of its compile-time constants, `text`: the compiler decides it, and nothing of the
     way that it does not take is in the TTIR."""
 
@@ -373,9 +375,6 @@ class ConstantWay:
         found = [value for names in known if (value := _value(self.text, names)) is not None]
         each = [among.each(one).bool() == self.way for one in found]
         return torch.stack(each).any(dim=0) & among.taking if each else None
-
-    def level(self, among: Calls) -> None:
-        """See `Want`."""
 
 
 def _value(text: str, names: Mapping[str, Any]) -> Any:
@@ -406,7 +405,7 @@ def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str]]:
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class Wrapped(Want):
     """An index of a kernel taken modulo a number (`b % 64`, `b & 63`, an int8) that is to reach it: below, nothing
     shows what becomes of the indices beyond. Of what was loaded, the largest that a tensor promises reaches twice as
     far."""
@@ -450,9 +449,6 @@ class Wrapped:
     def _is_loaded(self) -> bool:
         behind = self.text.behind(tuple(self.text.ops[self.number].operands[:1]))
         return any(op.name in LOADS and op.result_types[0].element[0] == "i" for op in behind)
-
-    def level(self, among: Calls) -> None:
-        """See `Want`."""
 
 
 SizeWant = ConstantWay | Wrapped

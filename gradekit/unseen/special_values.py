@@ -52,13 +52,11 @@ def values_around(constants: Sequence[float], most: int) -> list[float]:
 def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float], rows: bool) -> dict[str, str]:
     """For each tensor of the check whose values are gradekit's own kinds, a kind that
     has values around the constants."""
-    names = [name for name in _plain_tensors(draws)]
-    places = names[: max(MOST)]
+    places = [*_plain_tensors(draws)][: max(MOST)]
     found: dict[str, str] = {}
     step = 1
     for name in places:
-        pool = values_around(constants, MOST[len(places)])
-        pool = [v for v in pool if _may_be(v, _kinds(draws, name), dtypes.get(name, "float32"))]
+        pool = [v for v in values_around(constants, MOST[len(places)]) if _have(draws, dtypes, name, [v])]
         if pool:
             texts = ";".join(repr(v) for v in pool)
             found[name] = f"{CHOSEN}:{'rows' if rows else 'cells'}:{step}:{texts}"
@@ -82,9 +80,10 @@ def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
     each = [{name: one for name in names} for one in ALIKE]
     for one, other in ((below, above), (above, below)) if names[1:] else ():
         each.append(dict.fromkeys(names, other) | {names[0]: one})
-    found = [one for one in each if names and all(_has(draws, dtypes, name, kind) for name, kind in one.items())]
+    kinds = [one.items() for one in each]
+    found = [dict(one) for one in kinds if names and all(_have(draws, dtypes, name, ALIKE[kind]) for name, kind in one)]
     others = dict.fromkeys((name for name in names if "normal" in _kinds(draws, name)), "normal")
-    return [*found, *(others | {name: BALANCED} for name in names[:1] if _has_both(draws, dtypes, name))]
+    return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 
 
 MOST_FAR = 4096.0
@@ -114,12 +113,8 @@ def _near(value: float) -> str:
     return f"{CHOSEN}:cells:1:{value!r};{value * 3 / 4!r}"
 
 
-def _has_both(draws: Draws, dtypes: dict[str, str], name: str) -> bool:
-    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in (1.0, -1.0))
-
-
-def _has(draws: Draws, dtypes: dict[str, str], name: str, kind: str) -> bool:
-    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in ALIKE[kind])
+def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
+    return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in values)
 
 
 def _plain_tensors(draws: Draws) -> Iterator[str]:

@@ -10,10 +10,9 @@ from gradekit.program import Launch, Scalar, View
 from gradekit.prove.memory_rules import accesses
 from gradekit.prove.probe import touched
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_values import SymbolicPointer, lane
+from gradekit.prove.symbolic_values import PROGRAM, SymbolicPointer, lane
 from gradekit.prove.terms import ZERO, Truth, term
 from gradekit.prove.value_of import Undefined, truth_of, value_of
-from gradekit.prove.walk import program_ids
 
 ROWS, COLUMNS = 4, 8
 GRID = (3, 2, 1)
@@ -202,5 +201,5 @@ def _holds(condition: Truth, values: dict[str, int]) -> bool:
 
 
 def _values(program: tuple[int, int, int], place: tuple[int, int]) -> dict[str, int]:
-    counters = [*zip(program_ids(), program, strict=True), *zip((lane(0, ROWS), lane(1, COLUMNS)), place, strict=True)]
+    counters = [*zip(PROGRAM, program, strict=True), *zip((lane(0, ROWS), lane(1, COLUMNS)), place, strict=True)]
     return {next(iter(of.parts))[0].key: value for of, value in counters}

@@ -180,8 +180,9 @@ def test_a_grid_as_large_as_its_limit_is_not_beyond_it() -> None:
     explored = Explored(Origins(terms, (condition,)), (), (), whole=True)
     path = host_branches.Path(form, explored, ((condition, HostBranch(1, "")),))
     sizes = {("size", 0, 0): torch.tensor([4095, 4096, 4097])}
-    assert path.holds(sizes)[0].tolist() == [True, False, False]
-    assert path.levels(sizes)[0].tolist() == [False, True, False]
+    values = path.values(sizes)
+    assert path.held(values)[0].tolist() == [True, False, False]
+    assert path.at_limits(values)[0].tolist() == [False, True, False]
 
 
 def matmul_path(*compared: tuple[int, int, int]) -> tuple[OtherWay, CallScope]:
