@@ -97,8 +97,7 @@ def _choices(
 
 
 def _doubtful(equality: Equality, one: int, other: int) -> Iterator[tuple[Unequal, str, bool]]:
-    """The regions in which two formulas are not known to be equal, why, and whether their normal forms say so. Where
-    there are too many regions, or a formula is too long, that is all values."""
+    """The regions in which two formulas are not known to be equal, why, and whether their normal forms say so."""
     try:
         for where in equality.unequal(one, other):
             yield where, "the formulas are not known to be equal, and no values were found that tell them apart", True

@@ -309,7 +309,6 @@ class HostWalk(Walk):
         self.launches.launch(launcher.kernel, grid, names, self.meter)
 
     def _inside(self, function: HostFunction, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
-        """What a function of the source returns."""
         node, around = function.node, function.around
         names = {**around, **bound(node.args, args, given, lambda default: self.value(default, around))}
         return self.value(node.body, names) if isinstance(node, ast.Lambda) else self.returned(node.body, names)

@@ -142,8 +142,7 @@ class KernelWalk(Walk):
         return self._with_copies(given[0][1] if before is None else before, given) if given else before
 
     def _in_copy(self, copy: int, new: ast.AST, names: Names, known: tuple[ast.expr, Any]) -> Any:
-        """The value of an expression in one copy, given that of the old one (`known`); None where the copy goes out of
-        bounds."""
+        """The value of an expression in one copy, given that of the old one; None where the copy goes out of bounds."""
         if new in self.given and self.active is None and self.gone is None:
             return self.given[new]
         rows = slice(copy * self.programs, (copy + 1) * self.programs)

@@ -238,8 +238,7 @@ class WalkedText:
 
     @cached_property
     def _on_host(self) -> tuple[int, bool]:
-        """The work of a walk of the host code too, which finds what the call gave, and whether that is wrong; 0 where
-        it does not."""
+        """The work of a walk of host code too, and whether it is wrong; 0 where it gives something else."""
         if self.call.host is None or self.strays:
             return 0, False
         replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
@@ -273,7 +272,6 @@ class WalkedText:
         return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)
 
     def _with_kernels(self, source: ParsedSource) -> bool:
-        """Where kernels alone differ."""
         again = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow)
         try:
             results = again.run(MORE_WORK * self.work)

@@ -321,11 +321,7 @@ class TileMemory:
     def _reached(
         self, pointer: TilePointer, mask: Any, count: int | None = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The storage's elements, the offsets and the mask of one shape; for a store, of `count` programs.
-
-        Raises:
-            NotWalked: an element lies outside, or an input is stored to.
-        """
+        """The storage's elements, offsets and mask of one shape; NotWalked where one lies outside."""
         storage = self._storage(pointer.storage)
         if count is not None:
             if storage.is_input:

@@ -190,8 +190,7 @@ class WalkedCall:
         ]
 
     def _steps_after(self, kernel: str) -> list[Step]:
-        """The steps after the first launch of a kernel on which the compared results may depend, where that kernel is
-        another: it may store to other storages then."""
+        """The steps after the first launch of a kernel that may decide what is compared."""
         if kernel not in self._after:
             at = self.begun[kernel].step + 1
             steps = self._steps[at:]
@@ -303,8 +302,7 @@ def _argument(argument: Any) -> Any:
 
 
 def _copied(memory: Memory, copies: int = 1) -> Memory:
-    """The storages as they are now, one after another for several copies; inputs, which no kernel here stores to, are
-    shared."""
+    """The storages as they are now, once for each copy; inputs, which no kernel here stores to, are shared."""
     other = Memory()
     for id, storage in memory.storages.items():
         if storage.is_input:
@@ -317,7 +315,6 @@ def _copied(memory: Memory, copies: int = 1) -> Memory:
 
 
 def _for_copies(value: Any, walk: KernelWalk) -> Any:
-    """A value of one launch for the programs of all of its copies."""
     if walk.copies == 1 or walk.programs == 1:
         return value
 

@@ -163,7 +163,6 @@ def _read(launches: Sequence[LaunchClaims]) -> Iterator[tuple[int, int]]:
 
 
 def _written_whole(host: SymbolicHost, storage: int, *kinds: type) -> bool:
-    """Whether steps of these kinds write all of a storage."""
     written = (view for step in host.program.steps if isinstance(step, kinds) for view in writes(step))
     return any(view.storage == storage and host.is_whole(view) for view in written)
 

@@ -225,9 +225,7 @@ class LaunchClaims:
                 yield both(*after, programs[axis] < others[axis])
 
     def _equated(self, hypotheses: Sequence[Truth], place: Term, copy: Substitution) -> list[Truth]:
-        """What follows from the hypotheses, with one number in place of two where an operation of `place` gives the
-        same in both programs: what is computed from these is the same then, too. Conditions on other sizes, and on
-        lanes, are left out."""
+        """The hypotheses about `place` and programs, with one number for what is alike in both programs."""
         found = list(hypotheses)
         for atom in _factors(place):
             mine = of_atom(atom)
@@ -290,7 +288,6 @@ class LaunchClaims:
             yield both(*together, *same, lane < copy.term(lane))
 
     def _meet(self, a: Touch, b: Touch, copy: Substitution) -> list[Truth]:
-        """That both touch one element: by coordinates, where these tell elements apart."""
         if self.by_axis(a) and self.by_axis(b) and a.coordinates is not None and b.coordinates is not None:
             return [equal(x, copy.term(y)) for x, y in zip(a.coordinates, b.coordinates, strict=True)]
         return [equal(a.place, copy.term(b.place))]
@@ -366,7 +363,6 @@ def _copied() -> Substitution:
 
 
 def _then(first: Substitution, second: Substitution) -> Substitution:
-    """One after the other."""
     return Substitution(lambda atom: second.term(first.term(of_atom(atom))))
 
 

@@ -44,8 +44,7 @@ class Coverage:
         return answer
 
     def _as_many_as_tiles(self, launched: LaunchClaims, touch: Touch) -> bool:
-        """Whether each program writes one tile of the region, another one than any other program, and there are as many
-        programs as tiles: then each tile is written by one."""
+        """Whether each program writes a tile of its own, and there are as many as tiles: then all are written."""
         access, along = touch.access, touch.tiles(by_axis=True)
         if along is None or access.turns or not launched.by_axis(touch):
             return False
@@ -76,7 +75,6 @@ class Coverage:
         return ([self.path, *self._bounds(flat)], ~both(*(~one for one in found))) if found else None
 
     def _follows(self, claim: tuple[list[Truth], Truth] | None) -> bool:
-        """Whether linear arithmetic shows it."""
         return claim is not None and self.solver.follows(*claim)
 
     def _ask(self, claim: tuple[list[Truth], Truth] | None) -> Answer:
@@ -113,7 +111,6 @@ class Coverage:
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
 
     def _bounds(self, flat: bool) -> list[Truth]:
-        """That the element is one of the region."""
         if flat:
             return [self.flat < self.region.count]
         return [e < size for e, size in zip(self.elements, self.region.sizes, strict=True)]
@@ -183,7 +180,6 @@ def _calls(
 
 
 def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:
-    """The numbers that stand in formulas."""
     terms = [part for atom in atoms(*formulas).values() for part in atom.args if isinstance(part, Term)]
     conditions = [part for atom in atoms(*formulas).values() for part in atom.args if isinstance(part, Truth)]
     terms += [part.args[0] for part in (*formulas, *conditions) if isinstance(part, Truth) and part.op in ("le", "eq")]

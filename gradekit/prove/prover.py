@@ -156,7 +156,6 @@ class _Form:
         return setting_of(call, self.names, self.entry)
 
     def _call(self, call: Sequence[Argument]) -> bool:
-        """Takes a call into account; says whether it was followed."""
         setting = self._setting(call)
         taken = [host for host in self.hosts if host.takes(setting.values)]
         if not taken and (len(self.hosts) >= self.budget.paths or self.solver.steps > self.solver.limit):
@@ -177,14 +176,7 @@ class _Form:
         return True
 
     def _check_elsewhere(self, host: SymbolicHost, call: Sequence[Argument]) -> None:
-        """Holds the terms against the numbers of another call on the same path, where each size differs that may.
-
-        Sizes are far from those of the call, where there are such: a number that went through floats (a block of
-        about sqrt(n)) may be the same nearby.
-
-        Raises:
-            NotFollowed: they are not those.
-        """
+        """Raises NotFollowed where the terms do not give the numbers of another call on the path, a far one."""
         values = host.setting.values
         for times in FAR:
             found = self._where(host, [
@@ -277,7 +269,6 @@ def _variables(setting: Setting) -> list[tuple[str, Term]]:
 
 
 def _sizes(setting: Setting, values: Mapping[str, int]) -> dict[str, int]:
-    """The sizes by their names."""
     return {name: _number(size, values) for name, size in setting.sizes.items()}
 
 

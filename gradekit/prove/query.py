@@ -136,7 +136,6 @@ def _product_bounds(mono: Monomial, name: str) -> Iterator[str]:
 
 
 def _meaning(atom: Atom) -> Iterator[Truth]:
-    """What is true of the value of an operation."""
     value = of_atom(atom)
     if atom.op in ("div", "mod"):
         a, b = atom.args
@@ -184,7 +183,6 @@ def _implied(condition: Truth, fact: Truth) -> Truth:
 
 
 def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
-    """A tensor has one value at one place."""
     reads = [atom for atom in found.values() if atom.op == "read" and len(atom.args) == 2]
     return [
         _implied(Truth("eq", (a.args[1] - b.args[1],)), Truth("eq", (of_atom(a) - of_atom(b),)))
@@ -195,8 +193,7 @@ def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
 
 
 def _ordered_quotients(found: Mapping[str, Atom], conditions: Sequence[Truth]) -> Iterator[Truth]:
-    """From a + k * b <= c, which is a condition, follows a // b + k <= c // b: an element below a size lies in a tile
-    below the number of tiles."""
+    """From a + k * b <= c follows a // b + k <= c // b: an element below a size lies in a tile below their number."""
     known = {condition.args[0].key for condition in conditions if condition.op == "le"}
     quotients = [atom for atom in found.values() if atom.op == "div" and (atom.args[1].range[0] or 0) > 0]
     for one, other in permutations(quotients, 2):

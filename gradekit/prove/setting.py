@@ -211,7 +211,6 @@ def _values(scalar: ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
 
 
 def _of_rank(parts: Sequence[str], entry: EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
-    """The sizes of a tensor of that rank."""
     found: list[Term] = []
     for part in parts:
         if part == ANY_DIMENSIONS:

@@ -139,7 +139,6 @@ class Solver:
         return self._with_products(question, STEPS)
 
     def _with_products(self, question: Query, steps: int) -> Answer:
-        """By arithmetic that knows what a product is."""
         found = self._run(question.text(linear=False), steps)
         if found is z3.unsat:
             return PROVED
@@ -209,7 +208,6 @@ class Solver:
         return tried[key]
 
     def _run(self, text: str, steps: int) -> Any:
-        """unsat, the values of a model, or unknown."""
         solver = self._solver(text)
         found = self._check(solver, steps)
         return _model(solver) if found is z3.sat else found
@@ -260,7 +258,6 @@ def _number(value: str) -> int | bool:
 
 
 def _holds(claim: Truth, values: Mapping[str, int]) -> bool:
-    """Whether a model is one indeed: what was left out of the question may say no."""
     try:
         return truth_of(claim, values)
     except Undefined:

@@ -282,5 +282,4 @@ def every_launch(program: Program) -> list[Launch]:
 
 
 def _allocated(program: Program) -> dict[int, int]:
-    """The bytes of each storage that host code allocates."""
     return {step.storage: step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)}

@@ -310,7 +310,6 @@ def _div_of(a: Term, b: Term) -> Term:
 
 
 def _below(a: Term, b: Term) -> bool:
-    """Whether 0 <= a < b by ranges alone."""
     low, high = a.range
     return low is not None and low >= 0 and high is not None and b.range[0] is not None and high < b.range[0]
 
@@ -335,8 +334,7 @@ def split(a: Term, b: Term) -> tuple[Term, Term]:
 
 
 def _quotient(mono: Monomial, factor: int, divisor: int) -> int:
-    """Towards zero, so that a variable that cannot be negative leaves a rest that
-    cannot be; numbers are rounded down."""
+    """Towards zero, so that what cannot be negative leaves a rest that cannot be; numbers are rounded down."""
     return abs(factor) // divisor * (1 if factor > 0 else -1) if mono else factor // divisor
 
 

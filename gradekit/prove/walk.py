@@ -352,12 +352,7 @@ class _Carried:
         walk.turns = outer
 
     def _settle_owed(self, body: Callable[[], Sequence[str]]) -> None:
-        """Finds what the values owe: that goes through each of them once at most, but where a turn owes what is new in
-        each, such as a half of what nobody knows.
-
-        Raises:
-            TooLong: it does.
-        """
+        """Finds what the values owe; raises TooLong where each turn owes something else, such as a half of the last."""
         for _ in range(len(self.names) + 2):
             if not self._owe(self._turn(body)[1]):
                 return
@@ -375,7 +370,6 @@ class _Carried:
         return self.owed != before
 
     def _earlier(self, owed: Owed) -> Owed:
-        """The same in any turn before this one."""
         turn = self.turn.atom
         assert turn is not None
         earlier = var(f"before {turn.args[0]}", 0, MOST_TURNS)

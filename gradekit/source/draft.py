@@ -115,7 +115,6 @@ class Draft:
 
     @cached_property
     def _assigned(self) -> dict[str, list[ast.expr]]:
-        """What each name of host code is assigned."""
         found: dict[str, list[ast.expr]] = {}
         for node in self.host_nodes:
             if isinstance(node, ast.Assign):
@@ -201,8 +200,7 @@ def _launched(node: ast.expr) -> str:
 
 
 def _given(call: ast.Call, kernel: KernelDraft, ranks: Mapping[str, int]) -> dict[str, ast.expr]:
-    """The arguments by parameter; `*x.stride()` stands for as many as x has dimensions, where `ranks` knows that, and
-    else for an equal share of the parameters that are left."""
+    """The arguments by parameter; `*x.stride()` stands for what `ranks` knows, or an equal share."""
     named = {k.arg: k.value for k in call.keywords if k.arg}
     stands_for = _parameters_of_starred(call, len([p for p in kernel.all_params if p not in named]), ranks)
     if stands_for is None:

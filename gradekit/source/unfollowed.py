@@ -160,7 +160,6 @@ class _Unfollowed:
                 yield from ((one, kinds) for one, kinds in found if kinds)
 
     def _assigned(self, function: ast.AST) -> Mapping[str, Kinds]:
-        """What the names of a function went through."""
         known: dict[str, Kinds] = {}
         before = None
         while before != known:
@@ -214,8 +213,7 @@ class _Unfollowed:
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """An expression and all in it, but for what asks only whether an address is aligned, of which checks have both; and
-    but for a range that is gone through, which decides how often alone."""
+    """An expression and all in it, but for questions of alignment, and ranges, which decide how often alone."""
     if _is_aligned(node):
         return
     yield node
@@ -280,7 +278,6 @@ def _deciding(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _launched(node: ast.AST) -> Iterator[ast.expr]:
-    """The grid and the arguments of a launch."""
     match node:
         case ast.Call(func=ast.Subscript(slice=grid), args=args, keywords=named):
             yield from (grid, *args, *(one.value for one in named))

@@ -105,7 +105,6 @@ def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:
 
 
 def _shapes(call: Sequence[Argument]) -> str:
-    """The tensors of a call, for a sentence."""
     return " and ".join(f"a {view.dtype} tensor of {list(view.shape)}" for view in call if isinstance(view, View))
 
 
@@ -180,7 +179,6 @@ ADVICE = (GRID, TILE)
 def _seen(
     subject: Subject, entry: str, args: Sequence[Any], verdict: ProofVerdict, wanted: tuple[int, ...]
 ) -> Failure | Unseen:
-    """What goes wrong in the call."""
     small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
     try:
         if not small:

@@ -160,11 +160,7 @@ def _only_allowed_operations(program: Program, entry: str, allow: Collection[str
 
 
 def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
-    """Why an operation that the assignment allows is more than it allows; "" where it is not.
-
-    Numbers that kernels have made may be added up, and single numbers may be worked with: what is left to do on the
-    host after a kernel. With whole tensors, a few operations make any loss.
-    """
+    """Why it is more than allowed, or "": what kernels made may be added up, and single numbers may be worked with."""
     given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
     if step.op in SUMS:
         known = computed_by_kernels(program, before) | constants(program, before)
@@ -402,7 +398,6 @@ def _wait_for_a_person(what: str, count: int, most: int, steps: Sequence[Step]) 
 
 
 def _values(step: Step) -> Iterator[Any]:
-    """The numbers that a step hands on by themselves."""
     if isinstance(step, Fill):
         yield step.value
     elif isinstance(step, Launch):

@@ -332,12 +332,7 @@ class Runs:
         return replace(first, findings=findings, variants=variants, ways=ways)
 
     def _sharing(self, seen: Observation, shared: dict[tuple[bytes, ...], Sequence[Any]]) -> Observation:
-        """The observation with results that another configuration has given, where they are the same: those of a
-        hundred configurations take no more memory than those of one.
-
-        Raises:
-            Failure: results that differ take too much together.
-        """
+        """With the results of another configuration, if they are equal; Failure where others take too much."""
         contents = seen.results.contents if isinstance(seen.results, Results) else None
         if contents is None:
             return seen
@@ -404,11 +399,7 @@ class Runs:
         return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def _budget(self, case: Case) -> engine.Budget:
-        """What the next run may use: the rest of what all runs of the check may.
-
-        Raises:
-            Failure: nothing is left.
-        """
+        """The rest of what all runs of the check may use; Failure where nothing is left."""
         most = min(CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
         left = min(most - self._of_check, MOST_IN_ALL - self.work)
         if left <= 0:

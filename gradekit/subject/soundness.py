@@ -105,8 +105,7 @@ def _forged(entry: str) -> Failure:
 
 
 def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:
-    """Descriptors stand for several arguments each, by version: with one of them, the
-    rest cannot be matched one by one."""
+    """With a descriptor, which stands for several arguments by version, the rest cannot be matched one by one."""
     if any(isinstance(argument, Descriptor) for argument in arguments):
         return True
     return len(types) == len(arguments) and all(map(_fits, types, arguments))

@@ -207,12 +207,7 @@ class Subject:
         return timed
 
     def _program_to_time(self, this: CallSpec, args: Sequence[Any]) -> Program:
-        """The program of a call with every configuration of its autotuned launches.
-
-        Raises:
-            TraceError: the call fails.
-            Unsupported: it does not, but for how much it takes to lower so many configurations.
-        """
+        """With every configuration; Unsupported where lowering so many alone fails."""
         try:
             return self.program(this)
         except TraceError as error:
@@ -304,11 +299,7 @@ class Subject:
                 raise idle.offence
 
     def _note_kernels(self, seen: Observation, form: Form) -> None:
-        """Keep whether kernels made the results.
-
-        Raises:
-            Failure: no-kernel, where the host copied an input, and would also do so if a number were another.
-        """
+        """Keeps whether kernels made the results; Failure where an input is copied, whatever the numbers."""
         if seen.idle is None:
             if any(seen.program.launches()):
                 self._working.add(seen.entry)
@@ -436,10 +427,7 @@ class Subject:
             return error
 
     def _settled(self, tracer: Tracer, form: Form) -> Program:
-        """The program of a call that is not the first of its form: one that hands out earlier results shows itself.
-
-        The first form is always called twice. Where both calls did the same, later forms are called once.
-        """
+        """That of a second call of its form, until one kind did twice the same: earlier results show."""
         program = self._traced(tracer, form)
         kind = (form.entry, form.wanted)
         if self._is_brief or self._steady.get(kind, False):

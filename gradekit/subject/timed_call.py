@@ -172,9 +172,7 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
 
 
 def _on_this_card(timed: Timed, requirements: Sequence[Requirement]) -> tuple[Requirement, ...]:
-    """What is asked for on this card. Where the assignment names cards, each asks for its share of a test's factor; on
-    one that it does not name, nobody knows what is fair beside a compiler: eager torch decides alone, and that is
-    said."""
+    """A card's share of what is asked for; beside a compiler nobody knows one for a card that has no row."""
     row = row_of(timed.cards, timed.card)
     eager = tuple(requirement for requirement in requirements if requirement.side == "eager")
     if row is not None:
@@ -456,11 +454,7 @@ def _held(args: Sequence[Any], number: int, card: Card) -> Iterator[Any]:
 
 
 def _only_what_it_wrote(trial: SpeedTrial) -> None:
-    """A kernel that reads memory which nobody has written sees what its last call left there, and could skip its work.
-
-    Raises:
-        Failure: uninitialized-read.
-    """
+    """A kernel that reads what nobody has written could skip its work in all calls but the first: a Failure."""
     for option, _ in options(trial.program):
         counted = _counted(trial, option)
         if counted is not None and counted.unwritten:

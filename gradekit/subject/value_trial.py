@@ -110,8 +110,7 @@ class ValueTrial:
     # --- trying values -----------------------------------------------------------------------------------------------
 
     def _differs(self, values: Values) -> bool:
-        """Runs the call for these values, and judges it: wrong values count, and nothing
-        else that may happen on the way."""
+        """Runs and judges the call for these values: wrong ones count, and nothing else that may happen on the way."""
         specs = [self._spec(number, values) for number in range(len(self._specs))]
         queue = iter(specs)
         args = [next(queue) if isinstance(arg, Input) else arg for arg in self._call.args]
@@ -127,7 +126,6 @@ class ValueTrial:
         return self._failure is not None
 
     def _spec(self, number: int, values: Values) -> Input:
-        """A tensor of the call with these values."""
         spec, places = self._specs[number], _places(self._specs[number])
         if self._is_drawn(number):
             return self._draw(number, int(values[DRAW]))

@@ -100,7 +100,6 @@ def values_of(draws: Draws, kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _together(names: str, options: Sequence[Any], kinds: Mapping[str, str]) -> Any:
-    """The kinds for tensors that are drawn together."""
     each = names.split()
     if len(each) == 1:
         return kinds.get(names, options[0])

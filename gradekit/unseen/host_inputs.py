@@ -72,8 +72,7 @@ class HostInputs:
         return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen}
 
     def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, OtherWay]]:
-        """The branches that went one way alone, or only up to their limit, each with the paths on which it was met;
-        each once before any twice."""
+        """The branches that went one way alone or up to their limit, each with its paths, once before twice."""
         met: dict[HostBranch, list[OtherWay]] = {}
         for path in paths:
             for step, (condition, branch) in enumerate(path.steps):
@@ -84,8 +83,7 @@ class HostInputs:
             yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
 
     def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool, int]:
-        """What sorts branches: those that no check has made a call for come first; last those that ask whether two
-        sizes are equal, of which torch's own functions ask many."""
+        """First those that no check has made a call for, last those that ask if two sizes are equal."""
         condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
         numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
         equal = condition.relation == "==" and not any(numbers)
@@ -102,14 +100,12 @@ class HostInputs:
                 yield FurtherCall(call, branch.says(way[1]), branch.line, tried=tried)
 
     def _note(self, way: Way, narrow: bool) -> None:
-        """A check tries a call that goes a way, with sizes that it lists or with others."""
         self.tried.add(way)
         if narrow:
             self.narrowly.add(way)
 
     def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[_Choice]:
-        """With sizes that the check lists, or where these do not serve and no check has gone that way with its own, any
-        that the entry promises; the smallest alone where a check has tried that way."""
+        """With sizes that the check lists; where these do not serve and no check went there, any promised ones."""
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
         narrow = same_path or way in self.narrowly
         if not narrow:
@@ -133,8 +129,7 @@ class HostInputs:
         return self.search.solutions(replace(wanted, same_path=same_path), wanted.path, scope)
 
     def _strided(self, draws: Draws, wanted: OtherWay) -> list[_Choice]:
-        """For a comparison that strides or offsets decide, sizes with the first layout that serves for it: best one for
-        which all before it goes as it did. The larger sizes first: they are likelier to meet what else is asked."""
+        """For a comparison of strides or offsets: sizes with the first layout that serves, the larger ones first."""
         path, found = wanted.path, list[_Choice]()
         if not _placed(draws, path, path.steps[: wanted.step + 1]):
             return []
@@ -153,9 +148,7 @@ class HostInputs:
 
 
 def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
-    """The branches in their order, but of those that are one comparison with several dtypes and layouts all but the
-    first at the end, other dtypes before other layouts: what stands behind a comparison tells more than the same one
-    again."""
+    """The branches in their order, the same comparison with other layouts, and then with other dtypes, at the end."""
     met, late = set[Any](), list[tuple[int, HostBranch]]()
     for branch in branches:
         late.append(((branch.place in met) + ((branch.place, branch.dtypes) in met), branch))

@@ -156,8 +156,7 @@ class KernelInputs:
     def _solved(
         self, want: Missing | SizeWant, draws: Draws, path: Path, far: bool
     ) -> Sequence[dict[str, int]]:
-        """Sizes that take a path and meet a want, near the numbers that the check's kernels decide by; with `far`, all
-        that the entry promises, of large tensors."""
+        """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
         return self.search.solutions(want, path, scope, (*want.numbers, *self._numbers()), ROUGH).sizes
 
@@ -209,8 +208,7 @@ class KernelInputs:
             yield from (call for call in turn if call is not None)
 
     def _repeated(self, draws: Draws, one: Missing, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """The smallest of at least two in each dimension for which the loop runs several times in every program; kinds
-        for all tensors, until each has had all of its own."""
+        """The smallest sizes for which the loop runs several times in every program, with each kind of values."""
         each = ((path, self._solved(replace(one, everywhere=True), draws, path, True)) for path in one.launching(paths))
         path, found = next((one for one in each if one[1]), (None, ()))
         for turn in range(max((len(options) for _, options in draws.values), default=1) if path is not None else 0):

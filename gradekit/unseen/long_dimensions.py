@@ -86,8 +86,7 @@ class LongDimensions:
                 yield from self._far(draws, wide, scope, more)
 
     def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
-        """Those of one dimension: in a check that is not the first only for other indices or gradients; and with other
-        choices as long as work has ended each stretch so far."""
+        """Those of one dimension; with other choices as long as each so far was cut short or empty."""
         is_first, made = self._is_new(form, name), self._made.setdefault(_key(form, name), [])
         is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
         others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
@@ -196,8 +195,7 @@ class Stretch:
         self._seen[-1] = self._seen[-1][0], work
 
     def _expected(self, length: int) -> float:
-        """What calls have taken beyond the first, part of whose work any call takes, is said to grow as the length
-        does, and from the third on as it has grown."""
+        """Work beyond that of the first call grows as the length does, from the third call on as it has."""
         if len(self._seen) < 2:
             return sum(work * (length / n) ** AT_FIRST for n, work in self._seen)
         (_, base), *others = self._seen
@@ -207,5 +205,4 @@ class Stretch:
 
 
 def _power(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """With which power of the length work has grown."""
     return math.log(max(after[1] / before[1], 1)) / math.log(after[0] / before[0])

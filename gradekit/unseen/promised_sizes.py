@@ -145,8 +145,7 @@ def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> Trace
 
 
 def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other: int | None) -> dict[str, int]:
-    """Sizes with one of this length, or of the greatest that the entry promises, and all others short, or as great as
-    that leaves room for."""
+    """Sizes with one of this length, or the greatest promised, all others short, or as great as may be."""
     scope = CallScope(draws, rank_of(draws, form), True)
     sizes = {one: scope.nearest(one, other or OTHERS[0] or 1) for one in scope.sizes}
     sizes[name] = length or _greatest(draws, form, sizes, name)
@@ -157,8 +156,7 @@ def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other:
 
 
 def _greatest(draws: Draws, form: TracedForm, sizes: Mapping[str, int], name: str) -> int:
-    """The greatest that one size may be beside others; the entry promises no more elements of a tensor than
-    MOST_ELEMENTS."""
+    """The greatest that one size may be beside others, with no tensor of more than MOST_ELEMENTS."""
     size = draws.entry.sizes[ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name]
     least, most = sizes[name], sizes[name] if size.only else size.most
     while least < most:
@@ -334,8 +332,7 @@ class EachProgram:
 
 
 def _along(grid: tuple[int, int, int], axis: int) -> Any:
-    """The ids of programs: a dimension for each axis, so that what depends on one alone is worked out once for all
-    programs along the others; 0 along one that has one program."""
+    """The ids of programs along an axis, which has a dimension of its own; None of too many."""
     if grid[axis] == 1:
         return 0
     if math.prod(grid) > MOST_PROGRAMS:
@@ -375,8 +372,7 @@ def _accessed(text: KernelText, op: Op, loops: tuple[Op, ...]) -> Iterator[Count
 
 
 def _roots(text: KernelText, name: str) -> tuple[frozenset[str] | None, bool]:
-    """The arguments that a pointer may point into, None where that is not known; and whether anything that was loaded
-    has a part in it."""
+    """The arguments that a pointer may point into, None where that is not known; whether what was loaded has a part."""
     pointers = text.flow.behind([name], sources=text.flow.pointed)
     ends = {one for one in pointers if not text.flow.pointed(one)}
     known = bool(ends) and all(one in text.arguments for one in ends)

@@ -322,8 +322,7 @@ def possible_sizes(
 
 
 def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:
-    """Combinations of the options, a column for each: all where they are no more than `most`, else all of the first few
-    of each, then a walk through the rest."""
+    """Combinations of the options, a column for each: all if they are few, else a part of them."""
     if math.prod(map(len, options)) <= most:
         return [*torch.cartesian_prod(*map(torch.tensor, options)).T]
     few = int(most ** (1 / len(options)))

@@ -153,8 +153,7 @@ class Candidates(Calls):
         return tiles
 
     def _in_several_tiles(self, sizes: Mapping[str, int], want: Want) -> list[dict[str, int]]:
-        """These sizes, where a grid is made of several of them each of two tiles and a part of one at least: what a
-        program makes of its number shows there alone. None where the want is not met there."""
+        """These sizes, each of two tiles and a part of one; none where the want is not met so."""
         ragged = {name: size if size > 2 * tile and size % tile else max(size // tile, 2) * tile + 1
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
@@ -183,8 +182,7 @@ class Candidates(Calls):
         return Solutions(sizes, bool(beyond.numel()))
 
     def _smallest(self, places: Tensor) -> int:
-        """That with the fewest elements; of those that have hardly more, that with the least to compute, whose sizes
-        are most alike: what is short in one dimension leaves much of each tile empty."""
+        """That with the fewest elements; of those with hardly more, the cheapest, whose sizes are most alike."""
         few = self.elements[places]
         places = places[few <= NEARLY * few.min()]
         sizes = torch.stack([column[places].double().clamp(min=1) for column in self.columns.values()])
