@@ -1,13 +1,10 @@
 """Whether a call computes what its reference does, for all values: both as formulas over the reals.
 
 graph.py            formulas as a graph of operations, equal ones once
-arrays.py           tensors whose elements are formulas, which the engine and torch compute with
-torch_rules.py      what torch's operations make of formulas
+torch_rules.py      tensors whose elements are formulas, and what torch's operations make of them
 both_sides.py       a call's results as formulas, by its kernels and by its reference
-algebra.py          exact polynomials in atoms
-constants.py        what a rounded number stands for
+algebra.py          exact polynomials in atoms, and what a rounded number stands for
 normal.py           normal forms in a region of values
-equality.py         whether two formulas are equal for all values, and whether a region has any
-distinguishing.py   values at which two formulas differ
+equality.py         whether two formulas are equal for all values, and values at which they differ
 verdicts.py         the verdict on a call
 """

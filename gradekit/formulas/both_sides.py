@@ -18,8 +18,8 @@ from gradekit.engine.memory import Memory, Storage
 
 # It enters torch's operations into the table when it is imported.
 from gradekit.formulas import torch_rules  # noqa: F401
-from gradekit.formulas.arrays import FormulaTensor, nodes_of
 from gradekit.formulas.graph import Graph, NoFormula
+from gradekit.formulas.torch_rules import FormulaTensor, nodes_of
 from gradekit.program import ITEMSIZE, Program, View
 
 MOST_WORK = 50_000_000

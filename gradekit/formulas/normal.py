@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from gradekit.formulas.algebra import Algebra, Key, Polynomial, key_of
-from gradekit.formulas.constants import CONSTANTS, Constants
+from gradekit.formulas.algebra import CONSTANTS, Algebra, Constants, Key, Polynomial, key_of
 from gradekit.formulas.graph import Graph, NoFormula
 
 Normal = Polynomial | float

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.formulas.both_sides import FormulaCall, ResultFormulas, result_formulas
-from gradekit.formulas.distinguishing import ValuePromises, Values, distinguishing
-from gradekit.formulas.equality import Equality, Unequal
+from gradekit.formulas.equality import Equality, Unequal, ValuePromises, Values, distinguishing
 from gradekit.formulas.graph import NoFormula
 from gradekit.formulas.normal import ValuePath
 

@@ -31,9 +31,9 @@ from gradekit.unseen.host_branches import HostBranches, TracedForm
 from gradekit.unseen.host_inputs import HostInputs
 from gradekit.unseen.kernel_inputs import KernelInputs
 from gradekit.unseen.long_dimensions import LongDimensions
-from gradekit.unseen.promised_sizes import LongCall, PromisedSizes
+from gradekit.unseen.long_dimensions import LongCall, PromisedSizes
 from gradekit.unseen.search import constant_ways
-from gradekit.unseen.special_values import far_values, looked_up, near_fractions
+from gradekit.unseen.kernel_inputs import far_values, looked_up, near_fractions
 
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""

@@ -15,7 +15,7 @@ import torch
 from gradekit import domain
 from gradekit.engine import Unsupported
 from gradekit.formulas.both_sides import FormulaCall
-from gradekit.formulas.distinguishing import DRAW, DRAWS, ValuePromise, Values
+from gradekit.formulas.equality import DRAW, DRAWS, ValuePromise, Values
 from gradekit.formulas.verdicts import REFUTED, judged
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import with_elements

@@ -6,7 +6,7 @@ A want says what must be seen, and one search over sizes finds calls for it:
   way, a branch, mask or loop of a kernel, an index that reaches what it is taken modulo
 - `scope`: the sizes and layouts that a check may have, and those to try
 - `host_branches`, `host_inputs`; `kernel_branches`, `kernel_inputs`: what calls have seen of host code and of kernels,
-  and calls for the rest; `special_values`: values that sizes do not decide
-- `long_dimensions`; `promised_sizes`: long calls, and the longest, which are counted and not run
+  and calls for the rest, by sizes and by values
+- `long_dimensions`: long calls, and the longest, which are counted and not run
 - `further`: calls of a check that were found so
 """

@@ -11,10 +11,9 @@ import torch
 
 from gradekit.compat.torch import without_dtensor
 from gradekit.formulas import torch_rules  # noqa: F401  # enters torch's operations
-from gradekit.formulas.arrays import FormulaTensor
-from gradekit.formulas.distinguishing import ValuePromise, distinguishing, values_of
-from gradekit.formulas.equality import Equality
+from gradekit.formulas.equality import Equality, ValuePromise, distinguishing, values_of
 from gradekit.formulas.graph import Graph, NoFormula
+from gradekit.formulas.torch_rules import FormulaTensor
 
 Function = Callable[..., Any]
 where, maximum, minimum, exp = torch.where, torch.maximum, torch.minimum, torch.exp

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from gradekit.prove import query
+from gradekit.prove import solve
 from gradekit.prove.solve import Solver
 from gradekit.prove.terms import ONE, Term, alone, at_most, div, equal, greatest, least, less, mod, power, term, var
 from gradekit.prove.value_of import truth_of, value_of
@@ -67,7 +67,7 @@ def test_powers_of_two(goal, verdict):
 
 def test_an_answer_with_a_number_that_is_no_power_is_none(monkeypatch):
     goal = at_most(mod(BLOCK, term(16)), term(8))
-    monkeypatch.setattr(query, "_is_power", lambda atom, values: True)
+    monkeypatch.setattr(solve, "_is_power", lambda atom, values: True)
     assert Solver().ask([], goal, linear_only=True).verdict == "open"
 
 

@@ -9,7 +9,7 @@ from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.program import View
 from gradekit.source.unfollowed import host_text
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.special_values import looked_up, near_fractions
+from gradekit.unseen.kernel_inputs import looked_up, near_fractions
 
 TABLE = "SIZES = {4096: 8, 333: 4}\n\n\n"
 

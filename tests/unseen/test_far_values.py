@@ -16,7 +16,7 @@ from gradekit.engine.ttir import Type
 from gradekit.findings import Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.spec import Input
-from gradekit.unseen.special_values import MOST_FAR, far_kinds
+from gradekit.unseen.kernel_inputs import MOST_FAR, far_kinds
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 

@@ -9,7 +9,7 @@ import pytest
 from gradekit.assignment import get
 from gradekit.findings import Outcome
 from gradekit.program import Kernel, Launch, Program, Scalar, View
-from gradekit.unseen.promised_sizes import left_out, reaches
+from gradekit.unseen.long_dimensions import left_out, reaches
 from tests.graded import grade
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"

@@ -15,8 +15,8 @@ from gradekit.inputs.layouts import GAPS, LAYOUTS, place, variants
 from gradekit.program import View
 from gradekit.unseen.further import made
 from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.kernel_inputs import near_fractions
 from gradekit.unseen.scope import CallScope, LaidOut, each_layout
-from gradekit.unseen.special_values import near_fractions
 
 DROPOUT = domain_of(get("dropout").tests)["dropout"]
 
