@@ -84,14 +84,11 @@ class Touch:
 
 
 class LaunchClaims:
-    """One launch, its accesses, and the questions about it; `name` tells what the student calls a storage."""
+    """One launch, its accesses, and the questions about it."""
 
-    def __init__(
-        self, host: SymbolicHost, started: Started, number: int, accesses: Sequence[SymbolicAccess], solver: Solver,
-        names: Mapping[int, str],
-    ) -> None:  # fmt: skip
-        self.host, self.started, self.number, self.solver, self.names = host, started, number, solver, names
-        self.accesses = accesses
+    def __init__(self, host: SymbolicHost, started: Started, number: int, solver: Solver) -> None:
+        self.host, self.started, self.number, self.solver = host, started, number, solver
+        self.accesses: Sequence[SymbolicAccess] = ()
         self.hypotheses = [host.path, *(p < g for p, g in zip(PROGRAM, started.grid, strict=True))]
         self.lemmas: dict[int, list[Truth]] = {}  # what was proved to hold where an access is made
         self.by_coordinates: set[int] = set()
@@ -316,7 +313,7 @@ class LaunchClaims:
     ) -> ProofVerdict:
         """A verdict about an access."""
         touch = self.touch(access)
-        what = self.names.get(touch.region.storage, "a buffer") if touch else "memory"
+        what = self.host.names.get(touch.region.storage, "a buffer") if touch else "memory"
         word = {"load": "load from", "store": "store to", "atomic": "update of"}.get(access.kind, "access to")
         found = values.values if values else {}
         program = tuple(found.get(p.atom or "", 0) for p in PROGRAM) if values else ()

@@ -235,8 +235,8 @@ class _Form:
 
     def _host(self, host: SymbolicHost, call: tuple[Argument, ...]) -> None:
         self.solver.sizes = [size for size in host.setting.sizes.values() if size.number is None]
-        launches = launched_of(host, self.solver, _called(host), self.entry)
-        verdicts = decide(host, launches, self.solver, _called(host))
+        launches = [launched(host, one, n, self.solver, self.entry) for n, one in enumerate(host.launches)]
+        verdicts = decide(host, launches, self.solver)
         proofs = self.found.proofs
         if self.solver.steps > self.solver.limit and proofs.paths:
             self.found.gap(USED_UP)  # of this path, what is open may only be so for want of steps
@@ -270,16 +270,6 @@ class _Form:
                 (replace(v, sizes=_sizes(host.setting, v.values)), _example(call, host.setting, v.values))
                 for v in beyond(launched, proved)
             ]
-
-
-def _called(host: SymbolicHost) -> dict[int, str]:
-    """What the student calls each storage."""
-    called = {view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)}
-    results = [r.storage for r in host.program.results if isinstance(r, View) and r.storage not in called]
-    return called | {
-        storage: "the result" if len(results) == 1 else f"result {number}"
-        for number, storage in enumerate(dict.fromkeys(results), 1)
-    }
 
 
 def _variables(setting: Setting) -> list[tuple[str, Term]]:
@@ -321,24 +311,14 @@ MOST_IN_A_TILE = 1 << 20
 """Elements: Triton refuses larger tensors."""
 
 
-def launched_of(
-    host: SymbolicHost, solver: Solver, names: Mapping[int, str], entry: domain.EntryDomain
-) -> list[LaunchClaims]:
-    """All launches; `names` are what the student calls each storage. `entry` says
-    what is known of what tensors hold."""
-    return [launched(host, started, number, solver, names, entry) for number, started in enumerate(host.launches)]
-
-
-def decide(
-    host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]
-) -> list[ProofVerdict]:
+def decide(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver) -> list[ProofVerdict]:
     """A verdict for each claim about the call that makes the `launches`."""
     found: list[ProofVerdict] = []
     for one in launches:
         found += [one.grid(), *_tiles(host, one, solver), *one.bounds()]
     for option in range(option_count(host.program)):
         taken = [*run_steps(host.program.steps, option)]
-        found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver, names)
+        found += _covered(host, [one for one in launches if any(one.started.step is t for t in taken)], solver)
     for one in launches:
         found += [*one.one_writer(), *one.one_order(), *one.no_race()]
     return found
@@ -356,33 +336,26 @@ def _tiles(host: SymbolicHost, one: LaunchClaims, solver: Solver) -> Iterator[Pr
 
 
 def launched(
-    host: SymbolicHost,
-    started: Started,
-    number: int,
-    solver: Solver,
-    names: Mapping[int, str],
-    entry: domain.EntryDomain,
+    host: SymbolicHost, started: Started, number: int, solver: Solver, entry: domain.EntryDomain
 ) -> LaunchClaims:
-    """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one."""
+    """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one.
+    `entry` says what is known of what tensors hold."""
+    made = LaunchClaims(host, started, number, solver)
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
-    hypotheses = [host.path, *(p < g for p, g in zip(PROGRAM, started.grid, strict=True))]
     given = arguments(host, started, module.entry.argument_types)
     try:
-        found: Sequence[SymbolicAccess] = accesses(
-            module, host.program.path, given, started.grid, hypotheses, solver
-        ).found
+        made.accesses = accesses(module, host.program.path, given, started.grid, made.hypotheses, solver).found
     except TooLong as error:
-        found = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
-    made = LaunchClaims(host, started, number, found, solver, names)
-    made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(found))
+        made.accesses = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
+    made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(made.accesses))
     return made
 
 
 def _reads(host: SymbolicHost, started: Started) -> dict[str, str]:
     """The names of inputs, by those with which terms read from a launch's arguments."""
-    inputs = {view.storage: shape.name for view, shape in zip(host.program.inputs, host.setting.tensors, strict=True)}
-    args = enumerate(started.step.args)
-    return {f"argument {n}": inputs[arg.storage] for n, arg in args if isinstance(arg, View) and arg.storage in inputs}
+    inputs, args = {view.storage for view in host.program.inputs}, enumerate(started.step.args)
+    views = {n: arg.storage for n, arg in args if isinstance(arg, View) and arg.storage in inputs}
+    return {f"argument {n}": host.names[storage] for n, storage in views.items()}
 
 
 def _formulas(found: Sequence[SymbolicAccess]) -> Iterator[Term | Truth]:
@@ -416,14 +389,12 @@ def _descriptor(host: SymbolicHost, position: int, argument: Descriptor, types: 
     return [tile] if alone else [tile, *(geometry[0] + geometry[1] if geometry else [OTHER] * (2 * rank))]
 
 
-def _covered(
-    host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver, names: Mapping[int, str]
-) -> Iterator[ProofVerdict]:
+def _covered(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver) -> Iterator[ProofVerdict]:
     """A verdict for each result, and for each buffer that a kernel reads: by then it must have been written."""
     writers = dict(_read(launches)) | dict.fromkeys(_results(host), len(launches))
     for storage in dict.fromkeys([*_results(host), *writers]):
         region = host.regions.get(storage)
-        subject = f"every element of {names.get(storage, 'a buffer')}"
+        subject = f"every element of {host.names.get(storage, 'a buffer')}"
         if _written_whole(host, storage, Aten):
             continue
         if region is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gradekit.arithmetic import OF_TWO
@@ -74,6 +75,15 @@ class SymbolicHost:
         bounds = [region.count <= MOST_ELEMENTS for region in self.regions.values()]
         self.path = both(*self.setting.hypotheses, *bounds, *self._conditions(), *self.fixed, *self._types())
         self.check(program, setting.values)
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """What the student calls each storage."""
+        shapes = zip(self.program.inputs, self.setting.tensors, strict=True)
+        called = {view.storage: shape.name for view, shape in shapes}
+        results = [r.storage for r in self.program.results if isinstance(r, View) and r.storage not in called]
+        numbered = enumerate(dict.fromkeys(results), 1)
+        return called | {s: "the result" if len(results) == 1 else f"result {number}" for number, s in numbered}
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
