@@ -82,31 +82,18 @@ class Coverage:
 
     def _written(self, launched: LaunchClaims, touch: Touch, flat: bool) -> Truth | None:
         """That a store writes the element: the condition under which the program and lanes that were guessed do."""
-        access = touch.access
-        counters = access.counters(PROGRAM)
-        if flat:
-            equations = [(touch.place, self.flat)]
-        else:
-            places = touch.coordinates
-            if places is None:
-                return None
-            equations = list(zip(places, self.elements, strict=True))
+        counters, elements = touch.access.counters(PROGRAM), [self.flat] if flat else self.elements
+        places = (touch.place,) if flat else touch.coordinates
+        if places is None:
+            return None
+        equations = [*zip(places, elements, strict=True)]
         try:
             found = witness(equations, counters)
         except NoWitness:
             return None
-        return self._holds(launched, touch, equations, counters, found, flat)
-
-    def _holds(self, launched: LaunchClaims, touch: Touch, equations: Sequence[tuple[Term, Term]],
-               counters: Sequence[Atom],
-               found: dict[str, Term], flat: bool) -> Truth:  # fmt: skip
+        simple, put = Simpler(self.solver, [self.path, *self._bounds(flat)]), Substitution(found.get)
         ranges = [_in_range(found[counter.key], counter) for counter in counters]
-        limits = [
-            found[p.atom or ""] < g for p, g in zip(PROGRAM, launched.started.grid, strict=True)
-        ]
-        bounds = [self.path, *self._bounds(flat)]
-        simple = Simpler(self.solver, bounds)
-        put = Substitution(found.get)
+        limits = [found[p.atom or ""] < g for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
         same = [equal(simple.term(put.term(address)), element) for address, element in equations]
         return both(*map(simple.truth, (*ranges, *limits)), *same, simple.truth(put.truth(touch.access.active)))
 

@@ -7,7 +7,6 @@ see becomes open, and where the formulas were exact it is written down as a faul
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -122,7 +121,7 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
             found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
         return
     found.proofs.verdicts[index] = _open(verdict, seen)
-    if seen is NOTHING and verdict.exact and verdict.kind == BOUNDS:
+    if seen == NOTHING and verdict.exact and verdict.kind == BOUNDS:
         found.proofs.faults.append(
             f"{verdict.subject}, line {verdict.line}: {_open(verdict, seen).why}, and nothing in it was approximated"
         )
@@ -135,50 +134,44 @@ def _blamed(verdict: ProofVerdict) -> tuple[Cause, int | None]:
 
 
 def _looked_at(subject: Subject, entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict,
-               wanted: tuple[int, ...]) -> Failure | Unseen:  # fmt: skip
+               wanted: tuple[int, ...]) -> Failure | str:  # fmt: skip
     """What goes wrong in the call; where its values cannot be made up, in the program alone that is to blame."""
     args = _specs(entry, call, verdict)
     if args is not None:
         return _seen(subject, entry.name, args, verdict, wanted)
-    zeros = tuple(_zeros(arg) for arg in call)
     try:
-        return _probed(subject.program(call_spec(entry.name, zeros, wanted)), verdict)
+        return _probed(subject.program(call_spec(entry.name, tuple(map(_given, call)), wanted)), verdict)
     except (TraceError, Failure, Unsupported, OverBudget, ValueError):
         return NOT_RUN
 
 
-def _zeros(argument: Argument) -> Any:
+def _given(argument: Argument, kind: str = "zeros") -> Any:
     if isinstance(argument, View):
-        return Input(argument.dtype, argument.shape, argument.stride, argument.offset, "zeros")
+        return Input(argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1)
     return argument.value if isinstance(argument, Scalar) else None
 
 
-def _open(verdict: ProofVerdict, seen: Unseen) -> ProofVerdict:
+def _open(verdict: ProofVerdict, seen: str) -> ProofVerdict:
     why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
     if verdict.kind == COVERED:
         why = "which program writes each element was not worked out"
     elif not verdict.exact:
         why = "it depends on data, or on arithmetic that is not followed"
-    elif seen is NOT_RUN:
+    elif seen == NOT_RUN:
         why = f"the solver says no at {sizes_of(verdict.sizes)}, and the engine cannot run that"
     return replace(verdict, verdict=OPEN, why=why)
 
 
-class Unseen(enum.Enum):
-    """Why nothing was seen to go wrong: nothing does, or the call cannot be run."""
+NOTHING, NOT_RUN = "nothing", "not run"
+"""Why nothing was seen to go wrong: nothing does, or the call cannot be run."""
 
-    NOTHING = "nothing"
-    NOT_RUN = "not run"
-
-
-NOTHING, NOT_RUN = Unseen.NOTHING, Unseen.NOT_RUN
 ADVICE = (GRID, TILE)
 """What costs no points: many right kernels count rows by y, of which 65,535 are enough for them."""
 
 
 def _seen(
     subject: Subject, entry: str, args: Sequence[Any], verdict: ProofVerdict, wanted: tuple[int, ...]
-) -> Failure | Unseen:
+) -> Failure | str:
     small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
     try:
         if not small:
@@ -198,7 +191,7 @@ def _seen(
     return NOTHING
 
 
-def _probed(program: Program, verdict: ProofVerdict) -> Failure | Unseen:
+def _probed(program: Program, verdict: ProofVerdict) -> Failure | str:
     """What one program alone does outside of its tensors."""
     if not verdict.exact or len(verdict.program) != 3:
         return NOT_RUN
@@ -222,7 +215,7 @@ def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVe
             kind = _kind(entry, str(kinds[0]), verdict)
             if kind is None or not value_kinds.is_known(kind):
                 return None
-            spec = Input(argument.dtype, argument.shape, argument.stride, argument.offset, kind, 1)
+            spec = _given(argument, kind)
             found.append(promised(what, spec, verdict.sizes) if isinstance(what, domain.Tensor) else spec)
         elif isinstance(argument, Scalar):
             found.append(argument.value)
