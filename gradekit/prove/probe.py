@@ -7,7 +7,7 @@ address that depends on data says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +23,8 @@ from gradekit.engine.launch import run_some_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.values import Pointer, dense
 from gradekit.observations import Site, Traffic
-from gradekit.program import ADDRESS_GAP, Allocate, Launch, Program, every_step
+from gradekit.program import ADDRESS_GAP, Launch, Program
+from gradekit.prove.symbolic_host import allocated, every_launch
 
 WORK = 200_000_000
 """What one program may cost: a fifth of a second."""
@@ -80,22 +81,7 @@ class ProbeMemory:
         offsets = dense(pointer.offset, torch.int64, size).expand(size)
         active = torch.ones(size, dtype=torch.bool) if mask is None else dense(mask, torch.bool, size).expand(size)
         storage = pointer.storage.id if isinstance(pointer.storage, Storage) else None
-        self.touched.append(
-            Touched(kind, access.site, storage, pointer.itemsize, offsets, active, access.programs)
-        )  # fmt: skip
-
-
-def probe(program: Program, number: int, programs: Sequence[tuple[int, int, int]]) -> list[Touched]:
-    """What some programs of launch `number` (of all options) of a program touch.
-
-    Raises:
-        Unsupported, OverBudget: as `gradekit.engine.run` does.
-    """
-    launch = [step for step in every_step(program.steps) if isinstance(step, Launch)][number]
-    kernel = program.kernels[launch.kernel]
-    width, height, _ = launch.grid
-    linear = [x + width * (y + height * z) for x, y, z in programs]
-    return touched(parsed(kernel.unaligned), kernel.unaligned, launch, linear, program.path)
+        self.touched.append(Touched(kind, access.site, storage, pointer.itemsize, offsets, active, access.programs))
 
 
 def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str) -> list[Touched]:
@@ -111,22 +97,20 @@ def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], pa
     return memory.touched
 
 
-@dataclass(frozen=True)
-class Outside:
-    """An active lane outside of its storage: element `element` of one that has `count`."""
+def outside(program: Program, number: int, place: tuple[int, int, int]) -> tuple[Touched, int, int] | None:
+    """The first operation of the program at `place` in launch `number` (of all options) that leaves its storage, the
+    element that it touches, and how many there are; None where there is none.
 
-    kind: str
-    line: int | None
-    storage: int | None
-    element: int
-    count: int
-
-
-def outside(program: Program, found: Sequence[Touched]) -> Iterator[Outside]:
-    """The first lane of each operation that touches what is not there."""
-    sizes = program.storages | {s.storage: s.nbytes for s in every_step(program.steps) if isinstance(s, Allocate)}
-    for one in found:
+    Raises:
+        Unsupported, OverBudget: as `gradekit.engine.run` does.
+    """
+    launch = every_launch(program)[number]
+    ttir, (x, y, z) = program.kernels[launch.kernel].unaligned, place
+    linear = x + launch.grid[0] * (y + launch.grid[1] * z)
+    sizes = program.storages | allocated(program)
+    for one in touched(parsed(ttir), ttir, launch, [linear], program.path):
         count = sizes.get(one.storage, 0) // one.itemsize if one.storage is not None else 0
         wrong = one.active & ((one.offsets < 0) | (one.offsets >= count))
         if bool(wrong.any()):
-            yield Outside(one.kind, one.site.line, one.storage, int(one.offsets[wrong][0]), count)
+            return one, int(one.offsets[wrong][0]), count
+    return None

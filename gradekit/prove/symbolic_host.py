@@ -162,7 +162,7 @@ class SymbolicHost:
 
     def is_whole(self, view: View) -> bool:
         """Whether a view has every element of its storage."""
-        size = _allocated(self.program).get(view.storage, -1)
+        size = allocated(self.program).get(view.storage, -1)
         return view.offset == 0 and view.numel == size // ITEMSIZE[view.dtype]
 
     def geometry(self, view: View) -> tuple[tuple[Term, ...], tuple[Term, ...]] | None:
@@ -210,7 +210,7 @@ class SymbolicHost:
 
     def _check_views(self, program: Program, values: Mapping[str, int]) -> None:
         """The memory that launches use, and the results, are as large as the terms say."""
-        sizes = _allocated(program)
+        sizes = allocated(program)
         for storage, region in self.regions.items():
             known = not region.is_input and storage in sizes
             if known and not self._are([region.count * region.itemsize], [sizes[storage]], values):
@@ -291,5 +291,6 @@ def every_launch(program: Program) -> list[Launch]:
     return [step for step in every_step(program.steps) if isinstance(step, Launch)]
 
 
-def _allocated(program: Program) -> dict[int, int]:
+def allocated(program: Program) -> dict[int, int]:
+    """The bytes of each storage that host code allocates."""
     return {step.storage: step.nbytes for step in every_step(program.steps) if isinstance(step, Allocate)}

@@ -8,7 +8,8 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,39 +152,27 @@ def _view(arg: Input | torch.Tensor, storage: int) -> View:
 Call = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class _Pattern:
-    """How a form came from a call: from its first `count` arguments, the floating
-    tensors among them cast to `dtype`."""
-
-    entry: str
-    wanted: tuple[int, ...]
-    count: int
-    dtype: str | None
-
-    def spec(self, call: Call) -> Any:
-        args = [_cast(arg, self.dtype) for arg in call[: self.count]]
-        return call_spec(self.entry, args, self.wanted)
-
-
 def expected_forms(seen: Mapping[str, Form], first: Call, others: Sequence[Call]) -> dict[str, Form]:
     """The forms of calls that a check is going to make with `others`, by their signatures, where it made those of
     `seen` with the `first`; in the order in which they will be wanted."""
-    patterns = [pattern for signature, form in seen.items() if (pattern := _pattern(signature, form, first))]
-    specs = [pattern.spec(call) for call in others for pattern in patterns]
+    makers = [one for signature, form in seen.items() for one in _makers(form, first, signature)]
+    specs = [make(call) for call in others for make in makers]
     return {spec.signature: spec.form for spec in specs}
 
 
-def _pattern(signature: str, form: Form, first: Call) -> _Pattern | None:
-    return next((one for one in _patterns(form, first) if one.spec(first).signature == signature), None)
-
-
-def _patterns(form: Form, first: Call) -> Iterator[_Pattern]:
+def _makers(form: Form, first: Call, signature: str) -> list[Callable[[Call], CallSpec]]:
+    """How a form came from the first call: from some of its arguments, floating tensors among them cast."""
     dtypes = [arg.dtype for arg in form.args if isinstance(arg, View) and "float" in arg.dtype]
     for dtype in (None, *dtypes[:1]):
         for count in range(len(first), 0, -1):
-            if not form.wanted or isinstance(first[count - 1], Input):
-                yield _Pattern(form.entry, form.wanted, count, dtype)
+            make = functools.partial(_made, form, count, dtype)
+            if (not form.wanted or isinstance(first[count - 1], Input)) and make(first).signature == signature:
+                return [make]
+    return []
+
+
+def _made(form: Form, count: int, dtype: str | None, call: Call) -> CallSpec:
+    return call_spec(form.entry, [_cast(arg, dtype) for arg in call[:count]], form.wanted)
 
 
 def _cast(arg: Any, dtype: str | None) -> Any:

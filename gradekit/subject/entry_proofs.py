@@ -23,7 +23,7 @@ from gradekit.judge.failure import Failure, sentence
 from gradekit.judge.memory_checks import assert_memory_clean
 from gradekit.origins import Origins
 from gradekit.program import Argument, Program, Scalar, View
-from gradekit.prove.probe import outside, probe
+from gradekit.prove.probe import outside
 from gradekit.prove.prover import ProofBudget, Proofs, prove
 from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
 from gradekit.prove.setting import calls_of, dense, names_of, sizes_of
@@ -196,13 +196,14 @@ def _probed(program: Program, verdict: ProofVerdict) -> Failure | str:
     if not verdict.exact or len(verdict.program) != 3:
         return NOT_RUN
     x, y, z = verdict.program
-    wrong = next(outside(program, probe(program, verdict.launch, [(x, y, z)])), None)
+    wrong = outside(program, verdict.launch, (x, y, z))
     if wrong is None:
         return NOTHING
-    what = {"load": "loads", "store": "stores to"}.get(wrong.kind, "updates")
-    cause = Cause.OUT_OF_BOUNDS_LOAD if wrong.kind == "load" else Cause.OUT_OF_BOUNDS_STORE
-    said = f"Line {wrong.line}: program {(x, y, z)} {what} element {wrong.element:,} of a tensor of {wrong.count:,}."
-    return Failure(cause, said, line=wrong.line)
+    one, element, count = wrong
+    what = {"load": "loads", "store": "stores to"}.get(one.kind, "updates")
+    cause = Cause.OUT_OF_BOUNDS_LOAD if one.kind == "load" else Cause.OUT_OF_BOUNDS_STORE
+    said = f"Line {one.site.line}: program {(x, y, z)} {what} element {element:,} of a tensor of {count:,}."
+    return Failure(cause, said, line=one.site.line)
 
 
 def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict) -> tuple[Any, ...] | None:
