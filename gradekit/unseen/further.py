@@ -10,7 +10,6 @@ from typing import Any
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import GIVEN, Call, Draws
 from gradekit.inputs.spec import Input
-from gradekit.program import View
 from gradekit.unseen.host_branches import TracedForm
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
@@ -117,14 +116,10 @@ def rank_of(draws: Draws, form: TracedForm) -> int:
 
 def fits(draws: Draws, form: TracedForm) -> bool:
     """Whether a traced call has the tensors that calls of `draws` have."""
-    views = form.views
-    pairs = zip(draws.tensors, views, strict=False)
-    return len(views) <= len(draws.tensors) and all(_rank_fits(tensor.shape, view) for tensor, view in pairs)
-
-
-def _rank_fits(shape: Sequence[str], view: View) -> bool:
-    least = len(shape) - (ANY_DIMENSIONS in shape)
-    return len(view.shape) >= least if ANY_DIMENSIONS in shape else len(view.shape) == least
+    pairs = zip(draws.tensors, form.views, strict=False)
+    more = [(len(view.shape) - len(tensor.shape), ANY_DIMENSIONS in tensor.shape) for tensor, view in pairs]
+    fitting = (many >= -1 if is_open else many == 0 for many, is_open in more)
+    return len(form.views) <= len(draws.tensors) and all(fitting)
 
 
 def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:

@@ -49,7 +49,6 @@ class KernelInputs:
     _texts: dict[str, KernelText] = field(default_factory=dict)
     _far: set[KernelBranch] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
-    _grouped: dict[KernelBranch, KernelBranch] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
     _known_numbers: tuple[int, ...] | None = None
 
@@ -78,34 +77,23 @@ class KernelInputs:
                     self._first[branch] = Missing(branch, text, number)
         if len(self._texts) > before:
             self._groups, self._known_numbers = dtype_groups(self._texts.values()), None
-            self._grouped.clear()
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
         alike, those that none has gone with dtypes that it treats alike."""
-        ways = self._together()
-        found: dict[KernelBranch, Missing] = {}
-        for branch in self._ways:
-            together = self._group(branch)
-            if not ways[together]:
-                found.setdefault(together, replace(self._first[branch], branch=together))
-        return sorted(found.values(), key=lambda one: one.order)
+        return sorted((one for one in self._together().values() if one is not None), key=lambda one: one.order)
 
     def _is_missing(self, branch: KernelBranch) -> bool:
-        return not self._together().get(branch, False)
+        return self._together().get(branch, branch) is not None
 
-    def _together(self) -> dict[KernelBranch, bool]:
-        """The ways, dtypes that are treated alike as one, and whether a run has gone each."""
-        found: dict[KernelBranch, bool] = {}
+    def _together(self) -> dict[KernelBranch, Missing | None]:
+        """The ways, dtypes that are treated alike as one: None of one that a run has gone."""
+        found: dict[KernelBranch, Missing | None] = {}
         for branch, seen in self._ways.items():
-            together = self._group(branch)
-            found[together] = found.get(together, False) or seen
+            together = replace(branch, dtypes=self._groups[branch.kernel, branch.dtypes])
+            first = found[together] if together in found else replace(self._first[branch], branch=together)
+            found[together] = None if seen else first
         return found
-
-    def _group(self, branch: KernelBranch) -> KernelBranch:
-        if branch not in self._grouped:
-            self._grouped[branch] = replace(branch, dtypes=self._groups[branch.kernel, branch.dtypes])
-        return self._grouped[branch]
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
@@ -138,7 +126,7 @@ class KernelInputs:
     def counts(self) -> tuple[int, int]:
         """How many ways there are, and how many have been seen."""
         ways = self._together()
-        return len(ways), sum(ways.values())
+        return len(ways), sum(missing is None for missing in ways.values())
 
     # --- by sizes -----------------------------------------------------------------------------------------------------
 
