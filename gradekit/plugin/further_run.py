@@ -29,11 +29,9 @@ from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, in_other_dtypes
 from gradekit.unseen.host_branches import HostBranches, TracedForm
 from gradekit.unseen.host_inputs import HostInputs
-from gradekit.unseen.kernel_inputs import KernelInputs
-from gradekit.unseen.long_dimensions import LongDimensions
-from gradekit.unseen.long_dimensions import LongCall, PromisedSizes
+from gradekit.unseen.kernel_inputs import KernelInputs, far_values, looked_up, near_fractions
+from gradekit.unseen.long_dimensions import LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
-from gradekit.unseen.kernel_inputs import far_values, looked_up, near_fractions
 
 ROUNDS = 3
 """How often a check looks again: a new path may have comparisons of its own."""
