@@ -45,12 +45,6 @@ def count_ones(x: Tensor) -> Tensor:
     return sum((_bit(x, k) for k in range(_width(x))), torch.zeros_like(x)).to(torch.int32)
 
 
-def reversed_bits(x: Tensor) -> Tensor:
-    """Each element with its bits in the opposite order."""
-    top = _width(x) - 1
-    return sum((_bit(x, k) << (top - k) for k in range(top + 1)), torch.zeros_like(x))
-
-
 def leading_zeros(x: Tensor) -> Tensor:
     """How many zeros stand above the highest one; the width for zero."""
     found = torch.full_like(x, _width(x), dtype=torch.int32)
@@ -69,44 +63,6 @@ def first_one(x: Tensor) -> Tensor:
 
 def _unsigned(x: Tensor) -> Tensor:
     return x.to(torch.int64) & UINT32
-
-
-def _low_24(x: Tensor, signed: bool) -> Tensor:
-    low = x.to(torch.int64) & 0xFFFFFF
-    return torch.where((low >= 1 << 23) & signed, low - (1 << 24), low)
-
-
-def _product_of_24_bits(signed: bool) -> Function:
-    return lambda a, b: (_low_24(a, signed) * _low_24(b, signed)).to(torch.int32)
-
-
-def _average(widen: Callable[[Tensor], Tensor], up: int) -> Function:
-    return lambda a, b: ((widen(a) + widen(b) + up) >> 1).to(torch.int32)
-
-
-def _difference_plus(widen: Callable[[Tensor], Tensor]) -> Function:
-    return lambda a, b, c: ((widen(a) - widen(b)).abs() + widen(c)).to(torch.int32)
-
-
-def _multiply_high(a: Tensor, b: Tensor) -> Tensor:
-    """The upper 64 bits of the signed product: the unsigned ones, less what the signs added."""
-    high = tensor(multiply_high_unsigned(a, b, 64, a.shape), 64, a.shape)
-    return high - torch.where(a < 0, b, 0) - torch.where(b < 0, a, 0)
-
-
-def _picked_bytes(a: Tensor, b: Tensor, selector: Tensor) -> Tensor:
-    """prmt: each byte of the result is one of the eight of b:a, or its sign, as a nibble of the selector says."""
-    both = torch.stack([(value >> (8 * k)) & 0xFF for value in (_unsigned(a), _unsigned(b)) for k in range(4)])
-    result = torch.zeros_like(both[0])
-    for k in range(4):
-        nibble = (_unsigned(selector) >> (4 * k)) & 15
-        byte = both.gather(0, (nibble & 7)[None])[0]
-        result |= torch.where(nibble >= 8, torch.where(byte >= 128, 0xFF, 0), byte) << (8 * k)
-    return result.to(torch.int32)
-
-
-def _norm(*values: Tensor) -> Tensor:
-    return torch.stack([value.double() for value in values]).square().sum(0).sqrt().to(values[0].dtype)
 
 
 def _from_unsigned(target: torch.dtype) -> Function:
@@ -137,20 +93,10 @@ def _conversions() -> dict[str, Function]:
 
 
 INTEGER_FUNCTIONS: dict[str, Function] = _conversions() | {
-    "popc": count_ones, "popcll": count_ones, "brev": reversed_bits, "brevll": reversed_bits,
-    "clz": leading_zeros, "clzll": leading_zeros, "ffs": first_one, "ffsll": first_one, "byte_perm": _picked_bytes,
-    "llabs": torch.abs, "mul24": _product_of_24_bits(True), "umul24": _product_of_24_bits(False),
-    "hadd": _average(Tensor.long, 0), "rhadd": _average(Tensor.long, 1),
-    "uhadd": _average(_unsigned, 0), "urhadd": _average(_unsigned, 1),
-    "sad": _difference_plus(Tensor.long), "usad": _difference_plus(_unsigned),
-    "mul64hi": _multiply_high, "umul64hi": lambda a, b: tensor(multiply_high_unsigned(a, b, 64, a.shape), 64, a.shape),
-    "isnand": lambda x: x.isnan().to(torch.int32), "isinfd": lambda x: x.isinf().to(torch.int32),
-    "float_as_uint": lambda x: x.contiguous().view(torch.int32),
+    "popc": count_ones, "popcll": count_ones, "clz": leading_zeros, "clzll": leading_zeros, "ffs": first_one,
+    "ffsll": first_one, "llabs": torch.abs, "isnand": lambda x: x.isnan().to(torch.int32),
+    "isinfd": lambda x: x.isinf().to(torch.int32), "float_as_uint": lambda x: x.contiguous().view(torch.int32),
     "uint_as_float": lambda x: x.contiguous().view(torch.float32),
-    "double2hiint": lambda x: (x.contiguous().view(torch.int64) >> 32).to(torch.int32),
-    "double2loint": lambda x: x.contiguous().view(torch.int64).to(torch.int32),
-    "hiloint2double": lambda high, low: ((high.long() << 32) | _unsigned(low)).view(torch.float64),
-    "norm3d": _norm, "norm4d": _norm, "rnorm3d": lambda *x: 1 / _norm(*x), "rnorm4d": lambda *x: 1 / _norm(*x),
 }  # fmt: skip
 
 # --- floats -----------------------------------------------------------------------------------------------------------

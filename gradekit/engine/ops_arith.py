@@ -258,17 +258,6 @@ def _evaluate_absi(frame: Frame, op: Op) -> Value:
     return torch.abs(frame.tensor(op, 0))
 
 
-@evaluates("math.ctpop", "math.ctlz", "math.cttz")
-def _evaluate_bit_count(frame: Frame, op: Op) -> Tensor:
-    value = frame.tensor(op, 0)
-    bits = BITS[op.operand_types[0].element]
-    planes = torch.stack([(value >> position) & 1 for position in range(bits)]).to(torch.int64)
-    if op.name == "math.ctpop":
-        return planes.sum(0).to(value.dtype)
-    ordered = planes if op.name == "math.cttz" else planes.flip(0)
-    return (1 - ordered).cumprod(0).sum(0).to(value.dtype)
-
-
 @evaluates("math.fma")
 def _evaluate_fma(frame: Frame, op: Op) -> Tensor:
     """One rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
@@ -368,19 +357,3 @@ def _repoint(pointer: Pointer, target: Type) -> Pointer:
     if pointer.itemsize % size == 0 and isinstance(pointer.offset, int):
         return Pointer(pointer.storage, pointer.offset * (pointer.itemsize // size), size)
     return Pointer(None, absolute(pointer).offset, size)
-
-
-@evaluates("arith.addui_extended", "arith.mulsi_extended", "arith.mului_extended")
-def _evaluate_extended(frame: Frame, op: Op) -> tuple[Any, Any]:
-    a, b = frame.get(op.operands[0]), frame.get(op.operands[1])
-    type = op.result_types[0]
-    bits, shape = BITS[type.element], frame.shape(type)
-    if op.name == "arith.addui_extended":
-        total = integers.addi(a, b, bits, shape)
-        return total, comparisons.cmpi("ult", total, a, bits, shape)
-    low = integers.muli(a, b, bits, shape)
-    high = integers.multiply_high_unsigned(a, b, bits, shape)
-    if op.name == "arith.mulsi_extended":  # signed high = unsigned high - (a < 0 ? b : 0) - (b < 0 ? a : 0)
-        x, y = integers.tensor(a, bits, shape), integers.tensor(b, bits, shape)
-        high = integers.tensor(high, bits, shape) - torch.where(x < 0, y, 0) - torch.where(y < 0, x, 0)
-    return low, high

@@ -24,11 +24,14 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Asked, Reference
+from gradekit.judge.reference_cache import reference_key
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.relating import RightResults
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, run_steps
+from gradekit.reuse import SharedCache, shared
 from gradekit.subject.rules import options
+from gradekit.subject.run_cache import digests_of
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
@@ -183,13 +186,33 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
         replace(spec, profile=row[name], seed=SEED + number) if name in row else spec
         for spec, name in zip(call.specs, call.names, strict=True)
     ]
-    outcomes = tried(call, specs)
+    outcomes = _tried_once(call, specs)
     queue = iter(specs)
     args = [next(queue) if _is_spec(arg) else arg for arg in seen.inputs]
     for place, outcome in enumerate(outcomes):
         if isinstance(outcome, Failure):
             outcome.repeat = functools.partial(_repeat, seen.entry, args, seen.wanted, call, specs, place)
     return outcomes
+
+
+_known: SharedCache[Hashable, list[Outcome]] = shared(1 << 10)
+
+
+def _tried_once(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
+    """`tried`, remembered where nothing is wrong."""
+    asked = call.asked
+    given = [arg if slot is None else specs[slot] for arg, slot in zip(asked.args, call.slots, strict=True)]
+    reference = reference_key(asked.function, given, *asked.options.values())
+    key = (
+        digests_of(call.program).by_text, call.option, call.work, call.backward, tuple(call.parts), tuple(call.slots),
+        frozenset(call.allow), None if call.allowed is None else frozenset(call.allowed), tuple(specs), reference,
+    )  # fmt: skip
+    found = _known.get(key) if reference is not None else None
+    if found is None:
+        found = tried(call, specs)
+        if reference is not None and all(isinstance(outcome, Seen) for outcome in found):
+            _known.put(key, found)
+    return found
 
 
 def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]) -> ExactCall | str:

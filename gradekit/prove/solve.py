@@ -7,6 +7,7 @@ with products as they are. Limits are counted in the solver's own steps, which a
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections import defaultdict, deque
@@ -34,6 +35,7 @@ from gradekit.prove.terms import (
     parts_of,
 )
 from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.reuse import SharedCache, shared
 
 STEPS, FEW_STEPS = 400_000, 30_000
 """What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
@@ -64,6 +66,10 @@ class Answer:
 PROVED, OPEN = Answer("proved"), Answer("open")
 
 
+_answers: SharedCache[bytes, tuple[Answer, int]] = shared(1 << 14)
+"""By all that a solver was asked until then: the answer, and the steps that it had taken."""
+
+
 class Solver:
     """Answers questions, equal ones once; `steps` counts what they took, `asked` how many were not known.
 
@@ -72,8 +78,9 @@ class Solver:
     """
 
     def __init__(self, limit: int = MOST_STEPS) -> None:
-        self._context = z3.Context()
         self._known: dict[str, Answer] = {}
+        self._asked = b""  # a digest of all questions so far
+        self._unasked = list[tuple[Truth, bool]]()  # those since z3 was asked last, whose answers were remembered
         self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_TRIED)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
@@ -145,8 +152,29 @@ class Solver:
         """ "refuted", with values for which all conditions hold; "proved" where there are none."""
         return self.ask(conditions, FALSE)
 
+    @cached_property
+    def _context(self) -> z3.Context:
+        return z3.Context()
+
     def _answer(self, claim: Truth, linear_only: bool) -> Answer:
+        """z3's answer, whose choices depend on the questions before: remembered for those that begin like others."""
         self.asked += 1
+        ranges = [(key, atom.range) for key, atom in atoms(claim).items()]
+        said = repr((self._asked, claim.key, linear_only, ranges))
+        self._asked = hashlib.blake2b(said.encode()).digest()
+        known = _answers.get(self._asked)
+        if known is None:
+            for before in self._unasked:
+                self._answered(*before)
+            self._unasked.clear()
+            known = self._answered(claim, linear_only), self.steps
+            _answers.put(self._asked, known)
+        else:
+            self._unasked.append((claim, linear_only))
+        answer, self.steps = known
+        return answer
+
+    def _answered(self, claim: Truth, linear_only: bool) -> Answer:
         question = Query(claim)
         found = self._linear(question, linear_only)
         if found is not OPEN or linear_only or question.is_linear:

@@ -188,7 +188,10 @@ def _leave_behind(module: str, control: socket.socket, where: str) -> None:
     if _generation[0] > GENERATIONS or sys.modules["torch"].cuda.is_initialized():  # which no fork could use
         return
     host.stop()
-    if os.fork():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # libraries have threads that the fork does not need
+        pid = os.fork()
+    if pid:
         return
     me = os.getpid()
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from gradekit.program import (
     run_steps,
     writes,
 )
+from gradekit.reuse import SharedCache, shared
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of, widest
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
@@ -461,7 +462,8 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     text = kernel_text(kernel.name, kernel.unaligned, program.path)
     bound = _bound(text.module.entry, launch)
     storages = {name: value.storage for name, value in bound.items() if isinstance(value, View)}
-    programs = EachProgram(launch.grid, {text.arguments[name]: n for name, n in bound.items() if type(n) is int})
+    numbers = {text.arguments[name]: n for name, n in bound.items() if type(n) is int}
+    programs = EachProgram(kernel.unaligned, launch.grid, numbers)
     for access in accesses(text):
         times = None if access.by_data else programs.times(text, access.loops)
         roots = storages if access.roots is None else access.roots
@@ -495,20 +497,24 @@ def _bound(function: Function, launch: Launch) -> dict[str, Any]:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
+_times: SharedCache[Hashable, tuple[int | None]] = shared(1 << 12)
+
+
 class EachProgram:
     """All programs of a launch: what differs from lane to lane, or from turn to turn of a loop, has no value."""
 
-    def __init__(self, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
-        self._count = math.prod(grid)
+    def __init__(self, ttir: str, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
+        self._count, self._launched = math.prod(grid), (ttir, grid, *names.items())
         self._place = Place(grid, names, [_along(grid, axis) for axis in range(len(grid))])
-        self._times: dict[tuple[int, ...], int | None] = {}
 
     def times(self, text: KernelText, loops: Sequence[Op]) -> int | None:
         """How often all programs together go through the innermost of these loops; None where that is not known."""
-        key = tuple(op.number for op in loops)
-        if key not in self._times:
-            self._times[key] = self._counted(text, loops)
-        return self._times[key]
+        key = (*self._launched, *(op.number for op in loops))
+        known = _times.get(key)
+        if known is None:
+            known = (self._counted(text, loops),)
+            _times.put(key, known)
+        return known[0]
 
     def _counted(self, text: KernelText, loops: Sequence[Op]) -> int | None:
         every: Any = 1

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from gradekit import reuse
 from gradekit.prove import solve
 from gradekit.prove.solve import Lemma, Lemmas, Solver, never_negative
 from gradekit.prove.terms import Atom, Truth, at_most, div, equal, greatest, least, less, mod, of_atom, term, var
@@ -130,3 +131,31 @@ def test_a_program_for_each_row_of_a_batch_stays_inside():
     assert answer.verdict == "proved"
 
 
+
+
+def _questions(seed: int) -> list[tuple[list[Truth], Truth]]:
+    found = []
+    for each in range(seed, seed + 4):
+        *hypotheses, goal = _conditions(each, _numbers(each))
+        found.append((hypotheses, goal))
+    return found
+
+
+def test_what_is_remembered_of_other_questions_changes_no_answer_that_comes_after_them() -> None:
+    def answers(questions: list[tuple[list[Truth], Truth]]) -> list[tuple[object, int]]:
+        solver = Solver()
+        return [(solver.ask(hypotheses, goal), solver.steps) for hypotheses, goal in questions]
+
+    first, other = _questions(1) + _questions(5), _questions(1) + _questions(9)
+    with reuse.kept(False), reuse.per_submission():
+        expected = answers(other)
+    with reuse.kept():
+        answers(first)
+        assert answers(other) == expected == answers(other)
+    assert len({steps for _, steps in expected}) > 4  # z3 was asked
+
+
+def test_a_question_of_the_same_words_about_other_ranges_is_another() -> None:
+    with reuse.kept():
+        assert Solver().ask([], at_most(var("n", 1, 6), term(6))).verdict == "proved"
+        assert Solver().ask([], at_most(var("n", 1, 7), term(6))).verdict == "refuted"
