@@ -160,7 +160,7 @@ def scratch() -> Item:
 
 def private_names() -> Item:
     """What gradekit needs of other packages beyond their public names, which any release of them may drop."""
-    from gradekit.compat.missing import Incompatible
+    from gradekit.compat import Incompatible
 
     packages = ("triton", "torch", "hypothesis", "pytest")
     try:

@@ -2,9 +2,50 @@
 this room, a file for each package.
 
 triton.py  torch.py  torch_compile.py  hypothesis.py  pytest.py     each imports its own package and nothing of gradekit
-missing.py     the error for a name that a release no longer has
+A name that a release no longer has is an error that says which, never a guess.
 
 No other module of gradekit imports or touches a private name of these packages (tests/floors/test_private_names.py),
 and tests/compat says of each name what gradekit expects of it. So a new release is tried by running tests/compat, and
 supported by changing one file here and the version range in pyproject.toml.
 """
+
+from __future__ import annotations
+
+from types import TracebackType
+
+
+class Incompatible(RuntimeError):
+    """The installed `package` lacks a name that gradekit relies on; `lacks` is what Python said about it."""
+
+    def __init__(self, package: str, lacks: str) -> None:
+        super().__init__(
+            f"{package} {_installed(package)} lacks a name that gradekit relies on ({lacks}). "
+            f"Install a version that `gradekit doctor` accepts, or adapt gradekit/compat/{package}.py to this one."
+        )
+        self.package = package
+        self.lacks = lacks
+
+
+class relies_on:  # used as a statement: `with relies_on("triton"): from triton.x import y`
+    """While open, a name that `package` does not have is an Incompatible; that `package` is not installed is not."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, ModuleNotFoundError) and error.name == self.package:
+            return
+        if isinstance(error, (ImportError, AttributeError)):
+            raise Incompatible(self.package, str(error)) from error
+
+
+def _installed(package: str) -> str:
+    import importlib.metadata  # slow to import, and rarely needed
+
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "(of no known version)"

@@ -11,7 +11,7 @@ from hypothesis import is_hypothesis_test, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.strategies import DataObject, SearchStrategy
 
-from gradekit.compat.missing import relies_on
+from gradekit.compat import relies_on
 
 with relies_on("hypothesis"):
     from hypothesis.configuration import set_hypothesis_home_dir

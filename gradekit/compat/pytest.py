@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.compat.missing import relies_on
+from gradekit.compat import relies_on
 
 with relies_on("pytest"):
     from _pytest._io import TerminalWriter

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.missing import Incompatible, relies_on
+from gradekit.compat import Incompatible, relies_on
 
 with relies_on("torch"):
     import torch._compile

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.missing import relies_on
+from gradekit.compat import relies_on
 
 Compiler = Callable[[Any, Any], Callable[..., Any]]
 """What a graph and its inputs are given to, and what runs in the graph's place."""

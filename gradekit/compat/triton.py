@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from gradekit.compat.missing import relies_on
+from gradekit.compat import relies_on
 
 with relies_on("triton"):
     from triton import knobs

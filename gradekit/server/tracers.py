@@ -97,15 +97,15 @@ class Forks:
 
 def serve(control: socket.socket) -> NoReturn:
     """Forks tracers for the graders whose sockets come over `control`, until its other end closes."""
-    from gradekit.tracer import warmup
+    from gradekit.tracer import child
 
     import_module("gradekit.tracer.supervisor")  # what every fork needs
-    warmup.warm_up()
+    child.warm_up()
     poller = select.poll()
     poller.register(control, select.POLLIN)
     graders = {control.fileno(): control}
     left: dict[int, int] = {}  # children, and for whom they were forked: who has ended asks for none of them
-    idle, waits = warmup.while_idle(), False
+    idle, waits = child.while_idle(), False
     while control.fileno() in graders:
         ready = poller.poll(PULSE_MS if left or waits else None)
         if waits and not ready and not left:  # a process that stays, between two checks

@@ -53,7 +53,7 @@ class TimeUp(BaseException):
     """The time limit passed. Not an Exception, so that `except Exception` in a submission does not swallow it."""
 
 
-@dataclass(frozen=True)
+@dataclass(unsafe_hash=True)  # not frozen: a context manager sets the traceback of what passes through it
 class Refusal(Exception):
     """Why a submission was not loaded or traced: `cause` is a Cause's value, `line` the submission's, 1-based."""
 

@@ -149,12 +149,7 @@ class Recorder:
 
     def source(self) -> Source | None:
         """The innermost line of the submission that is executing now."""
-        frame: Any = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename == self.path:
-                return Source(frame.f_lineno, shortened(frame.f_code.co_name))
-            frame = frame.f_back
-        return None
+        return executing(self.path)
 
     @contextlib.contextmanager
     def branch(self) -> Iterator[list[Step]]:
@@ -271,6 +266,14 @@ class Recorder:
             return names.setdefault(number, first + len(names) - len(self._inputs))
 
         return rename
+
+
+def executing(path: str) -> Source | None:
+    """The innermost line of the file `path` that is executing now."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != path:
+        frame = frame.f_back
+    return Source(frame.f_lineno, shortened(frame.f_code.co_name)) if frame is not None else None
 
 
 def dtype_name(dtype: torch.dtype) -> str:

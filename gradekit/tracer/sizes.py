@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradekit.origins import Condition
-from gradekit.program import Source
+from gradekit.tracer.recorder import executing
 
 MOST_TERMS = 4000
 MOST_CONDITIONS = 400
@@ -60,7 +60,7 @@ class Table:
         no line's of the submission."""
         if len(self.conditions) < MOST_CONDITIONS:
             asserted = sys._getframe(2).f_globals.get("__name__", "").startswith("triton.")
-            source = None if asserted else self.source()
+            source = None if asserted else executing(self.path)
             self.conditions[Condition(self.number(left), relation, self.number(right), held, source)] = None
 
     def lost(self, what: str) -> None:
@@ -68,13 +68,6 @@ class Table:
         frame = sys._getframe(2)
         if frame.f_code.co_filename == self.path and len(self.left) < MOST_LEFT:
             self.left[frame.f_lineno, what] = None
-
-    def source(self) -> Source | None:
-        """The innermost line of the submission that is executing now."""
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename != self.path:
-            frame = frame.f_back
-        return Source(frame.f_lineno, frame.f_code.co_name) if frame is not None else None
 
 
 class TracedSize(int):

@@ -20,8 +20,7 @@ from gradekit.confine.available import for_submissions
 from gradekit.confine.confinement import Confinement
 from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, remove, runnable
-from gradekit.tracer import forkserver
-from gradekit.tracer.children import PULSE_SECONDS, enforce
+from gradekit.tracer.children import PULSE_SECONDS, enforce, serve
 
 OWN = ("__init__.py", "program.py", "origins.py", "wire.py", "compat", "tracer", "confine")
 """The parts of gradekit that a submission's process may read."""
@@ -57,7 +56,7 @@ def _serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
         with contextlib.suppress(OSError):
             linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-        forkserver.serve(descriptor, scratch, confinement)
+        serve(descriptor, scratch, confinement)
     finally:
         os._exit(1)
 

@@ -47,13 +47,26 @@ class CallTracer:
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
-        try:
+        with self._refusing(loaded, f"in {entry}"):
             with forward_mode(way, values), self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
-        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
-            raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
+
+    @contextlib.contextmanager
+    def _refusing(self, loaded: LoadedModule, where: str) -> Iterator[None]:
+        """Open during one call: whatever is raised becomes a Refusal."""
+        with self._one_call():
+            try:
+                yield
+            except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
+                raise loaded.explain(refusal(error, loaded.path, where)) from None
+
+    @contextlib.contextmanager
+    def _one_call(self) -> Iterator[None]:
+        try:
+            yield
         finally:
+            self.steps.around = self.mask
             self.recorder.finish()
 
     def follow(
@@ -68,14 +81,9 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         following = Following(self.recorder, self.mask)
-        try:
+        with self._refusing(loaded, f"in {entry}"):
             result = self._followed(following, function, args, inputs, values, wanted)
             return self._program(inputs, result, following.notice), following.origins
-        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
-            raise loaded.explain(refusal(error, loaded.path, f"in {entry}")) from None
-        finally:
-            self.steps.around = self.mask
-            self.recorder.finish()
 
     def _followed(
         self, following: Following, function: Any, args: Sequence[Argument], inputs: list[torch.Tensor],
@@ -99,9 +107,7 @@ class CallTracer:
         with self.mask, self.steps, following, following.launching(), without_symbolic_shapes():
             return torch.autograd.grad(result, leaves, inputs[-1], allow_unused=True)
 
-    def explored(
-        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]
-    ) -> Explored:
+    def explored(self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> Explored:
         """What host code compares in a call whose kernels are not compiled, up to where it fails without their results,
         if it does: for the grader to learn where to look.
 
@@ -110,15 +116,10 @@ class CallTracer:
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
-        exploring = Exploring(self.recorder, self.mask)
-        try:
+        exploring, whole = Exploring(self.recorder, self.mask), False
+        with self._one_call(), contextlib.suppress(Exception):  # more fails where kernels give nothing
             self._followed(exploring, function, args, inputs, values, wanted)
             whole = True
-        except Exception:  # noqa: BLE001  (a submission may raise anything, and more where its kernels give nothing)
-            whole = False
-        finally:
-            self.steps.around = self.mask
-            self.recorder.finish()
         table = exploring.table
         origins = Origins(tuple(tuple(term) for term in table.terms), tuple(table.conditions))
         return Explored(origins, tuple(exploring.launched), tuple(table.left), whole)
@@ -132,14 +133,11 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         _, values = self._begin(args)
         executed = Counter[str]()
-        try:
+        with self._one_call(), contextlib.suppress(Exception):
             with self.mask, self.steps, _unlaunched(), _counting(loaded.path, executed):
                 function(*values)
-        except Exception:  # noqa: BLE001  (a submission may raise anything)
-            return 0
-        finally:
-            self.recorder.finish()
-        return executed.total()
+            return executed.total()
+        return 0
 
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
@@ -157,7 +155,7 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         leaves = [values[position].requires_grad_() for position in wanted]
-        try:
+        with self._refusing(loaded, f"in the backward pass of {entry}"):
             with self.mask, self.steps:
                 result = _differentiable(function(*derived(way, values, wanted)), entry)
             other = self._forward(function, between, wanted, inputs) if between else None
@@ -166,10 +164,6 @@ class CallTracer:
                 gradients = gradients_of(way, result, leaves, inputs[-1])
             del other  # it lived until here, as in a model that uses the entry twice
             return self._program(inputs, gradients)
-        except BaseException as error:  # noqa: BLE001  (a submission may raise anything)
-            raise loaded.explain(refusal(error, loaded.path, f"in the backward pass of {entry}")) from None
-        finally:
-            self.recorder.finish()
 
     def _forward(
         self, function: Any, args: Sequence[Argument], wanted: Sequence[int], inputs: list[torch.Tensor]

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from gradekit.compat import missing
-from gradekit.compat.missing import Incompatible, relies_on
+from gradekit import compat
+from gradekit.compat import Incompatible, relies_on
 from tests.floors.test_private_names import private_uses
 
-ROOM = Path(missing.__file__).parent
-FILES = sorted(file for file in ROOM.glob("*.py") if file.stem not in ("__init__", "missing"))
+ROOM = Path(compat.__file__).parent
+FILES = sorted(file for file in ROOM.glob("*.py") if file.stem != "__init__")
 
 
 def test_a_name_that_is_gone_is_told_with_its_package_and_version() -> None:

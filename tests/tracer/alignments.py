@@ -20,7 +20,7 @@ from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
 from gradekit.compat.triton import TARGET, lower
-from gradekit.tracer import child, cuda, errors, warmup
+from gradekit.tracer import child, cuda, errors
 from gradekit.tracer.lowering import ALIGNED, Alignments, _paths
 from gradekit.tracer.lowering import Path as Place
 
@@ -117,7 +117,7 @@ def calls(text: str, requests: list[dict[str, Any]]) -> Comparison:
 
 def each_apart(submissions: list[dict[str, Any]]) -> None:
     """Reports on the calls of each submission, in a process of its own, since the tracer patches the one that it is in."""
-    warmup.warm_up()
+    child.warm_up()
     for submission in submissions:
         if (pid := os.fork()) == 0:
             calls(**submission).report()
