@@ -42,11 +42,13 @@ from gradekit.plugin.examples import Example, Examples, FailedExample, controlle
 from gradekit.plugin.proving import compared_calls, proofs, value_proofs
 from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
+from gradekit.program import Program
 from gradekit.sandbox import TraceError
+from gradekit.sandbox.tracer import Form
 from gradekit.subject.call_spec import expected_forms
 from gradekit.subject.device import NeedsCard
-from gradekit.subject.runs import Share
-from gradekit.subject.subject import Subject
+from gradekit.subject.runs import Observation, Share
+from gradekit.subject.subject import Call, Subject
 from gradekit.subject.timed_call import facts
 
 
@@ -203,12 +205,14 @@ class CheckRun:
         return self.run.tutor.work.used if self.run.tutor is not None else 0
 
     def _of_earlier_calls(self, error: BaseException) -> Diagnosis | None:
-        """That the example is right where its call is the first of a process; None where it became the same program."""
+        """That what failed is right where its call is the first of a process; None where it became the same program."""
         example = self.examples.failure(error) if self.examples is not None else None
         text = self.run.submission.text if self.run.submission is not None and self.run.trivial is None else ""
         call, alone = self.evidence.call, right_alone(text)
-        if alone is None or self.examples is None or example is None or call is None or call.observation is None:
+        if alone is None or self.examples is None or call is None or call.observation is None:
             return None
+        if example is None:
+            return alone if isinstance(error, Failure) and self._holds_alone(error, call) else None
         apart = self.run.another_subject()
         try:
             if apart.traced(call.entry, call.args, call.wanted) == call.observation.program:
@@ -220,6 +224,17 @@ class CheckRun:
         finally:
             apart.close()
         return alone
+
+    def _holds_alone(self, error: Failure, call: Call) -> bool:
+        """Whether what failed beside the examples holds where each call is the first of a process."""
+        repeat = error.repeat
+        if repeat is None and gravest([error.cause]) is not None:
+            repeat = lambda apart: assert_memory_clean(apart.call(call.entry, call.args, call.wanted))
+        with contextlib.suppress(Failure, TraceError, Unsupported):
+            if repeat is not None:
+                repeat(_EachAlone(self.run.another_subject))
+                return True
+        return False
 
     def _mended(self, error: BaseException, failed: BaseException) -> Diagnosis | None:
         if not isinstance(failed, (Failure, TraceError)):
@@ -322,6 +337,26 @@ class CheckRun:
             self._raise_first_problem()
         if self.further.shortage is not None:
             raise self.further.shortage
+
+
+class _EachAlone:
+    """A subject of which each call is the first of a process that `start` gives."""
+
+    def __init__(self, start: Callable[[], Subject]) -> None:
+        self._start = start
+
+    def __getattr__(self, entry: str) -> Callable[..., Observation]:
+        return lambda *args: self.call(entry, args)
+
+    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
+        """As Subject.call."""
+        with contextlib.closing(self._start()) as subject:
+            return subject.call(entry, args, wanted)
+
+    def program_apart(self, form: Form) -> Program:
+        """As Subject.program_apart."""
+        with contextlib.closing(self._start()) as subject:
+            return subject.program_apart(form)
 
 
 CHECK = pytest.StashKey[CheckRun]()
