@@ -24,6 +24,7 @@ from gradekit.processes import usual_jobs
 from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
+from gradekit.report.translation import say
 from gradekit.stepview.view_command import view
 from gradekit.versions import version
 
@@ -48,12 +49,15 @@ class CommandGroup(click.Group):
 
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except click.ClickException as error:
+            vars(error)["message"] = say(error.message)
             raise
         except UsageError as error:
             from gradekit.report.text import clean  # file names may hold control characters
 
-            raise click.UsageError(clean(str(error))) from None
+            raise click.UsageError(say(clean(str(error)))) from None
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
             _leave_quietly()
         except Exception as error:  # noqa: BLE001  # whatever it is, it is ours
@@ -121,13 +125,13 @@ def list_() -> None:
         raise click.UsageError("no assignments were found: set GRADEKIT_ASSIGNMENTS to their folder")
     course = course_file(Path.cwd())
     ordered = in_order(known, load(course).policies if course else ())
-    width, worth = max(map(len, known)), [f"{each.points:g} points" if each.points else "" for each in ordered]
+    width, worth = max(map(len, known)), [say(f"{each.points:g} points") if each.points else "" for each in ordered]
     are_mixed = len({assignment.folder.parent for assignment in ordered}) > 1
     for assignment, points in zip(ordered, worth, strict=True):
         place, name = Path(assignment.id), f"  [{assignment.origin}]" if are_mixed else ""
-        own = f"  ({standing(place)})" if is_started(place, assignment.id) else ""
+        own = f"  ({say(standing(place))})" if is_started(place, assignment.id) else ""
         column = f"{points:<{max(map(len, worth))}}  " if any(worth) else ""
-        click.echo(f"{assignment.id:<{width}}  {column}{assignment.summary}{own}{name}")
+        click.echo(f"{assignment.id:<{width}}  {column}{say(assignment.summary)}{own}{name}")
 
 
 @main.command()
@@ -147,10 +151,10 @@ def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
         raise click.UsageError(str(error)) from None
     click.echo("\n".join(map(str, files)))
     if notebook:
-        click.echo(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks.")
+        click.echo(say(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks."))
     else:
         own = next(file for file in files if file.stem in ("submission", "answers"))
-        click.echo(f"\nRead {folder / 'README.md'}, write {own}, then: gradekit check {folder}")
+        click.echo(say(f"\nRead {folder / 'README.md'}, write {own}, then: gradekit check {folder}"))
 
 
 def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
@@ -253,7 +257,7 @@ def status() -> None:
     """Say which are running."""
     from gradekit.server import client
 
-    click.echo("\n".join(client.described()) or "No server is running.")
+    click.echo(say("\n".join(client.described()) or "No server is running."))
 
 
 @server.command()
@@ -262,7 +266,7 @@ def stop() -> None:
     from gradekit.server import client
 
     count = client.stopped()
-    click.echo(f"Stopped: {count}." if count else "No server was running.")
+    click.echo(say(f"Stopped: {count}." if count else "No server was running."))
 
 
 def _keep_attempt(folder: Path, data: dict[str, Any], options: dict[str, Any]) -> None:
@@ -314,7 +318,7 @@ def _show(data: dict[str, Any], before: dict[str, Any] | None) -> None:
     look = _look()
     click.echo(terminal.render(data, look), nl=False, color=look.colour)
     if said := changes.sentence(before, data):
-        click.echo(clean(said))
+        click.echo(clean(say(said)))
 
 
 def _look() -> Any:
@@ -452,7 +456,7 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     except (ValueError, NoSuchSubmission) as error:
         raise click.UsageError(str(error)) from None
     except (SubmissionError, TraceError) as error:
-        click.echo(error.message + (f" (line {error.line})" if error.line else ""), err=True)
+        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
         raise click.exceptions.Exit(1) from None
     _write(json_file, lambda: inspector.dumps(answer))
     if json_file != Path("-"):
@@ -532,13 +536,13 @@ _DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 
 
 def _no_card(reason: str) -> NoReturn:
-    click.echo(f"Nothing was timed: {reason}. `gradekit inspect` says much without one.", err=True)
+    click.echo(say(f"Nothing was timed: {reason}. `gradekit inspect` says much without one."), err=True)
     raise click.exceptions.Exit(4)
 
 
 def _show_progress(row: dict[str, Any]) -> None:
     if sys.stderr.isatty():
-        click.echo(f"{row['size']}: {row['error'] or 'timed'}", err=True)
+        click.echo(f"{row['size']}: {say(row['error'] or 'timed')}", err=True)
 
 
 def _show_bench(record: dict[str, Any], picture: Path | None, json_file: Path | None) -> None:

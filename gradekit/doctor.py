@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from gradekit.assignment import discover
 from gradekit.program import Program, View
-from gradekit.report.text import one_line, seconds
+from gradekit.report.text import columns, one_line, seconds
+from gradekit.report.translation import say
 from gradekit.submission import Submission
 from gradekit.versions import supported, version
 
@@ -273,14 +274,15 @@ _MARKS = {State.GOOD: "ok  ", State.NOTE: "note", State.BAD: "BAD "}
 
 def render(items: Sequence[Item]) -> str:
     """The items as a list with what to do below each, and what can be measured here; a pure function."""
-    width = max(len(item.name) for item in items)
+    width = max(columns(say(item.name)) for item in items)
     lines = [line for item in items for line in _lines(item, width)]
-    return "\n".join([*lines, "", *_verdict(items)]) + "\n"
+    return "\n".join([*lines, "", *map(say, _verdict(items))]) + "\n"
 
 
 def _lines(item: Item, width: int) -> list[str]:
-    first = f"  {_MARKS[item.state]}  {item.name:<{width}}  {item.found}"
-    return [first, f"  {'':4}  {'':{width}}  -> {item.mend}"] if item.mend else [first]
+    name = say(item.name)
+    first = f"  {_MARKS[item.state]}  {name}{' ' * (width - columns(name))}  {say(item.found)}"
+    return [first, f"  {'':4}  {'':{width}}  -> {say(item.mend)}"] if item.mend else [first]
 
 
 def _verdict(items: Sequence[Item]) -> list[str]:

@@ -19,6 +19,7 @@ def prove(path: Path, id: str | None, as_json: bool, dtypes: int) -> None:
     Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
     """
     from gradekit.report import proofs
+    from gradekit.report.translation import say
     from gradekit.sandbox import TraceError
     from gradekit.subject.entry_proofs import prove_submission
     from gradekit.submission import NoSuchSubmission, SubmissionError
@@ -28,7 +29,7 @@ def prove(path: Path, id: str | None, as_json: bool, dtypes: int) -> None:
     except (ValueError, NoSuchSubmission) as error:
         raise click.UsageError(str(error)) from None
     except (SubmissionError, TraceError) as error:
-        click.echo(error.message + (f" (line {error.line})" if error.line else ""), err=True)
+        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
         raise click.exceptions.Exit(1) from None
     click.echo(json.dumps(answer.record(), indent=1) if as_json else proofs.render(answer.record()), nl=as_json)
     if answer.refuted:

@@ -15,7 +15,7 @@ from gradekit.tracer.hints import HINTS
 
 ROOT = Path(__file__).parents[1]
 SYLLABLES = pyphen.Pyphen(lang="en_US")
-CODE = re.compile(r'`[^`]*`|"[^"]*"|\[[^\]]*\]|\w*[_(][^\s;,]*|\w+(\.\w+)+(\([^)]*\))?')
+CODE = re.compile(r'`[^`]*`|"[^"]*"|\[[^\]]*\]|\w*[_(][^\s;,]*|\w+(\.\w+)+(\([^)]*\))?|\b[A-Z]\w*[a-z][A-Z]\w*')
 TEXTS = [text for cause in Cause for text in (cause.meaning, cause.hint) if text] + [advice for _, advice in HINTS]
 TEXTS += [re.sub(r"\{\d*\}|\$+\w+", "code", text) for room in ROOMS for row in sentences(room) for text in row if len(text) > 24]
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradekit.report.translation import say
+
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder
     from gradekit.batch.grading_session import GradingSession, Workers
@@ -398,9 +400,10 @@ def _student_status(folder: Path) -> str:
     started = [(id, place) for place in places for id in known if attempts.is_started(place, id)
                and place != known[id].folder]  # fmt: skip
     if not started:
-        return f"nothing was started in {folder}: gradekit start ID lays an assignment out, gradekit list names them\n"
+        said = f"nothing was started in {folder}: gradekit start ID lays an assignment out, gradekit list names them"
+        return say(said) + "\n"
     width = max(len(id) for id, _ in started)
-    return "".join(f"{id:<{width}}  {standing(place)}\n" for id, place in started)
+    return "".join(f"{id:<{width}}  {say(standing(place))}\n" for id, place in started)
 
 
 def standing(place: Path) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 
 from gradekit.report.speed_sentences import duration
 from gradekit.report.terminal import Look
-from gradekit.report.text import one_line
+from gradekit.report.text import columns, one_line
+from gradekit.report.translation import say
 
 SIDES = ("student", "eager", "compiled")
 NAMES = {"student": "yours", "eager": "eager torch", "compiled": "torch.compile", "roofline": "roofline"}
@@ -63,16 +64,17 @@ def render(record: Mapping[str, Any], look: Look | None = None) -> str:
 def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
     title = f"{look.paint(one_line(record['assignment']), bold=True)}  {one_line(record['submission']['path'])}"
     card = one_line(str(record["environment"].get("gpu", "a card")))
-    return [title, f"{one_line(record['entry'])} on {card}, with {record['vary']} as the size that varies"]
+    return [title, say(f"{one_line(record['entry'])} on {card}, with {record['vary']} as the size that varies")]
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
 def _table(record: Mapping[str, Any], look: Look) -> Iterator[str]:
-    heads = ["size", *(NAMES[side] for side in SIDES), "to eager", "to compiled", "of roofline"]
-    widths = [max(9, len(head) + 2) for head in heads]
-    yield look.paint("".join(f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)), dim=True)
+    heads = [say(head) for head in ("size", *(NAMES[side] for side in SIDES), "to eager", "to compiled", "of roofline")]
+    widths = [max(9, columns(head) + 2) for head in heads]
+    padded = (" " * (width - columns(head)) + head for head, width in zip(heads, widths, strict=True))
+    yield look.paint("".join(padded), dim=True)
     for row in record["rows"]:
         if row["error"]:
             yield from _error(row, widths[0], look)
@@ -93,7 +95,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 def _error(row: Mapping[str, Any], width: int, look: Look) -> list[str]:
     margin = " " * (width + 2)
-    wrapped = textwrap.wrap(one_line(row["error"]), look.width, initial_indent=margin, subsequent_indent=margin)
+    wrapped = textwrap.wrap(say(one_line(row["error"])), look.width, initial_indent=margin, subsequent_indent=margin)
     return [f"{row['size']:>{width}}  {look.paint(wrapped[0].strip(), 'red')}", *wrapped[1:]]
 
 
@@ -103,7 +105,7 @@ def _error(row: Mapping[str, Any], width: int, look: Look) -> list[str]:
 def _plot(found: Curves, look: Look) -> Iterator[str]:
     marks = _MARKS if look.unicode else _ASCII_MARKS
     yield (
-        "  ".join(f"{look.paint(marks[side], COLOURS[side])} {NAMES[side]}" for side in found.rates)
+        "  ".join(f"{look.paint(marks[side], COLOURS[side])} {say(NAMES[side])}" for side in found.rates)
         + f"   ({found.unit})"
     )
     top = rounded_up(max(max(rates) for rates in found.rates.values()))

@@ -13,6 +13,7 @@ from typing import Any
 
 from gradekit.report.terminal import Look
 from gradekit.report.text import clean, columns, counted, described, located, one_line, shortened
+from gradekit.report.translation import say
 from gradekit.submission import place
 
 _INDENT = 2
@@ -31,7 +32,7 @@ def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
     title = look.paint(one_line(record["submission"]["path"]), bold=True)
     call = f"{one_line(record['entry'])}({', '.join(_argument(arg) for arg in record['inputs'])})"
     target = f"compiled for {record['target']} ({record['card']}), without a card"
-    return [title, *_wrapped(f"{call}, {target}", look, 0)]
+    return [title, *_wrapped(f"{call}, {say(target)}", look, 0)]
 
 
 def _argument(arg: Any) -> str:
@@ -91,7 +92,7 @@ def _source(line: int | None, record: Mapping[str, Any], look: Look) -> str:
 def _where(line: int | None, record: Mapping[str, Any]) -> str:
     if line is None:
         return "a line"
-    return place(record["submission"], line) if record["submission"].get("cells") else f"line {line}"
+    return say(place(record["submission"], line) if record["submission"].get("cells") else f"line {line}")
 
 
 def _dot(use: Mapping[str, Any], units: str) -> str:
@@ -100,7 +101,7 @@ def _dot(use: Mapping[str, Any], units: str) -> str:
     precision = f" ({dot['precision']})" if dot["left"] == "float32" else ""
     shape = f"[{dot['m']}, {dot['k']}] @ [{dot['k']}, {dot['n']}] {kind}{precision}"
     how = {True: units, False: f"no {units}", None: f"{units}: unclear"}[use["uses"]]
-    return f"dot    {how}{_opcodes(use['instructions'])}; {shape}"
+    return f"dot    {say(how)}{_opcodes(use['instructions'])}; {shape}"
 
 
 def _access(use: Mapping[str, Any]) -> str:
@@ -109,7 +110,7 @@ def _access(use: Mapping[str, Any]) -> str:
         "whole tiles" if use["width"] == 0 else f"{use['width']} bytes at a time" if use["width"] else "several widths"
     )
     copy = ", asynchronous" if use["is_asynchronous"] else ""
-    return f"{access['kind']:<6} {width}{copy}{_opcodes(use['instructions'])}; {access['dtype']}"
+    return f"{access['kind']:<6} {say(width + copy)}{_opcodes(use['instructions'])}; {access['dtype']}"
 
 
 def _opcodes(instructions: Mapping[str, int]) -> str:
@@ -122,7 +123,8 @@ def _sentence(text: str, record: Mapping[str, Any], look: Look) -> Iterable[str]
 
 
 def _labelled(label: str, text: str, look: Look) -> str:
-    return " " * _INDENT + look.paint(f"{label:<{_LABEL}}", dim=True) + text
+    named = say(label)
+    return " " * _INDENT + look.paint(named + " " * (_LABEL - columns(named)), dim=True) + say(text)
 
 
 def _wrapped(text: str, look: Look, indent: int) -> list[str]:
@@ -166,7 +168,7 @@ def _stage(rows: Sequence[Any], record: Mapping[str, Any], look: Look) -> Iterat
 def render_written(kernels: Iterable[Sequence[str]], calls: Iterable[str], look: Look | None = None) -> str:
     """What torch.compile wrote for the same call: what it calls one after another, and the (name, source) `kernels`."""
     look = look or Look()
-    lines = [look.paint("What torch.compile writes for the same inputs", bold=True)]
+    lines = [look.paint(say("What torch.compile writes for the same inputs"), bold=True)]
     lines += [f"  calls {one_line(call)}{_library(call)}" for call in calls]
     for name, source in kernels:
         lines += ["", look.paint(one_line(name), bold=True), *(f"    {clean(row)}" for row in source.splitlines())]
@@ -175,4 +177,4 @@ def render_written(kernels: Iterable[Sequence[str]], calls: Iterable[str], look:
 
 
 def _library(call: str) -> str:
-    return ", a library's function (cuBLAS or cuDNN)" if call.startswith("extern_kernels.") else ""
+    return say(", a library's function (cuBLAS or cuDNN)") if call.startswith("extern_kernels.") else ""

@@ -42,7 +42,7 @@ def view(
         **_score(record["score"]),
         "message": clean(record["message"]), "hint": one_line(record.get("hint", "")),
         "hand_in": [(one_line(name), one_line(value)) for name, value in hand_in],
-        "links": links or {}, "last_time": last_time(before, record),
+        "links": {"handout": "", "steps": ""} | dict(links or {}), "last_time": last_time(before, record),
         "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])),
         "checks": checks, "plot": pictures.plot(record["checks"]),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report.text import clean
+from gradekit.report.translation import say
 
 MOST_NAMED = 2
 """Sizes that a check's line names."""
@@ -38,7 +39,7 @@ OPEN = "?: nobody has shown that this holds, nor that it does not. Checks try su
 
 def render(record: Mapping[str, Any]) -> str:
     """The claims of each pass with their verdicts, and what was taken for granted."""
-    return "\n".join(clean(line) for line in _lines(record)) + "\n"
+    return "\n".join(clean(say(line)) for line in _lines(record)) + "\n"
 
 
 def summary(details: Mapping[str, Any]) -> str:
@@ -76,27 +77,28 @@ def _lines(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
-    where = f"line {claim['line']}" if "line" in claim else ""
-    what = f"{claim['subject']} {_CLAIMS.get(claim['claim'], claim['claim'])}"
-    yield f"  {_MARKS[claim['verdict']]} {where:<9} {what}"
-    if claim["verdict"] == "refuted":
-        sizes = ", ".join(f"{name} = {value:,}" for name, value in claim.get("sizes", {}).items())
-        yield f"              for {sizes}: {claim.get('finding', '')}"
-        yield from [f"              to do: {_TO_DO[claim['claim']]}"] if claim["claim"] in _TO_DO else []
-    elif claim.get("why"):
-        yield f"              {claim['why']}"
+    said = row(claim)
+    where = say(f"line {said['line']}") if said["line"] else ""
+    yield f"  {said['sign']} {where:<9} {say(said['what'])}"
+    yield from (f"              {say(line)}" for line in (said["why"], said["to_do"]) if line)
 
 
 def row(claim: Mapping[str, Any]) -> dict[str, str]:
-    """A claim as a row of a table: its verdict with a sign, the line, what it says, and why it is open or refuted."""
-    sizes = ", ".join(f"{name} = {value:,}" for name, value in claim.get("sizes", {}).items())
-    to_do = f" To do: {_TO_DO[claim['claim']]}." if claim["claim"] in _TO_DO else ""
+    """A claim as a row of a table: its verdict with a sign, the line, what it says, why it is open or refuted, and what
+    to do where it is refuted."""
     is_refuted = claim["verdict"] == "refuted"
-    why = f"for {sizes}: {claim.get('finding', '')}{to_do}" if is_refuted else claim.get("why", "")
+    why = f"for {sized(claim.get('sizes', {}))}: {claim.get('finding', '')}" if is_refuted else claim.get("why", "")
+    to_do = f"to do: {_TO_DO[claim['claim']]}" if is_refuted and claim["claim"] in _TO_DO else ""
     return {
         "verdict": clean(claim["verdict"]), "sign": _MARKS[claim["verdict"]], "line": str(claim.get("line", "")),
         "what": clean(f"{claim['subject']} {_CLAIMS.get(claim['claim'], claim['claim'])}"), "why": clean(why),
+        "to_do": to_do,
     }  # fmt: skip
+
+
+def sized(sizes: Mapping[str, int]) -> str:
+    """ "N = 1,024, K = 8"."""
+    return ", ".join(f"{name} = {value:,}" for name, value in sizes.items())
 
 
 def _granted(found: Mapping[str, Any]) -> Iterator[str]:
@@ -109,5 +111,4 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
     for gap in found.get("gaps", ()):
         yield f"    not decided: {gap}"
     if "unseen" in found:
-        sizes = ", ".join(f"{name} = {value:,}" for name, value in found["unseen"].items())
-        yield f"    not decided: for {sizes}, the host does something that no claim above covers"
+        yield f"    not decided: for {sized(found['unseen'])}, the host does something that no claim above covers"

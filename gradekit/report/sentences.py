@@ -1,5 +1,5 @@
-"""The sentences of the tutor and of the judge, read from gradekit's own source and its tables of words and of idioms:
-what varies in them is {1}, {2} ... in code and words, and $name in idioms."""
+"""The sentences that a student may read, from gradekit's own source and its tables of words and of idioms: what varies
+in them is {1}, {2} ... in code and words, and $name in idioms."""
 
 from __future__ import annotations
 
@@ -19,20 +19,46 @@ ROOMS = {
     "relations": "What is seen between several calls",
     "exact": "What is seen in exact arithmetic",
     "subject": "What is seen of a call",
+    "engine": "What is seen of a launch",
     "repair": "What the tutor says of a mistake",
     "submission": "What is said of a file that cannot be read",
+    "tracer": "What is said of a call that cannot be traced",
+    "sandbox": "What is said of a process that did not answer",
     "quiz": "What is said of answers",
+    "plugin": "What checks say of themselves",
+    "unseen": "What branches are called",
+    "prove": "What is said of proofs",
+    "report": "What reports and pages say",
+    "inspector": "What is said of compiled kernels",
+    "stepview": "What the step view says",
+    "doctor.py": "What is said of this machine",
+    "bench.py": "What is said of a sweep over sizes",
+    "checking.py": "What is said of a check that cannot begin",
+    "replaying.py": "What is said of a call that is written to a file",
+    "assignment.py": "What is said of assignments",
+    "server": "What is said of the process that stays ready",
+    "cli.py": "What commands say",
+    "course/start.py": "What is said of files that are there already",
+    "confine": "How submissions are kept apart",
 }
-"""By room of the source, the heading of its sentences."""
+"""By room of the source, the heading of its sentences: all but those that only staff reads, such as batch and lms."""
 
 LEAST_WORDS = 3
 """Shorter texts are parts of sentences."""
 
-_FOR_STAFF = {"ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyError"}
+_FOR_STAFF = {
+    "ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyError", "AttributeError", "Suspicion", "WireError",
+}  # fmt: skip
 """What is raised with these is no student's."""
 
-_NAMES = {"survived", "NotWalked", "ContextVar"}
-"""What these take is a name of something inside, which nobody is told."""
+_LEFT_OUT = {"report/messages.py", "report/sentences.py", "tracer/hints.py", "plugin/hooks.py", "plugin/options.py"}
+"""Files whose texts are on the page already, or are for those who run pytest."""
+
+_HELP = {"help", "metavar"}
+"""Keywords of options, which --help shows in English."""
+
+_NAMES = {"survived", "NotWalked", "ContextVar", "compile", "search", "Unexpected"}
+"""What these take is a name of something inside, which nobody is told, or a pattern."""
 
 
 @functools.cache
@@ -40,7 +66,8 @@ def sentences(room: str) -> tuple[tuple[str, ...], ...]:
     """Each sentence or part of one that a room has in code or in its tables, with what it has beside it, such as the
     advice."""
     folder = Path(gradekit.__file__).parent / room
-    files = sorted(folder.rglob("*.py"))
+    every = [folder] if folder.suffix else sorted(folder.rglob("*.py"))
+    files = [file for file in every if f"{room}/{file.name}" not in _LEFT_OUT]
     found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")))]
     own = [each.folder / "idioms.toml" for each in discover().values()] if room == "repair" else []
     idioms = filter(Path.is_file, [*sorted(folder.rglob("*.toml")), *own])
@@ -63,9 +90,12 @@ def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMES:
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.keyword) and node.arg in _HELP):
             continue
-        parts = [part.value if isinstance(part, ast.keyword) else part for part in ast.iter_child_nodes(node)]
+        if isinstance(node, ast.Call) and _called(node) in _NAMES:
+            continue
+        inside = (part for part in ast.iter_child_nodes(node) if getattr(part, "arg", "") not in _HELP)
+        parts = [part.value if isinstance(part, ast.keyword) else part for part in inside]
         if isinstance(node, ast.JoinedStr):
             parts = [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         if texts := tuple(filter(None, map(template, parts))):
@@ -74,8 +104,12 @@ def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
 
 
 def _raises(node: ast.Raise) -> str:
-    function = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
-    return function.id if isinstance(function, ast.Name) else ""
+    return _called(node.exc) if isinstance(node.exc, ast.Call) else ""
+
+
+def _called(node: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    return getattr(node.func, "id", "") or getattr(node.func, "attr", "")
 
 
 def template(node: ast.AST) -> str:
@@ -83,7 +117,9 @@ def template(node: ast.AST) -> str:
     if isinstance(node, ast.JoinedStr):
         pieces = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
     else:
-        pieces = [node.value] if isinstance(node, ast.Constant) else []
+        text = node.value if isinstance(node, ast.Constant) else None
+        pieces = [text.replace("!r}", "}")] if isinstance(text, str) else []
     numbers = iter(range(1, len(pieces) + 1))
     text = "".join(str(piece) if isinstance(piece, str) else f"{{{next(numbers)}}}" for piece in pieces)
-    return text if sum(word.isalpha() for word in text.split()) >= LEAST_WORDS and not set("\n\\") & set(text) else ""
+    is_pattern = re.search(r"\w\|\w|[\n\\]", text)
+    return "" if is_pattern or sum(word.isalpha() for word in text.split()) < LEAST_WORDS else text

@@ -26,7 +26,10 @@ _OPEN = re.compile(r"\{(?!n)\w*\}")
 _SENTENCE = re.compile(r"(?<=[.?!])\s")
 _CLAUSE = re.compile(r"(?<=[.?!:;,])\s")
 _CODE = re.compile(r"`[^`\n]*`")
-_NAME = re.compile(r"""`[^`]*`|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|[\w/]*/\S+""")
+_NAME = re.compile(
+    r"""`[^`]*`|gradekit [a-z]+|--[\w-]+|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|"""
+    r"[\w/]*/[^\s，：；。]+"
+)
 _ENGLISH = re.compile(
     r"\b(the|of|is|are|were|and|or|not|it|its|that|which|with|without|for|from|by|to|this|these|has|have|must|be|than|"
     r"no|where|their|they|there|here|as|line|lines|one|other|others|only|when|how|does|do|takes|never|nothing|same|"

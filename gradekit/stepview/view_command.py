@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from gradekit.report.translation import say
+
 
 def _whole_numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
@@ -69,7 +71,7 @@ def view(
         raise click.UsageError(str(error)) from None
     except (SubmissionError, TraceError, NothingToPlay) as error:
         line = getattr(error, "line", None)
-        click.echo(error.message + (f" (line {line})" if line else ""), err=True)
+        click.echo(say(error.message) + (say(f" (line {line})") if line else ""), err=True)
         raise click.exceptions.Exit(1) from None
     if output == "-":
         click.echo(steps.render(found), nl=False)
@@ -80,8 +82,8 @@ def view(
     except OSError as error:
         raise click.UsageError(f"cannot write to {target}: {error.strerror}") from None
     for note in found["notes"]:
-        click.echo(note, err=True)
-    click.echo(f"Open {target} in a browser.")
+        click.echo(say(note), err=True)
+    click.echo(say(f"Open {target} in a browser."))
 
 
 def _known(path: Path, id: str | None, asked: Any) -> Any:

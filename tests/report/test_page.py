@@ -163,6 +163,8 @@ def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what
         assert f"gradekit {command} submission.py -a softmax -k test_matches_torch" in tags.text
     hrefs = {a.get("href") for t, a in tags.tags if t == "a"}
     assert {"README.md", "README.md#your-task", "README.md#common-mistakes", "submission-steps.html"} <= hrefs
+    alone = page.render(record(failed), SOURCE, links={"handout": "README.md"})
+    assert "README.md#your-task" in alone and "step by step</a>" not in alone
     secret = replace(failed, details={"hidden": True})
     assert "gradekit view" not in Tags(page.render(record(secret), SOURCE)).text
 

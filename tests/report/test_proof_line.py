@@ -58,12 +58,14 @@ def test_a_failed_check_says_neither():
     assert "wraps around" not in text
 
 
+REFUTED = {"claim": "in-bounds", "subject": "load from x", "verdict": "refuted", "line": 9, "sizes": {"N": 3}, "finding": "Line 9: loads 1 element outside of x, first [3] in program (0, 0, 0)."}
+LEFT_OPEN = {"claim": "covered", "subject": "the result", "verdict": "open", "why": "the solver does not decide it within its limit"}
+FOUND = {"proved": 0, "refuted": 1, "open": 1, "claims": [REFUTED, LEFT_OPEN], "assumptions": ["two arguments share memory"]}
+
+
 def test_a_claim_that_does_not_hold_says_what_to_do_and_an_open_one_that_there_is_nothing_to_do() -> None:
-    refuted = {"claim": "no-wrap", "subject": "the offsets", "verdict": "refuted", "line": 9, "sizes": {"N": 3}, "finding": "it wraps."}
-    open_ = {"claim": "covered", "subject": "the result", "verdict": "open", "why": "it depends on data"}
-    found = {"proved": 0, "refuted": 1, "open": 1, "claims": [refuted, open_], "assumptions": []}
-    lines = [line.strip() for line in proofs.render({"passes": {"forward": found}}).splitlines()]
+    lines = [line.strip() for line in proofs.render({"passes": {"forward": FOUND}}).splitlines()]
     assert lines[1:4] == [
-        "✗ line 9    the offsets no integer wraps around", "for N = 3: it wraps.", "to do: compute these offsets in 64 bits, with .to(tl.int64)",
+        "✗ line 9    load from x stays inside", f"for N = 3: {REFUTED['finding']}", "to do: let a mask bound the offsets there, in each dimension",
     ]  # fmt: skip
     assert lines[-1] == OPEN or lines[-2] == OPEN
