@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,10 @@ from pathlib import Path
 
 from gradekit.assignment import load
 from gradekit.batch.store import Store
+from tests import zygote
 from tests.lms import container
 from tests.patience import GUARD
 from tests.plugin.samples import RIGHT, TESTS, TOML, TRIPLES
-from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,8 +73,7 @@ class Stand:
             return list(OWN.values())[(student + self.own.index(id)) % 3]
         if student % 5 == 4:
             return (ROOT / "assignments" / id / "starter.py").read_text(encoding="utf-8"), Fraction(0)
-        text = (ROOT / "solutions" / id / "solution.py").read_text(encoding="utf-8")
-        return text if student % 2 else text + "\n# mine\n", Fraction(1)
+        return (ROOT / "solutions" / id / "solution.py").read_text(encoding="utf-8"), Fraction(1)
 
     @property
     def marked(self) -> int:
@@ -132,27 +130,25 @@ class Stand:
 
     def run(self, *words: str | Path, kill_after: int = 0) -> str:
         """What the command says; with `kill_after`, it is killed after so many results."""
-        command = [sys.executable, "-m", "gradekit", *map(str, words)]
-        environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONWARNINGS": "ignore"}
+        command = ["-m", "gradekit", *map(str, words)]
+        environment = os.environ | {"PYTHONPATH": zygote.python_path(), "PYTHONWARNINGS": "ignore"}
         environment.pop("GRADEKIT_ASSIGNMENTS", None)
-        process = subprocess.Popen(
-            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
         if kill_after:
-            self._kill(process, kill_after)
+            with open(os.devnull, "r+b") as nowhere:
+                standard = (nowhere.fileno(),) * 3
+                self._kill(zygote.shared().start(command, environment, self.folder, (), standard), kill_after)
             return ""
-        said, _ = process.communicate(timeout=10 * GUARD)
-        assert process.returncode == 0, said
-        return said
+        done = zygote.ran(command, environment=environment, folder=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
-    def _kill(self, process: subprocess.Popen[str], results: int) -> None:
+    def _kill(self, process: zygote.Adopted, results: int) -> None:
         """End the command as soon as its store has so many results."""
         end = time.monotonic() + GUARD
         while self.results() < results and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode == -signal.SIGKILL, "it ended before it could be killed"
+        assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
 
     def results(self) -> int:
         """How many results the store has."""

@@ -184,7 +184,7 @@ def test_what_torch_compiles_with_is_imported_early_where_speed_alone_is_asked_o
     loaded: list[bool] = []
     monkeypatch.setattr(torch_compile, "load", lambda: loaded.append(True))
     monkeypatch.setattr(Device, "is_real", is_real)
-    on_a_card(FakeWorker())
+    on_a_card(FakeWorker(seconds=4e-5))  # fast enough that one look decides
     correct = "\n@points(10)\ndef test_doubles(submission):\n    assert submission.double(X) is not None\n"
     grade(assignment(SPEED + correct), submitted(RIGHT), **({"keyword": keyword} if keyword else {}))
     assert len(loaded) == loads

@@ -169,8 +169,7 @@ def holds(condition: str, scope: Scope, found: Mapping[Any, Any]) -> bool:
     words = words if wanted else words[1:]
     if verb in _OF_TWO:
         return wanted == _OF_TWO[verb](scope, node, found[words[0]])
-    parts = list(_parts(verb, node, scope))
-    return wanted == any(all(_fits(word, part, scope, found) for word in words) for part in parts)
+    return wanted == any(all(_fits(word, part, scope, found) for word in words) for part in _parts(verb, node, scope))
 
 
 _OF_TWO: dict[str, Callable[[Scope, Any, ast.AST], bool]] = {
