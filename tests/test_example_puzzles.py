@@ -11,8 +11,7 @@ import pytest
 
 from gradekit.assignment import discover, get
 from gradekit.authoring.lint import lint
-from gradekit.batch import digests
-from gradekit.batch.grader import Grader
+from gradekit.batch.grader import Grader, content
 from gradekit.batch.pool import grading_job
 from gradekit.course.mistakes import all_of
 from gradekit.course.release import stale
@@ -48,6 +47,15 @@ def test_the_answer_earns_everything_without_a_gpu(id: str) -> None:
     assert (report.score.earned, report.score.possible) == (100, 100), [one_line(c.message) for c in report.checks]
 
 
+@pytest.mark.parametrize("id", ["add_constant", "masked_rows"])
+def test_the_answer_loses_nothing_to_proofs_either(id: str) -> None:
+    """They are of all calls that the domain promises, and of no others: these kernels take contiguous tensors alone"""
+    solution = ALL[id].solution
+    assert solution is not None
+    (check,) = grade(ALL[id], solution, keyword="test_memory", device="cpu").checks
+    assert check.earned == 25 and check.details["proofs"][id]["proved"] > 0, check.message
+
+
 @pytest.mark.slow
 @every_puzzle
 def test_every_claim_of_a_puzzle_holds(id: str) -> None:
@@ -78,7 +86,7 @@ def test_a_grader_takes_a_puzzle_and_then_an_assignment_of_another_folder(monkey
         for id in ("reverse", "vector_add", "reverse"):
             one = get(id)
             assert one.solution is not None
-            asked = grading_job(one, "submission.py", digests.content(one.solution), GradingOptions(profile="quick", keyword="test_memory"))
+            asked = grading_job(one, "submission.py", content(one.solution), GradingOptions(profile="quick", keyword="test_memory"))
             assert grader.grade(asked, 200).record["status"] == "graded"
     finally:
         grader.close()

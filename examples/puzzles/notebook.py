@@ -22,8 +22,8 @@ it says whether your kernel is right for every size, and where it is not, the sm
 cell after that plays one call step by step: what was loaded, what was computed, what was stored, and which lanes the
 mask left out.
 
-Tiles are powers of two wide, `tl.load` and `tl.store` take a mask, and every element of a result is written exactly once. The rest
-comes one idea at a time."""
+Tiles are powers of two wide, `tl.load` and `tl.store` take a mask, and every element of a result is written exactly once. All
+tensors are contiguous here: element (m, n) of a table with N columns lies at m * N + n. The rest comes one idea at a time."""
 
 SETUP = """\
 # Run this cell first.

@@ -83,6 +83,20 @@ def contiguous(sizes: Sequence[Term]) -> tuple[Term, ...]:
     return tuple(product(sizes[axis + 1 :]) for axis in range(len(sizes)))
 
 
+DENSE = frozenset({"contiguous", "offset"})
+"""Layouts in which a tensor is contiguous."""
+
+
+def may_lie_so(tensor: Tensor, view: View) -> bool:
+    """Whether the domain promises such strides, as far as layouts that are contiguous, or share memory, tell."""
+    layouts = [one.partition(":") for one in tensor.layouts]
+    if layouts and DENSE.issuperset(name for name, _, _ in layouts):
+        return dense(view)
+    shared = {axis for name, _, axis in layouts if name == "expanded"}
+    steps = enumerate(zip(view.shape, view.stride, strict=True))
+    return not layouts or "" in shared or all(step or size < 2 or str(axis) in shared for axis, (size, step) in steps)
+
+
 def extent(sizes: Sequence[Term], strides: Sequence[Term]) -> Term:
     """One more than the offset of the last element."""
     found = ONE
@@ -284,7 +298,7 @@ def calls_of(entry: EntryDomain, dtypes: int = 1, gradient: bool = False) -> lis
             for scalars in itertools.product(*map(_choices, entry.scalars)):
                 names = dict(zip(entry.dtypes, dtype, strict=True)), _sizes(entry, rank)
                 found.append(tuple(_call(entry, names, scalars, strided, gradient)))
-    return found
+    return list(dict.fromkeys(found))  # one where no tensor may be strided
 
 
 def names_of(entry: EntryDomain, gradient: bool = False) -> list[str]:
@@ -329,8 +343,8 @@ def _call(entry: EntryDomain, names: tuple[dict[str, str], dict[str, int]], scal
             value = next(given)
             yield Scalar(evaluate(value, names[1]) if isinstance(value, str) else value)
         else:
-            upstream = isinstance(argument, ResultDomain)
-            yield _view(next(position), argument, names, strided and not upstream)
+            is_dense = isinstance(argument, ResultDomain) or DENSE.issuperset(argument.layouts or [""])
+            yield _view(next(position), argument, names, strided and not is_dense)
 
 
 def _view(

@@ -13,7 +13,7 @@ from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
 from gradekit.prove.claims import BY_ORDER
 from gradekit.prove.prover import CHECK, ProofBudget
-from gradekit.prove.setting import calls_of, names_of, setting_of
+from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of, setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
 from gradekit.subject.entry_proofs import NOT_RUN, Proved, proved
@@ -144,6 +144,22 @@ def test_without_steps_everything_is_open_and_nothing_wrong(decide):
     found = decide(submissions.UNMASKED, replace(CHECK, steps=-1))
     assert not found.failures
     assert found.proofs.counts["refuted"] == 0
+
+
+def test_no_call_lies_as_the_domain_does_not_promise() -> None:
+    """A right kernel for contiguous tensors is not told that it ignores strides"""
+    plain = replace(ADD, arguments=tuple(replace(x, layouts=("contiguous",)) for x in ADD.tensors))
+    assert all(dense(view) for call in calls_of(plain) for view in call)
+    assert len(calls_of(plain)) * 2 == len(calls_of(ADD))
+    x, shared = ADD.tensors[0], View(0, "float32", (1, 3, 4), (12, 0, 1))
+    assert may_lie_so(x, shared) and not may_lie_so(plain.tensors[0], shared)
+    allowed = {
+        ("offset", "stepped"): False,
+        ("expanded:0",): False,
+        ("expanded:1", "offset"): True,
+        ("expanded",): True,
+    }
+    assert {names: may_lie_so(replace(x, layouts=names), shared) for names in allowed} == allowed
 
 
 # --- origins are not to be trusted ------------------------------------------------------------------------------------
