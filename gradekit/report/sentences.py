@@ -49,7 +49,7 @@ LEAST_WORDS = 3
 _FOR_STAFF = {
     "ValueError", "TypeError", "AssertionError", "RuntimeError", "KeyError", "AttributeError", "Suspicion", "WireError",
 }  # fmt: skip
-"""What is raised with these is no student's."""
+"""What is raised with these is no student's, but in the tracer, where it is told as an exception of the host's code."""
 
 _LEFT_OUT = {"report/messages.py", "report/sentences.py", "tracer/hints.py", "plugin/hooks.py", "plugin/options.py"}
 """Files whose texts are on the page already, or are for those who run pytest."""
@@ -57,8 +57,8 @@ _LEFT_OUT = {"report/messages.py", "report/sentences.py", "tracer/hints.py", "pl
 _HELP = {"help", "metavar"}
 """Keywords of options, which --help shows in English."""
 
-_NAMES = {"survived", "NotWalked", "ContextVar", "compile", "search", "Unexpected"}
-"""What these take is a name of something inside, which nobody is told, or a pattern."""
+_NAMES = {"survived", "NotWalked", "ContextVar", "compile", "search", "Unexpected", "TimeUp", "quoted"}
+"""What these take is a name of something inside, which nobody is told, a pattern, or what torch and Triton say."""
 
 
 @functools.cache
@@ -68,7 +68,8 @@ def sentences(room: str) -> tuple[tuple[str, ...], ...]:
     folder = Path(gradekit.__file__).parent / room
     every = [folder] if folder.suffix else sorted(folder.rglob("*.py"))
     files = [file for file in every if f"{room}/{file.name}" not in _LEFT_OUT]
-    found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")))]
+    for_staff = set() if room == "tracer" else _FOR_STAFF
+    found = [row for file in files for row in _rows(ast.parse(file.read_text(encoding="utf-8")), for_staff)]
     own = [each.folder / "idioms.toml" for each in discover().values()] if room == "repair" else []
     idioms = filter(Path.is_file, [*sorted(folder.rglob("*.toml")), *own])
     tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in idioms]
@@ -83,10 +84,10 @@ def _numbered(text: str) -> str:
     return re.sub(r"\{\w+\}", lambda _: f"{{{next(numbers)}}}", text)
 
 
-def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+def _rows(tree: ast.AST, for_staff: set[str]) -> Iterator[tuple[str, ...]]:
     """The texts of each call, tuple or statement, those of one side by side; docstrings are none."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Raise) and _raises(node) in _FOR_STAFF:
+        if isinstance(node, ast.Raise) and _raises(node) in for_staff:
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -100,7 +101,7 @@ def _rows(tree: ast.AST) -> Iterator[tuple[str, ...]]:
             parts = [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         if texts := tuple(filter(None, map(template, parts))):
             yield texts
-        yield from _rows(node)
+        yield from _rows(node, for_staff)
 
 
 def _raises(node: ast.Raise) -> str:

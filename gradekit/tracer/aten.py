@@ -15,7 +15,7 @@ import torch
 
 from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, schema
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
-from gradekit.tracer.errors import ReadsValues
+from gradekit.tracer.errors import ReadsValues, quoted
 from gradekit.tracer.recorder import Recorder, dtype_name
 
 LITERAL_LIMIT = 1 << 16
@@ -185,7 +185,7 @@ def _same_device(name: str, tensors: Sequence[torch.Tensor]) -> None:
         return
     if any(not tensor.is_meta and math.prod(tensor.shape) != 1 for tensor in tensors):
         raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+            quoted("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!")
         )
 
 

@@ -135,7 +135,7 @@ def _place(error: CompilationError, path: str) -> tuple[str, int] | None:
     return None
 
 
-_OF_THE_HOST = ("Did you forget to add @triton.jit", "'NoneType' object has no attribute 'to_tensor'")
+_OF_THE_HOST = r"Did you forget to add @triton\.jit|'NoneType' object has no attribute 'to_tensor\b"
 """What Triton says of a call of a function that is none of its own; the second, before 3.9, where that function calls
 a method of the block."""
 
@@ -146,7 +146,7 @@ def _explained(error: CompilationError, said: str, line: int | None) -> str:
         return origins(error.src, error.node, line - getattr(error.node, "lineno", 1) + 1, said)
     if line and (changed := re.search(r"Loop-carried variable (\w+) has initial type", said)):
         return beginning(error.src, changed[1], error.node, line - getattr(error.node, "lineno", 1) + 1)
-    if any(sign in said for sign in _OF_THE_HOST):
+    if re.search(_OF_THE_HOST, said):
         return of_the_host(error.src, error.node)
     return ""
 
@@ -192,7 +192,7 @@ def own_traceback(error: BaseException, path: str) -> str:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+    return isinstance(error, MemoryError) or bool(re.search(r"can't allocate memory|not enough memory\b", str(error)))
 
 
 def _first_line(error: BaseException) -> str:
@@ -209,6 +209,11 @@ LONGEST_NAME = 1_000
 def shortened(name: str) -> str:
     """The name, or its beginning where it is longer than LONGEST_NAME."""
     return name[:LONGEST_NAME]
+
+
+def quoted(text: str) -> str:
+    """What torch or Triton says itself, in whatever language the report is."""
+    return text
 
 
 def printable(text: str) -> str:

@@ -36,7 +36,7 @@ from gradekit.compat.triton import (
 )
 from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import cuda
-from gradekit.tracer.errors import BeyondBudget, PassesFailed, shortened
+from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
 from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
 from gradekit.tracer.recorder import NAME, Recorder
 
@@ -146,9 +146,8 @@ def _assert_no_result(kernel: str, ttir: str) -> None:
     returned = re.search(r"tt\.func public .*\) -> .*\n(?:.*\n)*? *tt\.return %.* loc\((#\w+)\)", ttir)
     if returned:
         place = re.search(rf"^{returned[1]} = (loc\(.*\))", ttir, re.MULTILINE)
-        raise PassesFailed(
-            kernel, f"{place[1] if place else ''}: error: a kernel has no result, and this one returns a value"
-        )
+        said = "a kernel has no result, and this one returns a value"
+        raise PassesFailed(kernel, f"{place[1] if place else ''}: error: {said}")
 
 
 class TracedKernel:
@@ -286,7 +285,7 @@ class TracedKernel:
 
 
 def _not_on_the_gpu(position: int) -> ValueError:
-    return ValueError(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)")
+    return ValueError(quoted(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)"))
 
 
 def key_of(kernel: Kernel) -> str:
@@ -305,7 +304,7 @@ def checked_grid(*sizes: Any) -> tuple[int, int, int]:
     if any(size < 0 for size in (x, y, z)) or any(
         size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)
     ):
-        raise RuntimeError(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)")
+        raise RuntimeError(quoted(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)"))
     return x, y, z
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from gradekit.findings import Cause
+from gradekit.program import Scalar
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.tracer import child
 from gradekit.tracer.child import Output
@@ -196,3 +197,35 @@ def test_the_process_of_a_class_has_imported_what_some_submissions_need() -> Non
             return tracer.trace("entry", [X]).results[0].shape == (2,)  # type: ignore[union-attr]
 
     assert eventually(begins_with_sympy)
+
+
+def test_the_triton_code_that_helion_generates_runs_without_helion() -> None:
+    body = """
+        import helion
+        import helion.language as hl
+        from helion.runtime import default_launcher as _default_launcher
+        helion.runtime.set_triton_allocator()
+
+        def entry(x, *, _launcher=_default_launcher):
+            out, processors = torch.empty_like(x), helion.runtime.get_num_sm(x.device, reserved_sms=2)
+            _launcher(copy_kernel, (triton.cdiv(100, 32),), x, out, processors, 32, num_warps=2, num_stages=1)
+            return out
+        """
+    program = traced(body, X)
+    (launch,) = program.launches()
+    assert launch.grid == (4, 1, 1) and launch.args[2] == Scalar(130, "i32")
+    assert program.kernels[launch.kernel].options["num_warps"] == 2
+
+
+def test_a_kernel_in_helion_itself_is_told_what_to_hand_in() -> None:
+    body = """
+        import helion
+        import helion.language as hl
+
+        @helion.kernel()
+        def entry(x):
+            return x
+        """
+    error = refused(body, X)
+    assert error.cause is Cause.MISSING_ENTRY and "`helion.kernel` is not there" in error.message
+    assert "kernel.bind(arguments).to_triton_code()" in error.message
