@@ -59,7 +59,7 @@ def test_no_tensor_is_promised_that_offsets_of_32_bits_do_not_reach(tmp_path: Pa
         ("limits", "limit", 5, "scale.limit is no key (did you mean limits?)"),
         ("most = 50", "most = 50, lest = 1", 7, "scale.sizes.M.lest is no key (did you mean least?)"),
         ("most = 50", "most = 0", 7, "scale.sizes.M has no sizes: they go from 1 to 0"),
-        ("limits =", 'aliases = ["x factor"]\nlimits =', 5, "not two tensors of one shape and dtype"),
+        ("limits =", 'aliases = ["x factor"]\nlimits =', 5, "not two tensors of as many dimensions"),
         (
             "limits =",
             'relations = { alone = ["N"] }\nlimits =',

@@ -27,12 +27,16 @@ ANY_VIEW = calls(LOSS, sizes={"M": [1, 2, 7, 20], "V": [1, 2, 33, 300]}, values=
 
 def cross_entropy(logits, labels):
     wide = logits if logits.dtype == torch.float64 else logits.float()
-    return torch.logsumexp(wide, -1) - wide.gather(-1, labels[:, None])[:, 0]
+    below = wide - wide.amax(-1, keepdim=True)  # first: behind a maximum of 1e16, float64 too has no room for a logarithm
+    return torch.logsumexp(below, -1) - below.gather(-1, labels[:, None])[:, 0]
 
 
 def sizes(logits, labels):
-    """What is rounded on the way: exponents and their sum, the maximum, the label's logit, and the sum's logarithm."""
-    return 2 * logits.amax(-1) + 1 + math.log(logits.shape[-1])  # `reference` calls it with |logits|
+    """What is rounded on the way: the sum of exponents and its logarithm, and how far the label lies below the maximum."""
+    return logits.amax(-1) - logits.gather(-1, labels[:, None])[:, 0] + 1 + math.log(logits.shape[-1])
+
+
+sizes.signed = True  # `reference` calls it with the logits as they are, not with their absolute values
 
 
 def expected(*call):

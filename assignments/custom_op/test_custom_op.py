@@ -35,16 +35,22 @@ def bias_gelu(x, bias):
 
 
 def ways_of_sum(rounding, x, bias):
-    """x + bias, and as far to either side as rounding it to a narrow dtype may carry it."""
+    """x + bias, and as far to either side as rounding it may carry it."""
     h = x + bias
-    of_sum = 0.0 if rounding.dtype == torch.float32 else torch.finfo(rounding.dtype).eps / 2 * h.abs()
+    of_sum = torch.finfo(rounding.dtype).eps / 2 * h.abs()
     return h, h - of_sum, h + of_sum
 
 
+def near_zero(h):
+    """The size of h as far as it counts: from -8 on down, 1 + erf is less than float32 has beside 1."""
+    return h.abs().clamp(max=8.0)
+
+
 def errors(rounding, x, bias):
-    """What rounding x + bias changes, and float32 arithmetic: 1 + erf cancels where it is negative."""
+    """What rounding x + bias changes, and float32 arithmetic: 1 + erf cancels where h is a little below zero, and is
+    exactly 0 where it is far below."""
     right, *others = map(torch.nn.functional.gelu, ways_of_sum(rounding, x, bias))
-    return farthest(right, others) + rounding.sum(x.abs() + bias.abs(), 1)
+    return farthest(right, others) + rounding.sum(near_zero(x + bias) + right.abs(), 1)
 
 
 def farthest(right, others):
@@ -68,7 +74,7 @@ def errors_of_gradients(rounding, x, bias, upstream):
     """The same for x's gradient, which may be rounded to its dtype before it is added up for bias's."""
     right, *others = map(slope, ways_of_sum(rounding, x, bias))
     of_x = upstream.abs() * farthest(right, others)
-    size = upstream.abs() * (1 + x.abs() + bias.abs())
+    size = upstream.abs() * (1 + near_zero(x + bias))
     narrow = 0.0 if rounding.dtype == torch.float32 else torch.finfo(rounding.dtype).eps / 2
     by_columns = lambda values: values.reshape(-1, x.shape[-1]).sum(0)
     of_bias = by_columns(of_x + narrow * (upstream * right).abs())

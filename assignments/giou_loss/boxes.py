@@ -91,10 +91,11 @@ def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: to
 @value_kind("boxes_flat")
 @of_four
 def boxes_flat(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """As `boxes_even`, but about a third have no width, so that their area is 0, and as many next to none."""
+    """As `boxes_even`, but about a third have no width, so that their area is 0, and as many next to none; and so with
+    their heights: some are points."""
     values = boxes_even(shape, dtype, generator)
-    flat = _drawn(3, shape[:-1], generator)
-    values[..., 2] = torch.where(flat < 2, values[..., 0] + flat * 2.0**-15, values[..., 2])
+    flat = _drawn(3, (*shape[:-1], 2), generator)
+    values[..., 2:] = torch.where(flat < 2, values[..., :2] + flat * 2.0**-15, values[..., 2:])
     return values
 
 

@@ -43,6 +43,12 @@ def stairs(rows, cols, generator):
     return torch.arange(rows).clamp(max=cols)
 
 
+def alone(rows, cols, generator):
+    counts = torch.zeros(rows, dtype=torch.int64)
+    counts[torch.randint(0, rows, (1,), generator=generator)] = min(rows - 1, cols)
+    return counts
+
+
 def none(rows, cols, generator):
     return torch.zeros(rows, dtype=torch.int64)
 
@@ -54,6 +60,7 @@ PATTERNS = {
     "few": few,  # up to 32 in each row, however many columns there are: what a large matrix has
     "full": full,
     "stairs": stairs,  # in each row one more than in the row before, from none on: whatever length a kernel makes special
+    "alone": alone,  # one row has all the elements, and they are fewer than the rows
     "none": none,  # not a single element
 }
 """How many elements each row has: functions of (rows, columns, generator)."""

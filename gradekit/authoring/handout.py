@@ -19,7 +19,11 @@ def handout(text: str, entry: EntryDomain) -> str:
     limits = "".join(f" {limit.replace('*', '·')}." for limit in entry.limits)
     no_larger = "No tensor has more than 2³¹ − 2²¹ elements."
     may = "may be one tensor, or overlap in memory."
-    one = "".join(f" `{first}` and `{second}` {may}" for first, second in map(str.split, entry.aliases))
+    shapes = {tensor.name: tensor.shape for tensor in entry.tensors}
+    one = "".join(
+        f"{' Of one shape,' * (shapes[first] != shapes[second])} `{first}` and `{second}` {may}"
+        for first, second in map(str.split, entry.aliases)
+    )
     table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
     new = f"{BEGIN}\n{table}{END}"
     return re.sub(f"{BEGIN}.*{END}", lambda match: new, text, flags=re.DOTALL)

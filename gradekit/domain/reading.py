@@ -347,8 +347,8 @@ def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
                 yield Problem(("relations", key), f"names {name}, which must stand by itself in every shape")
     for pair in table.get("aliases", []):
         both = [tensors[name] for name in pair.split() if name in tensors]
-        if len(both) != 2 or any(both[0][key] != both[1][key] for key in ("shape", "dtype")):
-            yield Problem(("aliases",), f"has {pair!r}, which are not two tensors of one shape and dtype")
+        if len(both) != 2 or len({(len(tensor["shape"]), tensor["dtype"]) for tensor in both}) > 1:
+            yield Problem(("aliases",), f"has {pair!r}, which are not two tensors of as many dimensions and one dtype")
 
 
 def _of_kinds(table: Mapping[str, Any]) -> Iterator[Problem]:

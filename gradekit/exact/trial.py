@@ -27,7 +27,8 @@ from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.spec import Input
-from gradekit.judge.compare import show
+from gradekit.inputs.value_kinds import FAR
+from gradekit.judge.compare import show, wrong_values
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Asked, Reference, reference
@@ -86,33 +87,43 @@ class Seen:
     off: float = 0.0
 
 
+_NOT_TRIED = (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget)
+
 Outcome = Seen | Failure
 """Of one result of a call: what a trial has shown of it, or why it is wrong."""
 
 
 def tried(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
-    """Holds each of the call's `parts`, with these tensors, against its reference."""
-    try:
-        trial = _Trial(call, specs)
-    except NotExact as error:
-        return [Seen(str(error))] * len(call.parts)
+    """Holds each of the call's `parts`, with these tensors, against its reference; where their values are far from
+    those of the examples, its usual results too."""
+    trial = _Trial(call, specs)
     return [trial.outcome(*part) for part in call.parts]
 
 
 class _Trial:
     def __init__(self, call: ExactCall, specs: Sequence[Input]) -> None:
         self.call, self.specs = call, specs
-        self.exact = widened(call.program)
+        self.far = any(spec.profile.startswith(f"{FAR}:") for spec in specs)
         self.tensors = [spec.tensor() for spec in specs]
         self.wide = wide_tensors(self.tensors)
         self._rounded: dict[RoundingPlace, list[Any]] = {}
 
     def outcome(self, part: int, place: int | None) -> Outcome:
         try:
-            return Seen(off=self._held(part, self._same(part) if place is None else place))
+            place = self._same(part) if place is None else place
+            seen = self._seen(part, place)
+            if self.far:
+                self._hold_usual(part, place)
         except Failure as failure:
             return failure
-        except (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget) as error:
+        except _NOT_TRIED as error:
+            return Seen(str(error))
+        return seen
+
+    def _seen(self, part: int, place: int) -> Seen:
+        try:
+            return Seen(off=self._held(part, place))
+        except _NOT_TRIED as error:
             return Seen(str(error))
 
     def _same(self, part: int) -> int:
@@ -150,7 +161,20 @@ class _Trial:
         if bool(wrong.any()):
             raise NotExact(ROUNDED)
 
+    def _hold_usual(self, part: int, place: int) -> None:
+        """Raises Failure where what the program itself gives is wrong, and torch's own result is not."""
+        expected, usual = self._own[place], self._usual[part]
+        _same_form(usual, expected)
+        comparison = Comparison(usual, expected)
+        if bool((comparison.wrong & self._known(place)).any()):
+            raise wrong_values(comparison, "the result").naming(f"{self._values[:1].upper()}{self._values[1:]}: ")
+
     # --- runs --------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def exact(self) -> Exact:
+        """The program with every float as float64; raises NotExact."""
+        return widened(self.call.program)
 
     def _run(self, exact: Exact) -> list[Any]:
         call, budget = self.call, engine.Budget(self.call.work, MOST_BYTES)

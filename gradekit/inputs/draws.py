@@ -139,7 +139,8 @@ class Draws:
             same, other, *how = alias.split()
             tensor = tensors[same]
             distance = pick("distance", _distances(tensor)) if how == [OVERLAP] else 0
-            tensors[same], tensors[other] = overlapping(tensor, distance) if how else (tensor, tensor)
+            if tensors[other].shape == tensor.shape:
+                tensors[same], tensors[other] = overlapping(tensor, distance) if how else (tensor, tensor)
         given = pick(GIVEN, self.given_levels) if self.entry.optional else 0
         missing = dict.fromkeys(self.entry.optional[given:])
         return tuple([({**tensors, **scalars, **missing})[name] for name in self._order()])
@@ -265,6 +266,14 @@ class Draws:
             for name, options in self.layouts:
                 possible = {rank: set(self._possible(name, options, rank)) for rank in self.ranks}
                 found.append(covering.Rule((f"layout {name}", "rank"), _layout_fits(f"layout {name}", possible)))
+        shapes = {tensor.name: tensor.shape for tensor in self.tensors}
+        for pair in self.aliases:
+            alike = [*zip(*(shapes[name] for name in pair.split()), strict=True)]
+            names = {f"size {part}" for parts in alike for part in parts if len({*parts}) > 1}
+            if names:
+                found.append(
+                    covering.Rule((*sorted(names & {*sizes}), "alias"), functools.partial(_one_shape, pair, alike))
+                )
         return found
 
 
@@ -277,6 +286,13 @@ def _design(draws: Draws, strength: int) -> tuple[covering.Row, ...]:
         return draws.elements(draws.sizes_of(row, turn), int(str(row.get("rank", 0))))
 
     return tuple(row for _, row in sorted(enumerate(rows), key=weight))
+
+
+def _one_shape(pair: str, alike: Sequence[tuple[str, ...]], row: covering.Row) -> bool:
+    """Whether the tensors of a pair have one shape in a row that makes them one."""
+    levels = [[row.get(f"size {part}", part) for part in parts] for parts in alike]
+    is_one = all(one == other and len(getattr(one, "members", "1")) == 1 for one, other in levels)
+    return is_one or not str(row["alias"]).startswith(pair)
 
 
 def _layout_fits(factor: str, possible: Mapping[Any, set[str]]) -> Callable[[covering.Row], bool]:

@@ -2,9 +2,7 @@
 
 reference.py        what the right result is
 reference_cache.py  references that another submission of a class needed already
-rounding.py         how a right kernel rounds on its way to a result
 comparison.py       a result beside its reference, element by element
-up_to.py            what results may differ in and still be right: ties, order
 result_map.py       a result as a map: which program wrote what, and what is wrong
 observation.py      what the judge needs to know of one run
 evidence.py         what a diagnosis may rest on
@@ -14,17 +12,16 @@ framework_claims.py claims about an entry as a part of torch
 speed.py            from timed rounds to a ratio with an interval, and a verdict
 roofline.py         a measured time beside the least that the card needs
 tolerance.py        how far rounding may take a result from it
-compare.py          whether a result is right, element by element
+compare.py          whether a result is right, element by element, up to ties and order
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved
 growth.py           how what a call allocates grows with its sizes
-diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_layout.py, by_value.py,
-by_text.py, by_dtype.py; by_history.py for what is kept between calls, by_operator.py for torch's operators,
-by_gradient.py for gradients that autograd refuses, by_special.py for where a NaN or an infinity begins
+diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
+                    by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail
 """
 
-from gradekit.judge.compare import assert_close
+from gradekit.judge.compare import any_order, assert_close, ties
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
@@ -40,4 +37,3 @@ from gradekit.judge.memory_checks import (
 from gradekit.judge.observation import Counters, Observed
 from gradekit.judge.reference import Reference, conditioned, own_tolerance, reference
 from gradekit.judge.trivial import TRIVIAL_RESULTS
-from gradekit.judge.up_to import any_order, ties

@@ -15,8 +15,6 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
 from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
 
-# --- strides ---------------------------------------------------------------------------------------------------------
-
 
 def ignores_strides(evidence: Evidence) -> Diagnosis | None:
     """The result is exactly what comes of reading an input with other strides than its own."""
@@ -82,9 +80,6 @@ def result_strides(evidence: Evidence) -> Diagnosis | None:
         "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
         hint="allocate the result with torch.empty(x.shape, ...), or store to it with its own strides",
     )
-
-
-# --- lanes past the end ----------------------------------------------------------------------------------------------
 
 
 # --- the whole result is something else ------------------------------------------------------------------------------
@@ -242,3 +237,31 @@ def _goes_on(evidence: Evidence) -> str:
     program = "a program of the grid after the first"
     looped = evidence.program is not None and ttir_text.uses(evidence.program, "scf.for")
     return f"{program}, or a step of a loop after the first," if looped else program
+
+
+def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
+    """Whole numbers that are off by no more than a float32 rounds, and a kernel that converts them to floats."""
+    comparison = evidence.comparison
+    if comparison is None or evidence.program is None or comparison.actual.is_floating_point():
+        return None
+    exact, actual = comparison.reference.exact.double(), comparison.actual
+    info = torch.iinfo(actual.dtype)
+    rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
+    if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
+        return None
+    for name, lines in ttir_text.typed_lines(evidence.program, "arith.sitofp", ("f32",)):
+        line = min(lines, default=None)
+        where = f"line {line}" if line else "the kernel"
+        sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."
+        return Diagnosis(Cause.WRONG_VALUES, sentence[0].upper() + sentence[1:] + " Compute with integers.", line)
+    return None
+
+
+def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
+    """True where a result is the least or the largest integer, and one of the inputs is so large that a sum may leave
+    their range: a float stays there, where integers begin again at the other end."""
+    large = torch.zeros_like(comparison.wrong)
+    for tensor in comparison.reference.inputs:
+        if tensor.shape == large.shape:
+            large |= tensor.double().abs() >= most / 2
+    return large & ((comparison.actual == least) | (comparison.actual == most))

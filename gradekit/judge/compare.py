@@ -11,11 +11,11 @@ import torch
 
 from gradekit.causes import BY_CHANCE
 from gradekit.findings import Cause, Finding
+from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.reference import Reference
-from gradekit.judge.up_to import UpTo
 from gradekit.reuse import SharedCache, shared
 
 _STOPPED = (Cause.BUDGET_EXCEEDED, Cause.DEVICE_ASSERT)
@@ -39,7 +39,7 @@ def telling(on_right: OnRight) -> Iterator[None]:
 
 def assert_close(actual: Any, expected: Reference | Sequence[Reference], *, up_to: UpTo | None = None) -> None:
     """Raise unless `actual` (an observation, a tensor or several) is `expected` within its allowance, `up_to` a choice
-    that the task leaves free (gradekit.judge.up_to).
+    that the task leaves free (gradekit.judge.compare).
 
     An observation may have `variants`, the same call in other configurations or on a card, and the `circumstance` of
     each: all must be right, and none of them by chance.
@@ -109,7 +109,7 @@ def _assert_result(result: Any, reference: Reference, what: str) -> None:
     _assert_same_form(result, reference, what)
     comparison = Comparison(result, reference)
     if comparison.wrong_count:
-        raise _failure(comparison, what)
+        raise wrong_values(comparison, what)
 
 
 def _assert_not_by_chance(actual: Any) -> None:
@@ -175,7 +175,8 @@ def _name(dtype: torch.dtype) -> str:
 # --- what the student reads -------------------------------------------------------------------------------------------
 
 
-def _failure(comparison: Comparison, what: str) -> Failure:
+def wrong_values(comparison: Comparison, what: str) -> Failure:
+    """The failure of a comparison that has wrong elements; `what` names the result."""
     cause = Cause.NAN if bool(comparison.nan.any()) else Cause.WRONG_VALUES
     facts = summary(comparison)
     native = comparison.reference.native
@@ -287,3 +288,53 @@ def _confined(along: dict[str, int], one: str, many: str, whose: str) -> str:
     if last == along["of"] - 1:
         return (f"the last {one}" if count == 1 else f"the last {count} {many}") + whose
     return (f"{one} {first}" if count == 1 else f"{many} {first} to {last}") + whose
+
+
+UpTo = Callable[[Sequence[Any], Sequence[Reference]], list[Any]]
+"""Given results and what was expected, the results as if the free choice had been the reference's."""
+
+
+def ties(x: Input | torch.Tensor, dim: int = -1, result: int = 1) -> UpTo:
+    """Result number `result` has places in `x` along `dim`, and may name any of several elements that are equal, but
+    none of them twice."""
+    values = x.tensor() if isinstance(x, Input) else x
+
+    def chosen(results: Sequence[Any], wanted: Sequence[Reference]) -> list[Any]:
+        places, expected = results[result], wanted[result].native
+        if not _alike(places, expected) or not places.numel():
+            return list(results)
+        inside = places.clamp(0, values.shape[dim] - 1)
+        same = (inside == places) & (values.gather(dim, inside.long()) == values.gather(dim, expected.long()))
+        ordered = places.sort(dim).values
+        twice = (ordered.diff(dim=dim) == 0).any(dim, keepdim=True)
+        return [
+            torch.where(same & ~twice, expected, places) if number == result else one
+            for number, one in enumerate(results)
+        ]
+
+    return chosen
+
+
+def any_order(dim: int = -1) -> UpTo:
+    """The elements of each result may stand in any order along `dim`, and move together: as pairs, say."""
+
+    def ordered(results: Sequence[Any], wanted: Sequence[Reference]) -> list[Any]:
+        if not all(_alike(one, reference.native) for one, reference in zip(results, wanted, strict=True)):
+            return list(results)
+        back = _order([reference.rounded for reference in wanted], dim).argsort(dim)
+        mine = _order(results, dim).gather(dim, back)
+        return [one.gather(dim, mine) for one in results]
+
+    return ordered
+
+
+def _alike(result: Any, expected: torch.Tensor) -> bool:
+    return isinstance(result, torch.Tensor) and result.shape == expected.shape and result.dtype == expected.dtype
+
+
+def _order(results: Sequence[torch.Tensor], dim: int) -> torch.Tensor:
+    """What sorts all results by the first, and where it has equal elements by the next."""
+    order = torch.arange(results[0].shape[dim]).expand(results[0].movedim(dim, -1).shape).movedim(-1, dim)
+    for result in reversed(results):
+        order = order.gather(dim, result.gather(dim, order).argsort(dim=dim, stable=True))
+    return order

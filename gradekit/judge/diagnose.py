@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gradekit.causes import SAYS_ALL
-from gradekit.judge import by_dtype, by_finding, by_layout, by_text, by_value
+from gradekit.judge import by_finding, by_text, by_value
 from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 
@@ -19,7 +19,6 @@ RULES = (
     by_text.rows_beside_columns,
     by_value.ignores_strides,
     by_value.result_strides,
-    by_layout.touches_what_strides_leave_out,
     by_finding.unset_memory,
     by_finding.missing_mask,
     by_finding.unwritten,
@@ -27,7 +26,7 @@ RULES = (
     by_value.unchanged_input,
     by_value.transposed,
     by_value.shifted,
-    by_dtype.integers_as_floats,
+    by_value.integers_as_floats,
     by_value.one_factor,
     by_value.only_the_first,
     by_finding.loads_outside,

@@ -16,7 +16,7 @@ from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.inputs.spec import Input
 from gradekit.judge import reference_cache, tolerance
 from gradekit.judge.contents import versions
-from gradekit.judge.rounding import Precision, Rounding
+from gradekit.judge.tolerance import Precision, Rounding
 from gradekit.reuse import Shared, SharedCache, shared
 
 Function = Callable[..., Any]

@@ -18,9 +18,11 @@ rounding, which is half an ulp: a second rounding on the way does not fit beside
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 ULPS = {torch.float32: 16.0, torch.float64: 64.0}
 """The floor in units of the last place of the result, for dtypes in which intermediate values are computed too.
@@ -92,3 +94,45 @@ def widening(larger_scale: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     judged as strictly as any.
     """
     return TF32 * (larger_scale.double() - scale.double()).abs().nan_to_num(0.0, 0.0, 0.0)
+
+
+Precision = Literal["ieee", "tf32"]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """A right kernel for inputs of `dtype`: sums in float32, and tensor cores that
+    read `dtype`, or TF32 for float32."""
+
+    dtype: torch.dtype
+    precision: Precision = "tf32"
+
+    @property
+    def is_tf32(self) -> bool:
+        """Whether a factor of a product may lose its last bits on the way into the tensor core."""
+        return self.dtype == torch.float32 and self.precision == "tf32"
+
+    @property
+    def operand(self) -> float:
+        """The relative error of a value that becomes a factor of a product: twice what rounding to nearest makes."""
+        return 2.0**-10 if self.is_tf32 else torch.finfo(self.dtype).eps
+
+    @property
+    def cut(self) -> float:
+        """By what share a product may come out smaller because tensor cores drop the last bits of a factor: also where
+        16 bits are multiplied as float32."""
+        return 2.0**-10 if self.precision == "tf32" else 0.0
+
+    def factor(self, value: Tensor) -> Tensor:
+        """The error of `value` (float64) when it becomes a factor of a product, underflow included."""
+        return self.operand * value.abs() + torch.finfo(self.dtype).smallest_normal * torch.finfo(self.dtype).eps
+
+    def lost(self, value: Tensor) -> Tensor:
+        """What tensor cores drop of an input (float64, exact in `dtype`): nothing unless they read TF32."""
+        if not self.is_tf32:
+            return torch.zeros_like(value)
+        return (larger_by_tf32(value.float()) - value).abs().nan_to_num(0.0)
+
+    def sum(self, size: Tensor, terms: int) -> Tensor:
+        """The error of a float32 sum of `terms` values whose absolute values add up to `size`."""
+        return running_error(size, torch.float32, terms)

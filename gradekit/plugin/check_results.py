@@ -23,9 +23,8 @@ from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
 from gradekit.inputs.spec import Input
-from gradekit.judge.by_gradient import refused_gradient
-from gradekit.judge.by_operator import operator_mistake
 from gradekit.judge.by_special import special_origin
+from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure

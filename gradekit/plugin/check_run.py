@@ -16,7 +16,7 @@ from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.example_text import loads
 from gradekit.inputs.spec import salted
-from gradekit.judge.by_history import right_alone
+from gradekit.judge.by_text import right_alone
 from gradekit.judge.compare import OnRight, telling
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson

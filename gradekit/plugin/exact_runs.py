@@ -9,18 +9,21 @@ every check that has it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping, Sequence
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gradekit import domain
-from gradekit.domain import EntryDomain
-from gradekit.exact.forms import constants_in, decided_in, form_of
+from gradekit.domain import EntryDomain, Tensor
+from gradekit.engine.kernel_facts import every_operation, operations, parsed
+from gradekit.engine.ttir import Op
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
+from gradekit.inputs.value_kinds import FAR, FAR_ROWS, FARTHEST
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Asked, Reference
@@ -39,6 +42,8 @@ USUAL_ELEMENTS = 2000
 """Elements of the largest tensor of an example that shows most and costs little."""
 MOST_FORMS, MOST_WAYS = 4, 2
 """Forms that one check tries, and other ways of forms: more have had their turn in earlier checks, or have it later."""
+MOST_FAR = 1 << 16
+"""Elements of the largest tensor of a call with long rows that is tried with values far from those of examples."""
 UPSTREAM = "the gradient of the result"
 SEED = 90_000
 """Values of the kinds that the domain names are drawn with seeds from here on."""
@@ -121,26 +126,58 @@ def _untried(
 
 
 def _form(seen: Observation) -> Form:
-    args = tuple(arg.dtype for arg in seen.inputs if _is_spec(arg))
+    args = tuple(arg.dtype for arg in seen.inputs if isinstance(arg, Input))
     texts = {name: kernel.unaligned for name, kernel in seen.program.kernels.items()}
-    forms = {name: form_of(ttir) for name, ttir in texts.items()}
+    forms = {name: _form_of(ttir) for name, ttir in texts.items()}
     ways = frozenset(
-        (forms[name], constants_in(ttir), decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items()
+        (forms[name], _constants_in(ttir), _decided_in(ttir, seen.ways.get(name, {}))) for name, ttir in texts.items()
     )
     return (seen.entry, seen.wanted, args, frozenset(forms.values())), ways
 
 
-def _is_spec(arg: Any) -> bool:
-    """Whether an argument is a tensor to be, an Input."""
-    return hasattr(arg, "profile")
-
-
 def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
     seen, _ = pair
-    specs = [arg for arg in seen.inputs if _is_spec(arg)]
+    specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
     largest = max((spec.numel for spec in specs), default=0)
-    ones = sum(size == 1 for spec in specs for size in spec.shape)
-    return (min((spec.numel for spec in specs), default=0) == 0, ones > 0, abs(largest - USUAL_ELEMENTS))
+    sizes = [size for spec in specs for size in spec.shape]
+    whole = sum(size & size - 1 == 0 for size in sizes)  # no tile has lanes past the end
+    return 0 in sizes, 1 in sizes, largest > 4 * USUAL_ELEMENTS, whole, abs(largest - USUAL_ELEMENTS)
+
+
+@functools.lru_cache(maxsize=512)
+def _form_of(ttir: str) -> tuple[tuple[str, ...], ...]:
+    """The operations of a kernel on floats, whatever its sizes, addresses and constants: their names and types."""
+    return tuple(
+        (op.name, *(type.element for type in op.result_types))
+        for op in every_operation(parsed(ttir))
+        if _has_floats(op)
+    )
+
+
+def _decided_in(ttir: str, ways: Mapping[int, int]) -> tuple[int, ...]:
+    """Which ways a kernel went where one condition decides about floats of a whole program, such as `if K > 6000`: by
+    the number of an operation, as the engine's branch coverage has it. What is done one way alone is a form of its own.
+    """
+    ops = [*every_operation(parsed(ttir))]
+    for_all = {result for op in ops if op.name == "tt.splat" for result in op.results}
+    return tuple(ways.get(op.number, 0) for op in ops if _decides(op, for_all))
+
+
+@functools.lru_cache(maxsize=512)
+def _constants_in(ttir: str) -> frozenset[str]:
+    """The floats that a kernel's text has: another one may be another formula of the same form."""
+    ops = (op for op in every_operation(parsed(ttir)) if op.name == "arith.constant" and _has_floats(op))
+    return frozenset(str(op.attributes["value"]) for op in ops)
+
+
+def _decides(op: Op, for_all: set[str]) -> bool:
+    if op.name == "arith.select":
+        return _has_floats(op) and (op.operands[0] in for_all or not op.operand_types[0].shape)
+    return op.name == "scf.if" and any(_has_floats(one) for region in op.regions for one in operations(region))
+
+
+def _has_floats(op: Op) -> bool:
+    return any("f" in type.element for type in (*op.result_types, *op.operand_types))
 
 
 # --- trying one ------------------------------------------------------------------------------------------------------
@@ -154,12 +191,46 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
         return [Seen(call)] * len(seen.program.results)
     entry = _domain(subject, seen.entry)
     rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
+    free = {tensor.name for tensor in entry.tensors if _may_be_far(tensor)} if entry and not seen.wanted else set()
+    names = [name for name, spec in zip(call.names, call.specs, strict=True) if name in free and "float" in spec.dtype]
+    rows += [*_all_far(names, call.specs), *_some_far(names)]
     found = [
         _on_values(seen, replace(call, option=option), row, number)
         for option in _options(seen.program)
         for number, row in enumerate(rows)
     ]
+    longest = max(examples, key=lambda pair: _length(pair[0]))
+    if longest is not examples[0] and not isinstance(other := _exact_call(subject, *longest), str):
+        found += [_on_values(longest[0], other, row, len(rows)) for row in _all_far(names, other.specs)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
+
+
+def _may_be_far(tensor: Tensor) -> bool:
+    """Whether a tensor's values may be any: no kind of an assignment's own says what they are. (A backward pass that
+    computes again what the forward pass had differs from it where numbers are large, and may.)"""
+    return tensor.range is None and "normal" in tensor.values
+
+
+def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[str, str]]:
+    """All of these tensors far from the values of examples, until their rows have been of each kind."""
+    largest = max((spec.shape for spec in specs), key=math.prod, default=())
+    for number in range(0, len(FAR_ROWS) if names else 0, max(math.prod(largest[:-1]), 1)):
+        yield {name: f"{FAR}:{number + 3 * place}" for place, name in enumerate(names)}
+
+
+def _some_far(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """All at the ends of what their dtype has; all but one far, which is 1 everywhere; and one alone."""
+    yield {name: f"{FARTHEST}:{place}" for place, name in enumerate(names)}
+    for place, one in enumerate(names if names[1:] else ()):
+        yield {name: f"{FAR}:{place + 3 * other}" for other, name in enumerate(names)} | {one: "ones"}
+        yield {one: f"{FAR}:{2 * place}"}
+
+
+def _length(seen: Observation) -> int:
+    """The longest row of a call's tensors, as far as such a call costs little."""
+    specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
+    largest = max((spec.numel for spec in specs), default=0)
+    return max((spec.shape[-1] for spec in specs if spec.shape), default=0) if largest <= MOST_FAR else 0
 
 
 def _options(program: Program) -> list[int]:
@@ -168,7 +239,7 @@ def _options(program: Program) -> list[int]:
     for option, _ in options(program):
         launched = [step.kernel for step in run_steps(program.steps, option) if isinstance(step, Launch)]
         texts = [program.kernels[name].unaligned for name in launched]
-        first.setdefault(tuple((form_of(text), constants_in(text)) for text in texts), option)
+        first.setdefault(tuple((_form_of(text), _constants_in(text)) for text in texts), option)
     return list(first.values())
 
 
@@ -188,7 +259,7 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
     ]
     outcomes = _tried_once(call, specs)
     queue = iter(specs)
-    args = [next(queue) if _is_spec(arg) else arg for arg in seen.inputs]
+    args = [next(queue) if isinstance(arg, Input) else arg for arg in seen.inputs]
     for place, outcome in enumerate(outcomes):
         if isinstance(outcome, Failure):
             outcome.repeat = functools.partial(_repeat, seen.entry, args, seen.wanted, call, specs, place)
@@ -230,11 +301,11 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[
     asked for."""
     from gradekit.subject.value_trial import slots_of
 
-    specs = [arg for arg in seen.inputs if _is_spec(arg)]
+    specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
     slots = slots_of(asked.args, specs)
     if len(specs) != len(seen.program.inputs):
         return "its inputs are tensors that the test made"
-    if any(slot is None and _is_spec(arg) for slot, arg in zip(slots, asked.args, strict=True)):
+    if any(slot is None and isinstance(arg, Input) for slot, arg in zip(slots, asked.args, strict=True)):
         return "the reference takes other inputs"
     if len({view.storage for view in seen.program.inputs}) < len(specs):
         return "its inputs share memory"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import torch
 
@@ -23,7 +22,7 @@ from gradekit.relations.holding import assert_same, reference_of
 from gradekit.relations.relation import laid_out_as, values_of
 from gradekit.sandbox import TraceError
 from gradekit.subject.runs import Observation
-from gradekit.subject.subject import part_of
+from gradekit.subject.subject import Subject, part_of
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,6 @@ FACTOR = 2.0**17
 """A power of two that float16 does not hold. Gradients are linear: they grow by it, roundings too."""
 
 
-class Calls(Protocol):
-    """What can make a call in another way: see `gradekit.subject.subject`."""
-
-    def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
-        """A call of `entry`."""
-
-    def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
-        """The same call in another way."""
-
-
 def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
     """The ways in which the call of `seen` can be made too; `names` are those of its arguments."""
     if not seen.wanted:
@@ -75,7 +64,7 @@ def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
                 yield Way("", f"Where {which} alone need{'s' * (size == 1)} a gradient", some)
 
 
-def assert_called(calls: Calls, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
+def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
     """Raise unless the call of `seen`, made in this way, gives what is `expected` of it.
 
     Raises:
@@ -97,7 +86,7 @@ def assert_called(calls: Calls, seen: Observation, expected: Sequence[Reference]
     assert_same(made, wanted, Cause.BROKEN_RELATION, says)
 
 
-def assert_scales(calls: Calls, seen: Observation, expected: Sequence[Reference]) -> bool:
+def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Reference]) -> bool:
     """Raise unless gradients are FACTOR times as large where the gradient that comes in is; whether that can be asked:
     where this is float16, or a gradient grows beyond its dtype, it cannot.
 

@@ -7,7 +7,7 @@ Both results may be rounded, each within what the reference of the first call al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -17,16 +17,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
 from gradekit.relations.relation import RelatedCall, Relation
 from gradekit.subject.runs import Observation
-
-
-class Repeats(Protocol):
-    """What can make a call anew: see `gradekit.subject.subject`."""
-
-    def again(self, seen: Observation) -> Observation | None:
-        """The same call once more; None where it became the very same program."""
-
-    def interleaved(self, seen: Observation) -> Observation | None:
-        """The same call and backward pass, with another call between the two; None where `seen` is no backward pass."""
+from gradekit.subject.subject import Subject
 
 
 def assert_relation(
@@ -53,7 +44,7 @@ def assert_relation(
     return True
 
 
-def assert_independent(subject: Repeats, seen: Observation, expected: Sequence[Reference], times: int = 1) -> None:
+def assert_independent(subject: Subject, seen: Observation, expected: Sequence[Reference], times: int = 1) -> None:
     """Raise unless the call of `seen` gives what is `expected` so many `times` more, after all calls in between; if it
     has a backward pass, also with another forward pass before it.
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gradekit.causes import SAYS_ALL, Cause
-from gradekit.judge.by_gradient import line_of_refused
+from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck

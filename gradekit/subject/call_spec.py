@@ -67,10 +67,10 @@ def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tup
 
 
 def _another(arg: Any) -> Any:
-    """Another value for an argument: other elements, or half of a number that is no whole one."""
+    """Another value for an argument: other elements, half of a number that is no whole one, the other truth value."""
     if isinstance(arg, Input):
         return replace(arg, seed=arg.seed + 1, name="an input of the other call")
-    return arg / 2 if type(arg) is float else arg
+    return not arg if isinstance(arg, bool) else arg / 2 if isinstance(arg, float) else arg
 
 
 def with_other_numbers(form: Form) -> Iterator[Form]:

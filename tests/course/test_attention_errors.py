@@ -13,7 +13,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
 from gradekit.judge import TRIVIAL_RESULTS, Reference, reference
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.rounding import Rounding
+from gradekit.judge.tolerance import Rounding
 
 ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
 AttentionErrors = beside(ASSIGNMENTS / "flash_attention" / "test_flash_attention.py", "errors").AttentionErrors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradekit.causes import Cause
-from gradekit.judge.by_gradient import refused_gradient
+from gradekit.judge.by_text import refused_gradient
 
 OPERATOR = """\
 def bias_gelu(x, bias):

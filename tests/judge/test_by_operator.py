@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gradekit.causes import Cause
-from gradekit.judge.by_operator import operator_mistake
+from gradekit.judge.by_text import operator_mistake
 from tests.repair.corpora import ROOT
 
 RIGHT = (ROOT / "solutions/custom_op/right_flat.py").read_text(encoding="utf-8")
