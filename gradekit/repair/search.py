@@ -7,6 +7,7 @@ the first that the next one tries, and what has failed at one is the last.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -147,7 +148,7 @@ class Mending:
         self._has_no_experiments = without_experiments(text) == text
         self.tried = 0
         self._was_right = False  # the last text that was tried
-        self._mends: list[Mend] | None = None
+        self._mends: dict[frozenset[str], list[Mend]] = {}  # of some kernels
         self._right: list[Mend] = []
         self.in_part: set[Mend] = set()  # of those that are right, with which something else is still wrong
         self._wrong: set[Mend] = set()
@@ -171,10 +172,6 @@ class Mending:
 
     def found(self, clues: Clues, tries: Tries) -> Mend | None:
         """The first mend that makes everything right; None where none does."""
-        if self._mends is None:
-            self._mends = []
-            with survived("The search for mends"):
-                self._mends = mends(self.text, self.numbers, self.idioms)
         each = price(self.text, clues)
         least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
@@ -252,7 +249,8 @@ class Mending:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""
         wanted = _meaning(mend.applied(self.text))
         lines = _edited(mend, self.text)
-        near = (other for other in self._mends or () if _edited(other, self.text) == lines)
+        every = itertools.chain.from_iterable(self._mends.values())
+        near = (other for other in every if _edited(other, self.text) == lines)
         return next((other for other in near if _meaning(other.applied(self.text)) == wanted), mend)
 
     def on_top(self, half: Mend) -> Mending | None:
@@ -269,8 +267,16 @@ class Mending:
         self._was_right = right
         return right
 
+    def _by_rules(self, clues: Clues) -> list[Mend]:
+        mine = frozenset((*clues.kernels, *clues.others))
+        if mine not in self._mends:
+            self._mends[mine] = []
+            with survived("The search for mends"):
+                self._mends[mine] = mends(self.text, self.numbers, self.idioms, mine)
+        return self._mends[mine]
+
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
-        found = self._that_change(in_order(self._mends or [], clues), clues)
+        found = self._that_change(in_order(self._by_rules(clues), clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         likely = [mend for mend in fresh if mend.rank <= LIKELIEST and not mend.is_guess][:BEFORE_SCREENING]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradekit.causes import OUT_OF_BOUNDS, Cause
 from gradekit.repair.idioms import autograd, launches, other_kernels
@@ -56,31 +57,35 @@ LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
 
 
-def mends(text: str, numbers: Sequence[str] = (), idioms: Sequence[Idiom] = ()) -> list[Mend]:
-    """Every mend of a source, each once, the most specific first; nothing where it is not Python. `numbers` are those
-    of the handout's formulas, `idioms` those that belong to the assignment alone."""
+def mends(
+    text: str, numbers: Sequence[str] = (), idioms: Sequence[Idiom] = (), kernels: Collection[str] = ()
+) -> list[Mend]:
+    """Every mend of host code, helpers and kernels, or of these `kernels`, each once, the most specific first; nothing
+    where the text is not Python. `numbers` are those of the handout's formulas, `idioms` those that belong to the
+    assignment alone."""
     try:
         draft = Draft(text, numbers)
     except (SyntaxError, ValueError, RecursionError):
         return []
     seen: dict[Hashable, Mend] = {}
-    fed = fed_lines(draft)
-    for mend in sorted(_all(draft, [*idioms_of(GENERAL), *idioms]), key=lambda mend: mend.rank):
-        mend = with_feeds(mend, fed, text)
+    fed, every = fed_lines(draft), [*idioms_of(GENERAL), *idioms]
+    found = list(_of_rules(_ON_HOST, [one for one in every if one.is_of_host], draft))
+    for kernel in draft.kernels:
+        is_helper = _is_helper(draft, kernel)
+        if is_helper or not kernels or kernel.name in kernels:
+            mine = _of_rules(_IN_KERNELS, [one for one in every if not one.is_of_host], draft, kernel)
+            found += (replace(mend, kernel="") for mend in mine) if is_helper else mine
+    for mend in (with_feeds(mend, fed, text) for mend in sorted(found, key=lambda mend: mend.rank)):
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
 
-def _all(draft: Draft, idioms: Sequence[Idiom]) -> Iterator[Mend]:
-    for kernel in draft.kernels:
-        by_name = [(rule.__name__, rule(draft, kernel)) for rule in _IN_KERNELS]
-        by_name += [(idiom.name, idiom.mends(draft, kernel)) for idiom in idioms if not idiom.is_of_host]
-        found = (mend for name, made in by_name for mend in _of_one_rule(name, made))
-        yield from (replace(mend, kernel="") for mend in found) if _is_helper(draft, kernel) else found
-    by_name = [(rule.__name__, rule(draft)) for rule in _ON_HOST]
-    by_name += [(idiom.name, idiom.mends(draft)) for idiom in idioms if idiom.is_of_host]
-    for name, made in by_name:
-        yield from _of_one_rule(name, made)
+def _of_rules(rules: Sequence[Callable[..., Iterator[Mend]]], idioms: Iterable[Idiom], *place: Any) -> Iterator[Mend]:
+    """What rules and idioms find in a draft, or in a kernel of it."""
+    for rule in rules:
+        yield from _of_one_rule(rule.__name__, rule(*place))
+    for idiom in idioms:
+        yield from _of_one_rule(idiom.name, idiom.mends(*place))
 
 
 def _of_one_rule(name: str, found: Iterator[Mend]) -> Iterator[Mend]:
