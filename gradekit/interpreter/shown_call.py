@@ -40,6 +40,7 @@ class ShownCall:
         mended: whether results are right, where `is_right` lets the call stay wrong.
         may_be: of several copies of the results, which may be right: it costs little, and leaves out most.
         compared: the numbers of the results that are compared; None for all.
+        astray: whether it went out of bounds, so that its results are not known.
     """
 
     program: Program
@@ -51,6 +52,11 @@ class ShownCall:
     mended: IsRight | None = None
     may_be: OfEach | None = None
     compared: tuple[int, ...] | None = None
+    astray: bool = False
+
+    def is_given_by(self, results: Sequence[Tensor | None], strays: bool) -> bool:
+        """Whether the results of a walk are those that were seen; nothing is known of them where one goes astray."""
+        return strays or self.astray or is_like(results, self.results)
 
 
 def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
@@ -246,7 +252,7 @@ class WalkedText:
             results = replay.run(MOST_AS_IT_IS)
         except FAILS:
             return 0, False
-        is_known = not replay.strays and len(results) == len(self.call.results) and is_like(results, self.call.results)
+        is_known = not replay.strays and not self.call.astray and is_like(results, self.call.results)
         return (replay.work, not self.call.is_right(results)) if is_known else (0, False)
 
     @property
@@ -289,7 +295,7 @@ def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -
         results = walk.run(MOST_AS_IT_IS)
     except WRONG:
         return None
-    if not walk.strays and not is_like(results, call.results):
+    if not call.is_given_by(results, walk.strays):
         return None
     return WalkedText(call, allow, source, walk.work, walk.strays)
 

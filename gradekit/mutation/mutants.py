@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from gradekit.mutation.operators import OPERATORS, Operator
-from gradekit.submission.parsed_source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource, meaning
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,19 @@ class Mutant:
 
 
 def mutants(text: str) -> list[Mutant]:
-    """All mutants of a text, by operator and then by line; none is written as another is, or as the text itself.
+    """All mutants of a text, by operator and then by line; none reads as another does, or as the text itself.
 
     Raises:
         SyntaxError: the text is not Python.
     """
     found: dict[str, Mutant] = {}
-    source = ParsedSource(text)
+    source, own = ParsedSource(text), meaning(text)
     for operator in OPERATORS.values():
         for edit in operator.find(source):
             changed = source.after(edit)
-            if changed != text and changed not in found and source.stays_python(edit):
-                found[changed] = Mutant(operator, source.line(edit.start), edit.says, changed)
+            same = meaning(changed)
+            if same != own and same not in found and source.stays_python(edit):
+                found[same] = Mutant(operator, source.line(edit.start), edit.says, changed)
     return list(found.values())
 
 

@@ -18,6 +18,7 @@ from gradekit.mutation.judged import FILE, Judged, judged
 from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import Mutant, mutants, spread
 from gradekit.report.text import seconds
+from gradekit.submission.parsed_source import meaning
 
 
 class SurveyError(Exception):
@@ -86,9 +87,9 @@ class Survey:
         self.text = assignment.solution.read_text(encoding="utf-8")
         every = mutants(self.text)
         self.mutants = every if most is None else spread(every, most)
-        self.judged: dict[str, Judged] = {one.text: one for one in judged(assignment.solution)}
-        """What a person judged equivalent, by its text."""
-        texts = {mutant.text for mutant in every}
+        self.judged: dict[str, Judged] = {meaning(one.text): one for one in judged(assignment.solution)}
+        """What a person judged equivalent, by what its text means."""
+        texts = {meaning(mutant.text) for mutant in every}
         self.stale = sorted({one.name for text, one in self.judged.items() if text not in texts})
         """Entries of equivalent.toml with an edit that makes no mutant."""
 
@@ -103,7 +104,7 @@ class Survey:
             raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
         undecided = []
         for mutant in self.mutants:
-            if one := self.judged.get(mutant.text):
+            if one := self.judged.get(meaning(mutant.text)):
                 yield MutantResult(mutant, MutantOutcome.JUDGED, 0.0, note=f"{one.name}: {one.why}")
             else:
                 undecided.append(mutant)

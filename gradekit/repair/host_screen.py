@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.interpreter.shown_call import FAILS, HostReplay, ShownCall, is_like
+from gradekit.interpreter.shown_call import FAILS, HostReplay, ShownCall
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
 from gradekit.repair.operators.changes import Change, parsed
@@ -121,7 +121,7 @@ class HostScreen:
             return replay
         finally:
             self._work.spend(replay.spent)
-        fits = len(results) == len(call.results) and (replay.strays or is_like(results, call.results))
+        fits = len(results) == len(call.results) and call.is_given_by(results, replay.strays)
         return replay if fits else None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import STEP
-from gradekit.interpreter.shown_call import ShownCall, is_like, with_smaller_tiles
+from gradekit.interpreter.shown_call import ShownCall, with_smaller_tiles
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Code, Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
@@ -211,7 +211,7 @@ class Screen:
             results = replay.run()
         except WRONG:
             return None
-        return replay if replay.strays or is_like(results, call.results) else None
+        return replay if call.is_given_by(results, replay.strays) else None
 
     def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
@@ -494,6 +494,8 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
             return True
         name = _name_of(node)
         is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
+        if name == "full" and isinstance(node, ast.Call) and before in node.args[1:]:
+            return False
         if is_step or name in _STATIC or name in functions and _may_be_constant(site, before):
             return True
     return False

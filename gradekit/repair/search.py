@@ -22,7 +22,7 @@ from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
 from gradekit.source.draft import draft_of
-from gradekit.submission.parsed_source import Edit, ParsedSource, called
+from gradekit.submission.parsed_source import Edit, ParsedSource, called, meaning
 
 LOADED, LAUNCHED = 20_000_000, 10_000_000
 """The work of a process that loads a text, and of a kernel that is launched."""
@@ -247,11 +247,11 @@ class Mending:
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""
-        wanted = _meaning(mend.applied(self.text))
+        wanted = meaning(mend.applied(self.text))
         lines = _edited(mend, self.text)
         every = itertools.chain.from_iterable(self._mends.values())
         near = (other for other in every if _edited(other, self.text) == lines)
-        return next((other for other in near if _meaning(other.applied(self.text)) == wanted), mend)
+        return next((other for other in near if meaning(other.applied(self.text)) == wanted), mend)
 
     def on_top(self, half: Mend) -> Mending | None:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
@@ -303,14 +303,6 @@ def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
     """What a tutor says of a mend, with what shows that it is right."""
     hint = f"{mend.hint} (with this alone changed, {proof})"
     return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
-
-
-def _meaning(text: str) -> str:
-    """Equal for texts that differ in brackets and spaces alone; the text itself where it is not Python."""
-    try:
-        return ast.dump(ast.parse(text))
-    except SyntaxError:
-        return text
 
 
 def _edited(mend: Mend, text: str) -> list[int]:

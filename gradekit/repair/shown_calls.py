@@ -17,6 +17,7 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
 from gradekit.repair.failed_check import Example, untouched
+from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
 MOST_RESULTS = 1 << 16
@@ -54,16 +55,21 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     few = comparison.actual.numel() <= MOST_COUNTED
     return ShownCall(
         observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
-        _on_host(error, call), may_be=any_may_be, compared=tuple(places),
+        _on_host(error, call), may_be=any_may_be, compared=tuple(places), astray=_goes_outside(observation),
     )  # fmt: skip
 
 
 def astray(call: Call) -> ShownCall | None:
     """A call that goes out of bounds, of which nothing else is asked; None of one that does not."""
     seen = call.observation
-    if seen is None or not any(finding.cause in OUT_OF_BOUNDS for finding in seen.findings):
+    if seen is None or not _goes_outside(seen):
         return None
-    return ShownCall(seen.program, _tensors(call), seen.results, lambda results: True, host=_as_called(call))
+    tensors = _tensors(call)
+    return ShownCall(seen.program, tensors, seen.results, lambda results: True, host=_as_called(call), astray=True)
+
+
+def _goes_outside(seen: Observation) -> bool:
+    return any(finding.cause in OUT_OF_BOUNDS for finding in seen.findings)
 
 
 MayBe = Callable[[torch.Tensor], torch.Tensor]

@@ -219,3 +219,11 @@ def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
 
 def _is_jitted(function: ast.FunctionDef) -> bool:
     return any((called(node) or dotted(node)).rpartition(".")[2] == "jit" for node in function.decorator_list)
+
+
+def meaning(text: str) -> str:
+    """Equal for texts that differ in brackets and spaces alone; the text itself where it is not Python."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text

@@ -638,3 +638,43 @@ def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -
     settled = {"log_sum_kernel": range(1, 13)}
     found = there.survivors([call], ["log_sum_kernel"], settled=settled)
     assert [change.new for change in found] == [wanted] and there.tried < everywhere.tried / 2
+
+
+BY_ROWS = HEAD + '''@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, xa, xb, ya, yb, Q, K, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    h = pid % Q
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + {row} * xa + cols * xb, mask=cols < n, other=0.0)
+    y = tl.load(y_ptr + {of_y}, mask=cols < n, other=0)
+    hits = tl.sum((y == 0).to(tl.int32), axis=0)
+    top = tl.maximum(tl.full((BLOCK,), {begin}, dtype=tl.float32), x)
+    tl.store(out_ptr + pid, tl.max(tl.where(cols < n, top, -9.0), axis=0) + hits)
+
+
+def entry(x, y):
+    out = torch.empty(4, dtype=x.dtype, device=x.device)
+    kernel[(4,)](x, y, out, x.shape[1], *x.stride(), *y.stride(), 4, 2, BLOCK=8)
+    return out
+'''
+
+
+@pytest.mark.parametrize(
+    ("holes", "new"),
+    [
+        ({"row": "(h % K)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "(h // (Q // K))"),
+        ({"row": "(h // 2)", "of_y": "h * xa + cols * xb", "begin": "-9.0"}, "ya"),
+        ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "0.0"}, 'float("-inf")'),
+        ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "-1"),
+    ],
+)
+def test_what_beginners_take_for_groups_strides_and_first_values_is_found(holes: dict[str, str], new: str) -> None:
+    x, y = torch.linspace(-5, -1, 10).reshape(2, 5).flip(1), torch.arange(4 * 12).reshape(4, 12)[:, :10:2] % 3
+    expected = x.amax(1).repeat_interleave(2) + (y == 0).sum(1)
+    text = BY_ROWS
+    for hole, piece in holes.items():
+        text = text.replace(f"{{{hole}}}", piece)
+    if new != "-1":
+        text = text.replace("other=0)", "other=-1)")
+    call, _ = shown(text, expected, x, y)
+    assert new in {change.new for change in Screen(Draft(text), ()).survivors([call], ["kernel"])}

@@ -16,7 +16,7 @@ from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wr
 
 
 def call_with(*results: torch.Tensor) -> Any:
-    return SimpleNamespace(observation=SimpleNamespace(program=None, results=results), args=(), entry="f", wanted=())
+    return SimpleNamespace(observation=SimpleNamespace(program=None, results=results, findings=()), args=(), entry="f", wanted=())
 
 
 def wrong(actual: torch.Tensor, expected: torch.Tensor) -> Failure:

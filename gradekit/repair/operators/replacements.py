@@ -67,10 +67,12 @@ def _is_called(site: ChangeSite, node: ast.AST) -> bool:
 
 def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     value = node.value
-    if type(value) not in (int, float) or _is_axis(site, node) or _stands_in_for_an_integer(site, node):
+    if type(value) not in (int, float) or _is_axis(site, node):
         return
     says = sentence_of("number", it=f"{value:g}", place=context(site, node))
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
+    if _stands_in_for_an_integer(site, node):
+        others = [-1]
     texts = dict.fromkeys(repr(other) for other in others if other != value)
     if isinstance(value, float):
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
@@ -82,7 +84,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         told = words("number-filled", it=f"{value:g}", new=text) if fills else (says, hint_of("number", new=text))
         yield site.change(likely, node, text, told, 1)
     mine = site.kind(node)
-    for name, kind in site.names(node).items():
+    for name, kind in site.names(node).items() if others != [-1] else ():
         if mine is not None and kind == mine and site.is_idle(name):
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
         elif mine is not None and kind == mine:
@@ -111,7 +113,8 @@ def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
 
 
 def _stands_in_for_an_integer(site: ChangeSite, node: ast.AST) -> bool:
-    """Whether a number is what a masked load of integers gives in other lanes: which it is, decides nothing."""
+    """Whether a number is what a masked load of integers gives in other lanes: it decides little, but whether it is one
+    of those that are counted."""
     parent = site.kernel.parents.get(node)
     kind = site.kind(site.kernel.parents[parent]) if isinstance(parent, ast.keyword) and parent.arg == "other" else None
     return kind is not None and kind.of == "integer"
@@ -158,6 +161,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     yield from _product_of_matrices(site, node, op)
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
+    yield from _by_a_group(site, node, op, left)
     if op == "//":
         says = words("operation-rounded-down", it=whole)
         yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", says)
@@ -209,6 +213,18 @@ def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]
                 new = f"({site.source.operand(node.left)} {symbol} {name})"
                 says = words("operation-unused", it=shown(site.source.of(node)), name=name, way=way)
                 yield site.change(ChangeKind.IDLE, node, new, says, OF_IDLE)
+
+
+def _by_a_group(site: ChangeSite, node: Any, op: str, left: str) -> Iterator[Change]:
+    """`h // (H // G)` for `h % G` and `h // G`, where H and G are numbers of heads, say: as many share one."""
+    count = site.watched.values.get(node.right)
+    if op not in ("//", "%") or not isinstance(node.right, ast.Name) or not isinstance(count, int) or count < 1:
+        return
+    known = site.watched.names.get(site.kernel.statement(node), {})
+    for name in (one for one in site.kernel.all_params if isinstance(known.get(one), int) and one != node.right.id):
+        if known[name] > count and known[name] % count == 0:
+            says = words("operation-group", it=shown(site.source.of(node)), of=node.right.id, all=name)
+            yield site.change(ChangeKind.OPERATOR, node, f"({left} // ({name} // {node.right.id}))", says, 1)
 
 
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.words import sentence_of, words
@@ -103,9 +104,12 @@ def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
 
 def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
     """All strides of a statement replaced by as many that nobody uses, in their order."""
-    idle = [name for name in site.kernel.strides if site.is_idle(name)]
+    given = site.names(walked[0]) if walked else {}
+    numbers = [name for name in site.kernel.params if given.get(name) == ValueKind("integer", ())]
+    idle = [name for name in numbers if not site.kernel.uses.get(name)]
     for statement in walked if idle else ():
-        loads = [n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.strides]
+        names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.params)
+        loads = [n for n in names if n.id in numbers and _is_factor(site, n)]
         used = sorted({n.id for n in loads}, key=site.kernel.params.index)
         if len(used) != len(idle) or hasattr(statement, "body"):
             continue
@@ -113,6 +117,11 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
         says = words("strides-unused", used=", ".join(used), idle=", ".join(idle))
         first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
         yield replace(first, also=tuple(rest))
+
+
+def _is_factor(site: ChangeSite, node: ast.AST) -> bool:
+    parent = site.kernel.parents.get(node)
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult)
 
 
 def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
