@@ -18,7 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from gradekit.schemas.check import located, problems, schema
+from gradekit import domain
+from gradekit.domain import EntryDomain
+from gradekit.schemas import located, problems, schema
 from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
 
 COURSE_FILE = "course.toml"
@@ -99,6 +101,24 @@ class Assignment:
         python = sorted(path for path in self.folder.glob("*.py") if path not in (self.starter, self.tests))
         descriptions = [self.folder / "assignment.toml", self.folder / "domain.toml"]
         return [path for path in (self.tests, *descriptions, *python) if path.is_file()]
+
+    @functools.cached_property
+    def domain(self) -> dict[str, EntryDomain]:
+        """What it promises of each of its entries; empty without a domain.toml.
+
+        Raises:
+            DomainError: it makes no sense.
+        """
+        file = self.folder / "domain.toml"
+        return domain.load(file) if file.is_file() else {}
+
+    @property
+    def lists(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """The arguments that entries take as lists of tensors; none where domain.toml makes no sense, which is said
+        when the tests are collected."""
+        with contextlib.suppress(domain.DomainError):
+            return {name: entry.lists for name, entry in self.domain.items() if entry.lists}
+        return {}
 
     @property
     def pictures(self) -> list[Path]:
@@ -368,7 +388,6 @@ def _of_folder(folder: Path, known: Mapping[str, Assignment]) -> Assignment | No
 
 
 def _declared(file: Path) -> str:
-    """The assignment that a file of answers names in its first lines."""
     match = re.search(r'(?m)^assignment = "(\w+)"', _text(file)) if file.suffix == ".toml" else None
     return match[1] if match else ""
 

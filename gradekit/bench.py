@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
-from gradekit.domain import lists_in
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
@@ -117,7 +116,7 @@ def bench(
     plan, card = sweep(assignment, sizes, vary), Device(device)
     card.need()
     subject = Subject(
-        submission, assignment, lambda: Tracer(submission, lists=lists_in(assignment.folder)), device=card
+        submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card
     )
     rows = []
     try:

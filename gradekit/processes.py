@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from gradekit.confine import linux
+
 END_SECONDS = 10.0
 """How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
 
@@ -36,7 +38,8 @@ forks: Callable[[Command], subprocess.Popen[bytes] | None] = lambda command: Non
 class Command:
     """`python -P -m module arguments...` in `folder` (None: the current one), with that `environment` and no other.
 
-    It inherits `descriptors`, and `stdout` and `stderr` (None: this process's own), and nothing else that is open.
+    It inherits `descriptors`, and `stdout` and `stderr` (None: this process's own), and nothing else that is open. One
+    that `dies_with_parent` is killed with this process, however that ends.
     """
 
     module: str
@@ -44,8 +47,9 @@ class Command:
     environment: Mapping[str, str]
     folder: Path | None = None
     descriptors: tuple[int, ...] = ()
-    stdout: int = subprocess.DEVNULL
+    stdout: int | None = subprocess.DEVNULL
     stderr: int | None = subprocess.DEVNULL
+    dies_with_parent: bool = False
 
     def start(self) -> subprocess.Popen[bytes]:
         """The running process, in a session of its own.
@@ -62,7 +66,12 @@ class Command:
             cwd=self.folder,
             env=dict(self.environment),
             start_new_session=True,
+            preexec_fn=_die_with_parent if self.dies_with_parent else None,  # noqa: PLW1509  # no other thread is here
         )
+
+
+def _die_with_parent() -> None:
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Forked(subprocess.Popen[bytes], abc.ABC):

@@ -120,7 +120,6 @@ def command(words: Sequence[str]) -> Shown:
 
 @contextlib.contextmanager
 def _session_file(cells: Sequence[str]) -> Iterator[Path]:
-    """A notebook of what the session knows, while the block runs."""
     with tempfile.TemporaryDirectory(prefix="gradekit-") as folder:
         file = Path(folder) / "session.ipynb"
         file.write_text(json.dumps(_notebook(current(cells))), encoding="utf-8")

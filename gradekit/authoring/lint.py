@@ -15,7 +15,7 @@ from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
 from gradekit.course.verify import Claim
 from gradekit.domain.reading import complaints
-from gradekit.schemas.check import Problem, line_of, located, near, problems, schema
+from gradekit.schemas import Problem, line_of, located, near, problems, schema
 
 PUBLIC = 100
 """What the public checks of an assignment sum up to, as a rule."""

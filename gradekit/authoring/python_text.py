@@ -11,7 +11,7 @@ import gradekit
 from gradekit.causes import Cause
 from gradekit.domain import EntryDomain
 from gradekit.findings import Kind
-from gradekit.schemas.check import near, schema
+from gradekit.schemas import near, schema
 
 FIXTURES = ("submission", "tmp_path", "monkeypatch", "request", "capsys", "recwarn", "tmp_path_factory")
 _KIND_OF = {"assert_memory_clean": "memory", "assert_speed": "speed", "assert_launches": "structure"}

@@ -11,6 +11,6 @@ course_pages     the course, its students and its assignments as pages
 exports          the files of Canvas and Moodle filled; points into Canvas by its API, after a yes
 feedback         a report for each student, and all as one zip; `summary`: of all, and progress
 similar          which submissions resemble each other, by what was kept of them
-class_folder     a class's folder; `grading_session`: what a command of `class_commands` does with it
+class_folder     a class's folder, and what a command of `class_commands` does with it
 marking          hand-ins as people mark them, in a browser
 """

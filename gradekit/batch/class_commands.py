@@ -17,8 +17,7 @@ import click
 from gradekit.report.translation import say
 
 if TYPE_CHECKING:
-    from gradekit.batch.class_folder import ClassFolder
-    from gradekit.batch.grading_session import GradingSession, Workers
+    from gradekit.batch.class_folder import ClassFolder, GradingSession, Workers
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -78,7 +77,7 @@ def _on_workers(command: Callable[..., None]) -> Callable[..., None]:
                   help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
     @functools.wraps(command)
     def with_workers(*args: Any, count: int | None, cluster: str | None, **named: Any) -> None:
-        from gradekit.batch.grading_session import Workers
+        from gradekit.batch.class_folder import Workers
 
         command(*args, workers=Workers(count or os.cpu_count() or 1, cluster), **named)
 
@@ -141,7 +140,7 @@ def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, 
 
 
 def _session(folder: ClassFolder, id: str, **named: Any) -> GradingSession:
-    from gradekit.batch.grading_session import GradingSession
+    from gradekit.batch.class_folder import GradingSession
 
     return GradingSession(folder, id, **named)
 
@@ -153,7 +152,6 @@ def _run(session: GradingSession) -> None:
 
 
 def _by_assignment(folder: ClassFolder, submissions: Path) -> dict[str, Path]:
-    """The folders of `submissions` that are called as an assignment of the course."""
     ids = folder.course.policies
     found = {id: submissions / id for id in ids if (submissions / id).is_dir()}
     if not found:
@@ -218,8 +216,8 @@ def regrade(id: str, folder: ClassFolder, isolation: int, workers: Workers, **ch
 @_COURSE
 def gradebook(export: Path, id: str, folder: ClassFolder, target: Path, **options: Any) -> None:
     """Fill EXPORT, the file that Canvas or Moodle exported or nbgrader's gradebook.db, with the points of the class."""
+    from gradekit.batch.class_folder import listed
     from gradekit.batch.exports import fill
-    from gradekit.batch.grading_session import listed
     from gradekit.report.text import counted
 
     filled = fill(export, target, _session(folder, id).lines(), id, **options)
@@ -272,12 +270,12 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     _complete()
     from gradekit.batch import grader
     from gradekit.batch.grader import FAKE_GPU
-    from gradekit.batch.pool import serve, worker_processes
+    from gradekit.batch.pool import serve, worker_commands
 
     found = [FAKE_GPU] if stand_in else [] if no_cards else grader.visible_cards()
     count = os.cpu_count() or 1 if graders is None else graders
     click.echo(f"{count} graders, {len(found)} cards for {address}")
-    serve(worker_processes(address, count, found))
+    serve(worker_commands(address, count, found))
 
 
 @click.command()

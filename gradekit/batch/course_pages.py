@@ -254,7 +254,6 @@ Failed = Sequence[tuple[Line, Mapping[str, Any]]]
 
 
 def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
-    """The checks by how many failed them."""
     by_check: dict[str, list[tuple[Line, Mapping[str, Any]]]] = defaultdict(list)
     for line, check in failed:
         by_check[check["id"].partition("[")[0]].append((line, check))
@@ -305,7 +304,6 @@ def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _groups(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-    """Who needs a person's attention."""
     wanted = {
         "Not graded, by no fault of theirs": [line for line in lines if line.status == "fault"],
         "Rejected": [line for line in lines if line.status == "rejected"],

@@ -362,7 +362,6 @@ class Canvas:
         self._open(f"{self._place}/submissions/update_grades", urllib.parse.urlencode(form).encode())
 
     def _pages(self, url: str) -> Iterable[Any]:
-        """All items of a list that comes in pages."""
         while url:
             body, links = self._open(url)
             yield from json.loads(body)

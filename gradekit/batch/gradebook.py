@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from gradekit.batch.intake import HandIn, Student
-from gradekit.batch.policy import Attempt, CountedAttempt, Course, Policy, chosen_attempt
+from gradekit.batch.policy import Attempt, Course, Policy, chosen_attempt
 from gradekit.batch.store import StoredMark
 from gradekit.credit import rounded
 from gradekit.marks import applied
@@ -229,7 +229,12 @@ def _line(assignment: str, student: str, given: Sequence[tuple[HandIn, str]], re
     chosen = chosen_attempt([a for a in tried if not a.is_open] or tried, policy, student)
     if chosen is None:
         return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
-    return _counted(line, chosen, records[chosen.attempt.key])
+    found = records[chosen.key]
+    return replace(
+        line, status="pending" if chosen.is_open else found["status"], points=chosen.points,
+        possible=chosen.possible, pending=chosen.pending, penalty=chosen.penalty, submitted=chosen.submitted,
+        note=chosen.why or found["message"], digest=chosen.key,
+    )  # fmt: skip
 
 
 def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str, policy: Policy) -> Attempt | None:
@@ -238,12 +243,3 @@ def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str, poli
     worth = grade(found, policy.pending)
     when = (hand_in.submitted, digest, hand_in.late)
     return Attempt(worth.points, worth.possible, worth.pending, *when, is_open=worth.is_open)
-
-
-def _counted(line: Line, mark: CountedAttempt, found: Mapping[str, Any]) -> Line:
-    attempt = mark.attempt
-    return replace(
-        line, status="pending" if attempt.is_open else found["status"],
-        points=mark.points, possible=attempt.possible, pending=attempt.pending,
-        penalty=mark.penalty, submitted=attempt.submitted, note=mark.why or found["message"], digest=attempt.key,
-    )  # fmt: skip

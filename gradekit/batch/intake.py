@@ -195,7 +195,6 @@ def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
 
 
 def _of_canvas(root: Path, found: Sequence[re.Match[str]], wanted: Wanted) -> HandIn:
-    """The newest submission of one student among the files that are `found`."""
     last = max(int(match["submission"]) for match in found)
     newest = [match for match in found if int(match["submission"]) == last]
     hand_in = HandIn(newest[0]["id"], root, newest[0]["name"], late=any(match["late"] for match in newest))

@@ -16,9 +16,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from gradekit.assignment import UsageError
 from gradekit.batch import feedback, gradebook
-from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.gradebook import Line
-from gradekit.batch.grading_session import GradingSession
 from gradekit.marks import LINE, Mark
 from gradekit.report import source_view, templates
 from gradekit.report.changes import changes

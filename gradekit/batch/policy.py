@@ -18,7 +18,7 @@ from typing import Any
 
 from gradekit.assignment import UsageError
 from gradekit.credit import PendingPolicy, rounded
-from gradekit.schemas.check import Problem, located, problems, schema
+from gradekit.schemas import Problem, located, problems, schema
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
@@ -100,7 +100,8 @@ class Policy:
 class Attempt:
     """One graded submission: points `earned` (under the course's decision on those `pending`) of those `possible`, and
     when it was `submitted`; `late` is whether the LMS says that it was late without saying when it came, `is_open`
-    whether nothing could be measured."""
+    whether nothing could be measured. What it counts, once it is `counted`: `points` after the `penalty` (in percent),
+    and `why`."""
 
     earned: float
     possible: float
@@ -109,6 +110,9 @@ class Attempt:
     key: str = ""
     late: bool = False
     is_open: bool = False
+    points: float = 0.0
+    penalty: float = 0.0
+    why: str = ""
 
     def scaled(self, possible: float) -> Attempt:
         """The same attempt, of so many `possible` points; 0 leaves them as they are."""
@@ -123,29 +127,19 @@ class Attempt:
 LATE_WITHOUT_TIME = "late, says the LMS, which does not say by how much: no points were taken off here"
 
 
-@dataclass(frozen=True)
-class CountedAttempt:
-    """What the attempt counts: `points` after the `penalty` (in percent), and the sentence that explains them."""
-
-    attempt: Attempt
-    points: float
-    penalty: float
-    why: str = ""
-
-
-def counted(attempt: Attempt, policy: Policy, student: str) -> CountedAttempt:
-    """What `attempt` counts under `policy`."""
+def counted(attempt: Attempt, policy: Policy, student: str) -> Attempt:
+    """The attempt with what it counts under `policy`."""
     attempt = attempt.scaled(policy.scale)
     if policy.is_closed(attempt.submitted, student):
-        return CountedAttempt(attempt, 0.0, 100.0, "handed in after the assignment closed")
+        return replace(attempt, penalty=100.0, why="handed in after the assignment closed")
     earned = min(attempt.earned, attempt.possible + policy.extra_credit)
     late = policy.lateness(attempt.submitted, student)
     percent = policy.late.percent(late)
     why = f"{spelled(late)} late: {percent:g} % less" if percent else LATE_WITHOUT_TIME * attempt.late
-    return CountedAttempt(attempt, rounded(earned * (100.0 - percent) / 100.0), percent, why)
+    return replace(attempt, points=rounded(earned * (100.0 - percent) / 100.0), penalty=percent, why=why)
 
 
-def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> CountedAttempt | None:
+def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> Attempt | None:
     """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing; of no
     more than the policy allows."""
     allowed = sorted(attempts, key=lambda a: a.submitted or datetime.min.replace(tzinfo=UTC))[: policy.attempts or None]
@@ -153,7 +147,7 @@ def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) ->
     if not marks:
         return None
     if policy.keep == "last":
-        return next((m for m in reversed(marks) if not policy.is_closed(m.attempt.submitted, student)), marks[-1])
+        return next((m for m in reversed(marks) if not policy.is_closed(m.submitted, student)), marks[-1])
     return max(marks, key=lambda m: m.points)
 
 
@@ -227,7 +221,6 @@ def _said_by_no_schema(data: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _policy(table: Mapping[str, Any]) -> Policy:
-    """One assignment's table, which fits the schema, as its rules."""
     policy = Policy(**{name: _READERS.get(name, lambda value: value)(value) for name, value in table.items()})
     if isinstance(policy.closes, timedelta) and policy.due:
         return replace(policy, closes=policy.due + policy.closes)

@@ -10,23 +10,19 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
-import functools
 import json
 import os
 import platform
 import signal
-import subprocess
-import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from gradekit.assignment import Assignment
@@ -42,8 +38,8 @@ from gradekit.batch.grader import (
     release,
     visible_cards,
 )
-from gradekit.confine import linux
 from gradekit.findings import Report
+from gradekit.processes import ChildProcess, Command
 from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
 
@@ -353,72 +349,38 @@ def _security() -> Any:
 # --- lending this machine to a cluster: its workers are processes of Dask's own, which end with this one --------------
 
 RESTART_SECONDS = 2.0
-"""Seconds before a worker that ended is started again."""
+"""How often it is looked whether a worker has ended, and is to be started again; and how long one may take to end."""
 
 
-@dataclass
-class ClusterWorkerProcess:
-    """One worker process: its command, and what it sees beyond this process's environment."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    process: subprocess.Popen[bytes] | None = None
-    since: float = field(default=-RESTART_SECONDS)
-
-    def keep(self) -> None:
-        """Start it if it does not run."""
-        if self.process is not None and self.process.poll() is None:
-            return
-        if time.monotonic() - self.since >= RESTART_SECONDS:
-            self.since = time.monotonic()
-            end_with_parent = functools.partial(linux.prctl, linux.PR_SET_PDEATHSIG, signal.SIGKILL)
-            self.process = subprocess.Popen(
-                self.command, env=os.environ | self.environment, stdin=subprocess.DEVNULL,
-                preexec_fn=end_with_parent,  # noqa: PLW1509  # no other thread is here
-            )  # fmt: skip
-
-    def end(self) -> None:
-        """End it, and wait until it has."""
-        if self.process is not None:
-            self.process.terminate()
-            try:
-                self.process.wait(RESTART_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-
-def worker_processes(address: str, graders: int, cards: Sequence[str]) -> list[ClusterWorkerProcess]:
+def worker_commands(address: str, graders: int, cards: Sequence[str]) -> list[Command]:
     """The workers of this machine: `graders` at a time for correctness (0: none), and each of `cards` alone."""
-    grading = [_command(address, graders, "grader")] if graders else []
-    sees = {card: {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card} for card in ("", *cards)}
-    timing = [ClusterWorkerProcess(_command(address, 1, "card"), sees[card]) for card in cards]
-    return [*(ClusterWorkerProcess(command, sees[""]) for command in grading), *timing]
+    grading = [_command(address, graders, "grader", "")] if graders else []
+    return [*grading, *(_command(address, 1, "card", card) for card in cards)]
 
 
-def _command(address: str, threads: int, resource: str) -> list[str]:
+def _command(address: str, threads: int, resource: str, card: str) -> Command:
     options = {"ca": "--tls-ca-file", "cert": "--tls-cert", "key": "--tls-key"}
     secure = [word for name, file in certificates().items() for word in (options[name], file)]
-    return [
-        sys.executable, "-m", "distributed.cli.dask_worker", address, "--nworkers", "1", "--nthreads", str(threads),
-        "--resources", f"{resource}={threads}", "--no-nanny", "--no-dashboard", "--memory-limit", "0", *secure,
-    ]  # fmt: skip
+    words = (
+        address, "--nworkers", "1", "--nthreads", str(threads), "--resources", f"{resource}={threads}",
+        "--no-nanny", "--no-dashboard", "--memory-limit", "0", *secure,
+    )  # fmt: skip
+    sees = {CARD: card, "CUDA_VISIBLE_DEVICES": "" if card == FAKE_GPU else card}
+    return Command(
+        "distributed.cli.dask_worker", words, os.environ | sees, stdout=None, stderr=None, dies_with_parent=True
+    )
 
 
-def serve(found: Sequence[ClusterWorkerProcess]) -> None:
+def serve(commands: Sequence[Command]) -> None:
     """Keep all workers running until this process receives SIGTERM or SIGINT."""
-    received: list[int] = []
-
-    def end(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    workers: dict[int, ChildProcess] = {}
     try:
-        while not received:
-            for worker in found:
-                worker.keep()
-            time.sleep(0.2)
-    finally:
-        for worker in found:
+        while True:
+            for number, command in enumerate(commands):
+                if number not in workers or not workers[number].is_alive():
+                    workers[number] = ChildProcess(command, patience=RESTART_SECONDS, terminate=True)
+            time.sleep(RESTART_SECONDS)
+    except KeyboardInterrupt:
+        for worker in workers.values():
             worker.end()

@@ -165,8 +165,6 @@ class _Task:
 
 @dataclass
 class _Queue:
-    """The jobs that are running, and what becomes of their results."""
-
     store: Store
     request: BatchRequest
     submissions: Mapping[str, HandIn]
@@ -197,7 +195,6 @@ class _Queue:
             self._submit(_Task(digest, SpeedJob(*self._common(), name, programs)))
 
     def _common(self) -> tuple[str, str, dict[str, Any]]:
-        """What every job of this class says: the assignment, its release, the options."""
         return self.request.assignment.id, self.request.release, self.request.options.to_json()
 
     def end(self) -> None:

@@ -107,7 +107,6 @@ def _pair(
 
 
 def _weighted(a: Mapping[str, int], b: Mapping[str, int], weights: Mapping[str, float]) -> float:
-    """Jaccard's measure of two bags: what both have, of what either has."""
     both = sum(weights[k] * min(n, b[k]) for k, n in a.items() if k in b)
     either = sum(weights[k] * max(a.get(k, 0), b.get(k, 0)) for k in a.keys() | b.keys())
     return both / either if either else 0.0

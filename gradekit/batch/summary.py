@@ -92,7 +92,6 @@ def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 
 def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    """What has not been measured yet, and why."""
     why = Counter(
         one_line(check["message"]) or one_line(check["title"])
         for record in records for check in record["checks"] if check["outcome"] == "pending"

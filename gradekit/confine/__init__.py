@@ -5,8 +5,7 @@ kernel's interfaces are called through ctypes: bubblewrap and nsjail start a pro
 fork of a process that has torch and Triton in its memory already; the Landlock and seccomp packages on PyPI are
 unfinished or need a C library that containers lack.
 
-    available.py    what this machine offers, found out by trying
-    confinement.py  all of it, for one process, as a level from 0 to 3
+    confinement.py  all of it, for one process, as a level from 0 to 3, and what of it this machine offers
     landlock.py     the filesystem, TCP, signals, by path (no privilege needed)
     seccomp.py      system calls that are refused (no privilege needed)
     identity.py     capabilities, and as root an unprivileged user

@@ -53,7 +53,6 @@ def _around(folder: str, hole: str) -> Iterator[str]:
 
 
 def _outermost(paths: set[str]) -> set[str]:
-    """The paths that lie in none of the others."""
     return {path for path in paths if not any(str(parent) in paths for parent in Path(path).parents)}
 
 

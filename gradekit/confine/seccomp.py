@@ -129,13 +129,11 @@ def _only(name: str, argument: int, allowed: tuple[int, ...]) -> bytes:
 
 
 def _never(name: str, argument: int, refused: tuple[int, ...]) -> bytes:
-    """The call with any argument but these."""
     checks = [_instruction(_EQUAL, value, len(refused) - i, 0) for i, value in enumerate(refused)]
     return _about(name, [_argument(argument), *checks, _allowed(), _instruction(_RETURN, _ERRNO | errno.EPERM)])
 
 
 def _without(name: str, argument: int, bits: int) -> bytes:
-    """The call with none of these bits in its argument."""
     check = _instruction(_ANY_BIT, bits, 1, 0)
     return _about(name, [_argument(argument), check, _allowed(), _instruction(_RETURN, _ERRNO | errno.EPERM)])
 

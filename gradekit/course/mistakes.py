@@ -32,7 +32,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
-from gradekit.schemas.check import near
+from gradekit.schemas import near
 
 FILE = "mistakes.toml"
 

@@ -19,4 +19,4 @@ from gradekit.domain.entries import (
     Tensor,
 )
 from gradekit.domain.expressions import evaluate, names_in
-from gradekit.domain.reading import DomainError, lists_in, load
+from gradekit.domain.reading import DomainError, load

@@ -23,7 +23,7 @@ from gradekit.domain.entries import (
 )
 from gradekit.domain.expressions import names_in
 from gradekit.program import ITEMSIZE
-from gradekit.schemas.check import Place, Problem, located, near, problems, schema
+from gradekit.schemas import Place, Problem, located, near, problems, schema
 
 _AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "grows")
 """What an entry has as its table says it."""
@@ -123,14 +123,6 @@ def _lists(table: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
         if not isinstance(each, str):
             yield place, count
         place += count
-
-
-def lists_in(folder: Path) -> dict[str, tuple[tuple[int, int], ...]]:
-    """The arguments that entries of the assignment in `folder` take as lists of tensors: see EntryDomain.lists."""
-    file = folder / "domain.toml"
-    if not file.is_file() or not re.search(r"arguments\s*=\s*\[[^\]]*\[", file.read_text(encoding="utf-8")):
-        return {}
-    return {name: entry.lists for name, entry in load(file).items() if entry.lists}
 
 
 def _kinds(tensor: Mapping[str, Any]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ import sysconfig
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gradekit.confine import available, paths, seccomp
-from gradekit.confine.confinement import Means
+from gradekit.confine import paths, seccomp
+from gradekit.confine.confinement import Means, for_compilers
 from gradekit.confine.landlock import Rules
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
@@ -52,7 +52,7 @@ def enter(folder: Path, device: str, parent: int, without: Collection[str] = ())
     """
     card = devices() if device != "cpu" else []
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
-    confinement = available.for_compilers(rules(card), needed, without)
+    confinement = for_compilers(rules(card), needed, without)
     _keep_in_mind("/proc/self/task")
     confinement.enter(str(folder), parent, tasks=TASKS, later=_SOCKETS if card else ())
     return confinement.means

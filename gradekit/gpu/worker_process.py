@@ -17,7 +17,7 @@ from typing import Any
 
 from gradekit import wire
 from gradekit.confine import Means
-from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
+from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
 from gradekit.gpu import shared_memory
 from gradekit.gpu.faults import CardFault, Kind

@@ -23,7 +23,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain
 from gradekit.inputs.classes import SizeClass, classes, listed
 from gradekit.inputs.draws import UPSTREAM, Call, Draws
 from gradekit.inputs.layouts import LAYOUTS
-from gradekit.schemas.check import near
+from gradekit.schemas import near
 
 AT_MOST = 1 << 16
 """Elements of the largest tensor of an example, where a test says nothing."""

@@ -21,7 +21,7 @@ from gradekit.inputs import value_kinds
 from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
-from gradekit.schemas.check import near
+from gradekit.schemas import near
 
 FLOATS = ("float32", "float16", "bfloat16")
 """The floating-point dtypes of most assignments, simplest first."""

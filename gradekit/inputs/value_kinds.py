@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from gradekit.domain.entries import COMMON_KINDS
-from gradekit.schemas.check import near
+from gradekit.schemas import near
 
 Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
 """A kind without parameters."""

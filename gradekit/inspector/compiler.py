@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradekit.confine import confinement, namespaces
-from gradekit.confine.available import for_compilers
-from gradekit.confine.confinement import Confinement
+from gradekit.confine.confinement import Confinement, for_compilers
 from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, runnable
 

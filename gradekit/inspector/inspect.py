@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.assignment import Assignment, find
-from gradekit.domain import lists_in
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
@@ -176,7 +175,7 @@ def inspect_submission(request: InspectionRequest) -> InspectionResult:
     """
     submission = read(request.path)
     assignment, entry, inputs = _call(request, submission)
-    with Tracer(submission, lists=lists_in(assignment.folder) if assignment else {}) as tracer:
+    with Tracer(submission, lists=assignment.lists if assignment else {}) as tracer:
         program = tracer.trace(entry, arguments(inputs))
     kernels = inspect(program, request.target, kernel=request.kernel)
     if not kernels:

@@ -64,7 +64,6 @@ def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> in
 
 
 def _allocation(seen: _Failed) -> int | None:
-    """Where the memory of the result that is spoken of was allocated."""
     if seen.program is None:
         return None
     results = seen.program.results
@@ -84,7 +83,6 @@ def _launch(seen: _Failed) -> int | None:
 
 
 def _storage(seen: _Failed) -> int | None:
-    """The storage of the input that the diagnosis speaks of."""
     inputs = seen.program.inputs if seen.program is not None else ()
     return inputs[seen.input].storage if seen.input is not None and seen.input < len(inputs) else None
 
@@ -178,7 +176,6 @@ def _of_an_exception(seen: _Failed) -> int | None:
 
 
 def _schema(seen: _Failed) -> int | None:
-    """Where mutates_args says that an input is changed."""
     keywords = (node for node in ast.walk(seen.source.tree) if isinstance(node, ast.keyword))
     said = [keyword.value for keyword in keywords if keyword.arg == "mutates_args"]
     wrong = [value.lineno for value in said if ast.unparse(value) not in ("{}", "()")]

@@ -85,10 +85,8 @@ def possible_points(items: list[pytest.Item]) -> dict[str, float]:
 
 
 def _siblings(item: pytest.Item) -> str:
-    """What the items of one test function have in common."""
     return item.nodeid.removesuffix(item.name) + _function(item)
 
 
 def _function(item: pytest.Item) -> str:
-    """The name of the test function, without parameters."""
     return getattr(item, "originalname", None) or item.name

@@ -17,7 +17,6 @@ import pytest
 
 from gradekit import engine
 from gradekit.credit import rounded
-from gradekit.domain import lists_in
 from gradekit.engine.owners import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.inputs import example_text
@@ -149,7 +148,6 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
-    """The verdict with the diagnosis's sentence and cause."""
     end = "" if not verdict.message or verdict.message.endswith((".", "!", "?", ":")) else "."
     message = f"{verdict.message}{end} {diagnosis.sentence}".strip()
     details = verdict.details | {"observed_cause": verdict.cause} | ({"hint": diagnosis.hint} if diagnosis.hint else {})
@@ -201,7 +199,7 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
     """What the student calls the arguments of `call`; "" where that is not known."""
     if run.submission is None:
         return ("",) * len(call.args)
-    return argument_names(call.args, call.entry, run.submission, lists_in(run.request.assignment.folder))
+    return argument_names(call.args, call.entry, run.submission, run.request.assignment.lists)
 
 
 # --- inputs and results -----------------------------------------------------------------------------------------------
@@ -224,7 +222,6 @@ def _values(spec: Input) -> dict[str, Any]:
 
 
 def _results(error: BaseException | None) -> dict[str, Any]:
-    """What came out and what should have, where values were compared and are few."""
     comparison = getattr(error, "comparison", None)
     if comparison is None or not 0 < comparison.actual.numel() <= SHOWN:
         return {}
@@ -248,7 +245,7 @@ def _code(item: pytest.Item, run: GradingRun, call: Call, error: BaseException |
     if comparison is not None and call.wanted and len(comparison.reference.inputs) == tensors - 1:
         call = replace(call, args=call.args[:-1], wanted=())  # the result itself is wrong, and no gradient
     given = parameters[: len(call.args)]
-    lists = lists_in(run.request.assignment.folder).get(call.entry, ())
+    lists = run.request.assignment.lists.get(call.entry, ())
     found = {"snippet": "\n".join(lines), "call": _called(call, given, lists)}
     named = _reference(comparison.reference.function) if comparison is not None else ""
     reference = f"{named}({', '.join(given)})" if named else _of_the_tests(item, call, given)

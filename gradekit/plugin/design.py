@@ -158,7 +158,6 @@ def _squares(draws: Draws, rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _least(level: Hashable) -> int:
-    """The least of the sizes of a level."""
     return level.members[0] if isinstance(level, SizeClass) else 0
 
 

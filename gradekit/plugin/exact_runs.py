@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from gradekit import domain
 from gradekit.domain import EntryDomain, Tensor
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.ttir import Op
@@ -82,7 +81,6 @@ def _wanted(run: GradingRun, item: pytest.Item) -> bool:
 
 
 def _again(failure: Failure) -> Failure:
-    """The failure of a form, for another check that has it too."""
     same = Failure(failure.cause, failure.message, line=failure.line, facts=dict(failure.facts))
     same.repeat = failure.repeat
     return same
@@ -106,7 +104,6 @@ Form = tuple[Hashable, Hashable]
 def _by_form(
     pairs: Sequence[tuple[Observation, list[Reference]]],
 ) -> dict[Form, list[tuple[Observation, list[Reference]]]]:
-    """The examples of each form, the most telling first."""
     forms: dict[Form, list[tuple[Observation, list[Reference]]]] = {}
     for seen, wanted in pairs:
         if all(reference.asked is not None for reference in wanted):
@@ -189,7 +186,7 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
-    entry = _domain(subject, seen.entry)
+    entry = subject.assignment.domain.get(seen.entry)
     rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
     free = {tensor.name for tensor in entry.tensors if _may_be_far(tensor)} if entry and not seen.wanted else set()
     names = [name for name, spec in zip(call.names, call.specs, strict=True) if name in free and "float" in spec.dtype]
@@ -244,7 +241,6 @@ def _options(program: Program) -> list[int]:
 
 
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
-    """What trials on several kinds of values have shown of one result."""
     failed = next((one for one in outcomes if isinstance(one, Failure)), None)
     seen = [one for one in outcomes if isinstance(one, Seen)]
     why = next((one.why_not for one in seen if one.why_not), "")
@@ -309,7 +305,7 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[
         return "the reference takes other inputs"
     if len({view.storage for view in seen.program.inputs}) < len(specs):
         return "its inputs share memory"
-    entry, parts = _domain(subject, seen.entry), range(len(seen.program.results))
+    entry, parts = subject.assignment.domain.get(seen.entry), range(len(seen.program.results))
     return ExactCall(
         seen.program, seen.inputs, asked, slots, [(part, places.get(part)) for part in parts],
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
@@ -339,7 +335,6 @@ def _repeat(
     entry: str, args: Sequence[Any], wanted: tuple[int, ...], call: ExactCall, specs: Sequence[Input], place: int,
     subject: Subject,
 ) -> None:  # fmt: skip
-    """The same on a subject of another text."""
     outcome = tried(replace(call, program=subject.call(entry, args, wanted).program), specs)[place]
     if isinstance(outcome, Failure):
         raise outcome
@@ -349,8 +344,3 @@ def _names(specs: Sequence[Input], entry: EntryDomain | None) -> list[str]:
     """What the tensors of a call are called; that of the last, where it has one more, is the gradient of the result."""
     named = [tensor.name for tensor in entry.tensors] if entry else []
     return [spec.name or (named[place] if place < len(named) else UPSTREAM) for place, spec in enumerate(specs)]
-
-
-def _domain(subject: Subject, name: str) -> EntryDomain | None:
-    file = subject.assignment.folder / "domain.toml"
-    return domain.load(file).get(name) if file.is_file() else None

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit import domain
 from gradekit.causes import Cause
 from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Outcome
@@ -66,7 +65,8 @@ class FurtherInputs:
         self._text = host_text(subject.submission.text)
         self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions()
         self._longest = LongestCalls(subject)
-        self._host = HostInputs(HostBranches(self._explore, _argument_names(subject)))
+        names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
+        self._host = HostInputs(HostBranches(self._explore, names))
 
     def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
         """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`.
@@ -188,7 +188,6 @@ class FurtherInputs:
         return [*near_fractions(draws, forms, numbers), *keys]
 
     def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
-        """The branches of the host and of kernels together, and what was not tried."""
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
@@ -208,13 +207,6 @@ class FurtherInputs:
 
 def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
-
-
-def _argument_names(subject: Subject) -> dict[str, Sequence[str]]:
-    file = subject.assignment.folder / "domain.toml"
-    if not file.is_file():
-        return {}
-    return {name: [a.name for a in entry.arguments] for name, entry in domain.load(file).items()}
 
 
 # --- what the further calls of a submission have cost, in work: what takes much is tried once -------------------------

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gradekit import domain
 from gradekit.findings import Kind
 from gradekit.inputs.spec import Input
 from gradekit.judge.reference import Asked, Reference
@@ -32,14 +31,11 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
     wanted = claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
     if subject is None or run.request.options.trivial is not None or not wanted:
         return {}
-    file = subject.assignment.folder / "domain.toml"
-    if not file.is_file():
-        return {}
     from gradekit.prove.prover import CHECK
     from gradekit.subject.entry_proofs import proved
 
     found, failures = {}, []
-    for name, entry in domain.load(file).items():
+    for name, entry in subject.assignment.domain.items():
         if any(form.entry == name and not form.wanted for form in subject.forms.values()):
             one = proved(subject, entry, CHECK)
             data = one.as_data()

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gradekit import domain
 from gradekit.domain import EntryDomain
 from gradekit.findings import Kind
 from gradekit.judge.compare import assert_close
@@ -67,10 +66,9 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
         return {}
     if claims(item, "assert_inputs_unmodified"):
         _assert_new_results(subject)
-    file = subject.assignment.folder / "domain.toml"
-    if worth(item).kind is not Kind.CORRECTNESS or not file.is_file():
+    if worth(item).kind is not Kind.CORRECTNESS:
         return {}
-    tried = [name for entry in domain.load(file).values() for name in _tried(subject, entry, right)]
+    tried = [name for entry in subject.assignment.domain.values() for name in _tried(subject, entry, right)]
     return {"relations": tried} if tried else {}
 
 

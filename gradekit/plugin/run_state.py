@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from gradekit.domain import lists_in
 from gradekit.findings import Cause, Check, Kind
 from gradekit.plugin import check_points
 from gradekit.plugin.check_verdict import Rejection
@@ -176,7 +175,7 @@ class GradingRun:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        return Tracer(self.submission, limits=self.request.limits, lists=lists_in(self.request.assignment.folder))
+        return Tracer(self.submission, limits=self.request.limits, lists=self.request.assignment.lists)
 
     def _take_tracer(self) -> Tracer:
         tracer, self._started = self._started, None

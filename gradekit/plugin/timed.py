@@ -75,7 +75,6 @@ def _checks_of_speed(assignment: Assignment) -> Iterator[Callable[..., Any]]:
 
 
 def _parameters(check: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-    """The arguments of each parametrization of a check."""
     marks = [mark for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"]
     for chosen in itertools.product(*(mark.args[1] for mark in marks)):
         values: dict[str, Any] = {}

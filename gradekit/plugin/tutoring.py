@@ -52,20 +52,13 @@ def mended_diagnosis(
     if isinstance(error, TraceError) and error.cause in (Cause.COMPILATION_ERROR, Cause.EXCEPTION):
         line = error.line if error.cause is Cause.COMPILATION_ERROR else None
         error = Failure(error.cause, error.said, line=line)
-    if not isinstance(error, Failure) or call is None or not _is_for_mending(item, run):
+    is_tried = run.request.options.trivial is None and run.request.programs is None and worth(item).kind in _MENDED
+    if not (isinstance(error, Failure) and isinstance(item, pytest.Function) and is_tried) or call is None:
         return None
-    assert isinstance(item, pytest.Function)
     return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
 
 
-def _is_for_mending(item: pytest.Item, run: GradingRun) -> bool:
-    options = run.request.options
-    is_tried = options.trivial is None and run.request.programs is None
-    return is_tried and isinstance(item, pytest.Function) and worth(item).kind in _MENDED
-
-
 def _tutor(run: GradingRun) -> Tutor:
-    """What has been found out of the run's submission so far."""
     if run.tutor is None:
         assert run.submission is not None and run.subject is not None
         request = run.request
@@ -85,18 +78,16 @@ def _failed_check(
         call_of_test = lambda subject: item.obj(**{**arguments(item), "submission": subject})
         return FailedCheck(*about, error, call, judge=raised_by(error.repeat or call_of_test))
     design = item.stash.get(DESIGN, None)
-    beside = examples.beside(design.given if design is not None else [], arguments(item), elements_of)
-    own = lambda one: _own_example(item.name, examples, one)
+    beside = examples.beside(design.given if design is not None else [], arguments(item), _few_elements)
+
+    def own(one: Example) -> repair.Example:
+        judge = lambda subject: examples.again(one, submission=subject)
+        return repair.Example(one.key, judge, item.name, elements=_few_elements(one), traits=_traits(one.given))
+
     failures = [own(one.example) for one in examples.failures]
     judge = raised_by(error.repeat) if example is None and error.repeat is not None else None
     first = own(example) if example is not None else None
     return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, judge)
-
-
-def _own_example(check: str, examples: Examples, one: Example) -> repair.Example:
-    """One of the failing `check`."""
-    judge = lambda subject: examples.again(one, submission=subject)
-    return repair.Example(one.key, judge, check, elements=elements_of(one), traits=_traits(one.given))
 
 
 def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:
@@ -127,12 +118,8 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
         if 0 < _elements(one) <= MOST_ELEMENTS:
             given = {**fixed, **one}
             judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
-            yield repair.Example(_key(one), judge, *about, _elements(given), _is_strided(given), _traits(one))
-
-
-def _key(given: Mapping[str, Any]) -> Hashable:
-    """As `Example.key` has it."""
-    return (repr(sorted(given.items(), key=lambda item: item[0])),)
+            key, is_strided = Example(dict(one), frozenset()).key, any(not spec.is_contiguous for spec in _specs(given))
+            yield repair.Example(key, judge, *about, _elements(given), is_strided, _traits(one))
 
 
 def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
@@ -153,19 +140,15 @@ def _kind(number: int) -> str:
     return str(number) if number < 2 else "power" if number & (number - 1) == 0 else "other"
 
 
-def _is_strided(given: Mapping[str, Any]) -> bool:
-    """Whether an input is not contiguous."""
-    return any(isinstance(spec, Input) and not spec.is_contiguous for spec in flattened(tuple(given.values())))
+def _specs(given: Mapping[str, Any]) -> list[Input]:
+    return [spec for spec in flattened(tuple(given.values())) if isinstance(spec, Input)]
 
 
 def _elements(given: Mapping[str, Any]) -> int:
-    return sum(spec.numel for spec in flattened(tuple(given.values())) if isinstance(getattr(spec, "numel", None), int))
+    return sum(spec.numel for spec in _specs(given))
 
 
-def elements_of(example: Example) -> int:
+def _few_elements(example: Example) -> int:
     """The elements of all inputs of an example; 0 where they are not known, or more than MOST_BESIDE."""
-    given = [
-        part for value in example.given.values() for part in (value if isinstance(value, (tuple, list)) else [value])
-    ]
-    sizes = [part.numel for part in given if hasattr(part, "numel") and isinstance(part.numel, int)]
-    return sum(sizes) if sizes and sum(sizes) <= MOST_BESIDE else 0
+    elements = _elements(example.given)
+    return elements if elements <= MOST_BESIDE else 0

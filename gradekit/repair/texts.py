@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gradekit.assignment import Assignment
-from gradekit.domain import lists_in
 from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
@@ -51,7 +50,7 @@ class Texts:
         """A subject of a text in the process of the text that was tried before, and in its place."""
         submission = replace(self.submission, text=text)
         if self._tried is None:
-            start = lambda: Tracer(submission, limits=self.limits, lists=lists_in(self.assignment.folder))
+            start = lambda: Tracer(submission, limits=self.limits, lists=self.assignment.lists)
             self._tried = Subject(submission, self.assignment, start, is_brief=True)
         else:
             self._tried = self._tried.of_another_text(submission)

@@ -247,7 +247,6 @@ class Tracer:
         return self._checked(answer)
 
     def _count(self, seconds: float) -> None:
-        """Add what the submission's process took for an answer, or for none."""
         self._waited, self._waits = self._waited + max(seconds, 0.0), self._waits + 1
         limits = self._limits
         most = limits.total_seconds + self._waits * limits.more_seconds + self._timed * limits.timed_seconds

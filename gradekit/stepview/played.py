@@ -14,7 +14,6 @@ import torch
 
 from gradekit import engine
 from gradekit.assignment import Assignment, of_path
-from gradekit.domain import lists_in
 from gradekit.engine.observer import TouchedElements
 from gradekit.engine.owners import NOBODY, Owners, coordinates, linear_id
 from gradekit.findings import Cause
@@ -97,7 +96,7 @@ def _seen_by_checks(request: PlayRequest, assignment: Assignment, submission: Su
 def _program(call: Call, assignment: Assignment, submission: Submission) -> Program:
     if call.observation is not None:
         return call.observation.program
-    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=lists_in(assignment.folder)))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
     try:
         return subject.program(call_spec(call.entry, call.args))
     finally:
@@ -111,7 +110,7 @@ class _Playing:
         self.request, self.assignment, self.submission, self.played = request, assignment, submission, played
         self.program = _program(played.call, assignment, submission)
         args = played.call.args
-        self.names = rules.argument_names(args, self.played.call.entry, submission, lists_in(assignment.folder))
+        self.names = rules.argument_names(args, self.played.call.entry, submission, assignment.lists)
         self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]
         self.tensors = Tensors(self.program, self._tensor_names())
         self.owners = Owners()

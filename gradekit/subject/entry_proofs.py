@@ -264,15 +264,14 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
         ValueError: the assignment has no domain.
     """
     assignment = of_path(path, id)
-    file = assignment.folder / "domain.toml"
-    if not file.is_file():
+    if not assignment.domain:
         raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
     load_kinds(assignment)
     submission = read(path)
     answer = ProofReport(assignment.id, str(path))
-    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=domain.lists_in(assignment.folder)))
+    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
     try:
-        for name, entry in domain.load(file).items():
+        for name, entry in assignment.domain.items():
             for title, gradient in {name: False, f"{name}, backward": True}.items():
                 if not gradient or entry.gradients:
                     found = proved(subject, entry, ProofBudget(), gradient=gradient, dtypes=dtypes)

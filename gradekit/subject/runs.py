@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradekit import engine
-from gradekit.domain import lists_in
 from gradekit.engine import branch_coverage
 from gradekit.engine.branch_coverage import merged
 from gradekit.findings import Cause, Finding
@@ -204,7 +203,7 @@ class Runs:
         self.assignment = assignment
         self.substitute = substitute
         self.contracts = Contracts(assignment)
-        self._lists = lists_in(assignment.folder)
+        self._lists = assignment.lists
         self._device = device if device is not None and substitute is None else Device("cpu")
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)

@@ -159,6 +159,5 @@ def _places(spec: Input) -> dict[int, int]:
 
 def _described(subject: Subject, name: str) -> list[domain.Tensor]:
     """The tensor arguments of an entry, as the assignment's domain describes them; none where it has no domain."""
-    file = subject.assignment.folder / "domain.toml"
-    entry = domain.load(file).get(name) if file.is_file() else None
+    entry = subject.assignment.domain.get(name)
     return [a for a in entry.arguments if isinstance(a, domain.Tensor)] if entry is not None else []

@@ -50,9 +50,8 @@ class Contracts:
     """Which arguments the entries of an assignment may write, as its domain.toml says."""
 
     def __init__(self, assignment: Assignment) -> None:
-        file = assignment.folder / "domain.toml"
-        entries = domain.load(file) if file.is_file() and "written" in file.read_text(encoding="utf-8") else {}
-        self._entries = {name: entry for name, entry in entries.items() if any(t.written for t in entry.tensors)}
+        entries = assignment.domain.items()
+        self._entries = {name: entry for name, entry in entries if any(t.written for t in entry.tensors)}
 
     def program(self, entry: str, args: Sequence[Argument], found: Program) -> Program:
         """The program of a call with these arguments, in which what may be written is a result."""

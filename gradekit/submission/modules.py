@@ -82,7 +82,6 @@ def without_modules(text: str) -> str:
 
 
 def _visit(name: str, texts: dict[str, str], order: list[str], read: Read) -> None:
-    """Add `name` to `order`, after what it imports."""
     for found in _own_imports(name, texts[name], read):
         if found.file not in texts:
             texts[found.file] = read(found.file) or ""
@@ -160,7 +159,6 @@ def _own_names(order: Sequence[str], texts: dict[str, str]) -> Names:
 
 
 def _clashing(order: Sequence[str], texts: dict[str, str]) -> set[str]:
-    """The names to which two files give different meanings."""
     found: dict[str, list[list[str]]] = {}
     for file in order:
         for name, meaning in _meanings(file, texts).items():
@@ -337,7 +335,6 @@ def _outside(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _own_names_of(node: ast.AST) -> frozenset[str]:
-    """The names that a function, class or comprehension binds for itself."""
     found: set[str] = set()
     waiting = [*ast.iter_child_nodes(node)]
     while waiting:

@@ -73,7 +73,6 @@ class ParsedSource:
 
     @cached_property
     def _registered(self) -> list[tuple[str, ast.Call]]:
-        """The calls NAME.register_autograd(...), with that name."""
         calls = [(called(node).rpartition("."), node) for node in ast.walk(self.tree) if isinstance(node, ast.Call)]
         return [(name, node) for (name, _, method), node in calls if method == "register_autograd"]
 

@@ -238,14 +238,12 @@ class Surroundings:
         return is_bare and bool(function.decorator_list) and _is_plain(function)
 
     def _is_registered(self, node: ast.AST) -> bool:
-        """Whether `node` is an argument of register_autograd."""
         above = self.above(node)
         call = next((one for one in above if not isinstance(one, ast.keyword)), None)
         name = getattr(call.func, "attr", getattr(call.func, "id", "")) if isinstance(call, ast.Call) else ""
         return isinstance(call, ast.Call) and call.func is not node and name == "register_autograd"
 
     def _calls_the_base(self, node: ast.Attribute) -> bool:
-        """Whether this is `super().__init__` in an __init__."""
         function, value = self.function(node), node.value
         is_super = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super"
         return is_super and not value.args and function is not None and function.name == "__init__"  # type: ignore[attr-defined]

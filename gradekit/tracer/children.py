@@ -22,8 +22,7 @@ from dataclasses import dataclass, replace
 
 from gradekit import wire
 from gradekit.confine import confinement, identity
-from gradekit.confine.available import enter_root
-from gradekit.confine.confinement import Confinement
+from gradekit.confine.confinement import Confinement, enter_root
 from gradekit.confine.paths import remove
 
 USERS = 256

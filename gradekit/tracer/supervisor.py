@@ -16,8 +16,7 @@ import time
 from collections.abc import Collection, Iterator
 
 from gradekit.confine import identity, linux, namespaces
-from gradekit.confine.available import for_submissions
-from gradekit.confine.confinement import Confinement
+from gradekit.confine.confinement import Confinement, for_submissions
 from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, remove, runnable
 from gradekit.tracer.children import PULSE_SECONDS, enforce, serve

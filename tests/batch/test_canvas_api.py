@@ -13,9 +13,8 @@ from urllib.parse import parse_qsl
 import pytest
 from click.testing import CliRunner
 
-from gradekit.batch.class_folder import ClassFolder
+from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.exports import Canvas, CanvasError, ExportError
-from gradekit.batch.grading_session import GradingSession
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
 from tests.plugin.samples import laid_out

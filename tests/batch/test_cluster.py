@@ -173,7 +173,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(root: Path) -> None:
 
 
 def test_the_coordinator_needs_nothing_heavy() -> None:
-    code = "import sys, gradekit.batch.grading_session; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
+    code = "import sys, gradekit.batch.class_folder; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
         timeout=GUARD, check=True,

@@ -66,8 +66,7 @@ def test_a_policy_that_cannot_be_read_is_not_kept(root: Path) -> None:
 
 
 def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> None:
-    from gradekit.batch.class_folder import ClassFolder
-    from gradekit.batch.grading_session import GradingSession
+    from gradekit.batch.class_folder import ClassFolder, GradingSession
 
     (root / "in/lost_and_found.d").mkdir()
     (root / "roster.csv").write_text("id\nada\n")
@@ -83,8 +82,7 @@ def test_what_is_odd_about_the_class_is_said_before_it_is_graded(root: Path) -> 
 
 
 def test_who_cannot_be_late_is_said(root: Path) -> None:
-    from gradekit.batch.class_folder import ClassFolder
-    from gradekit.batch.grading_session import GradingSession
+    from gradekit.batch.class_folder import ClassFolder, GradingSession
 
     (root / "due.toml").write_text("[assignments.double]\ndue = 2026-12-01T23:59:00+01:00\n")
     session = GradingSession(ClassFolder.open(root / "out", new=True, course=root / "due.toml"), "double")

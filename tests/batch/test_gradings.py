@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.batch.class_folder import ClassFolder
-from gradekit.batch.grading_session import GradingSession
+from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.intake import HandIn
 from tests.plugin.samples import laid_out
 from tests.report.samples import FAILED, PASSED, record

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradekit.batch.class_folder import ClassFolder
-from gradekit.batch.grading_session import GradingSession
+from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.intake import HandIn
 from gradekit.batch.marking import Marking, MarkingServer, history
 from gradekit.cli import main

@@ -101,7 +101,7 @@ CLOSED = Attempt(100, 100, submitted=DUE + 9 * DAY, key="closed")
 )
 def test_this_attempt_is_kept(policy: Policy, attempts: list[Attempt], key: str) -> None:
     chosen = chosen_attempt(attempts, policy, "ada")
-    assert chosen is not None and chosen.attempt.key == key
+    assert chosen is not None and chosen.key == key
 
 
 def test_of_no_attempts_none_is_kept() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.confine import landlock
-from gradekit.confine.available import for_compilers
+from gradekit.confine.confinement import for_compilers
 from gradekit.confine.landlock import Rules
 
 

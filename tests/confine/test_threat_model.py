@@ -9,7 +9,7 @@ import pytest
 
 from gradekit import sandbox, wellformed
 from gradekit.confine import LEVELS
-from gradekit.confine.available import HIGHEST_WITHOUT_NAMESPACES
+from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.engine import Budget
 from gradekit.engine.budget import LAUNCH, STEP
 from gradekit.gpu import sandboxing, server

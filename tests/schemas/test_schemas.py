@@ -12,7 +12,7 @@ import pytest
 from gradekit.assignment import discover
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
-from gradekit.schemas.check import Place, Problem, line_of, located, problems, schema
+from gradekit.schemas import Place, Problem, line_of, located, problems, schema
 
 NAMES = ("domain", "assignment", "course")
 FILES = [path for one in discover().values() for name in NAMES if (path := one.folder / f"{name}.toml").is_file()]
