@@ -20,7 +20,7 @@ from gradekit.assignment import discover
 from gradekit.exact.trial import EXCUSED
 from gradekit.judge.reference import reference
 from gradekit.plugin import check_run
-from gradekit.plugin.relating import RightResults
+from gradekit.plugin.beside_examples import RightResults
 from gradekit.plugin.runner import grade
 from gradekit.request import GradingOptions, GradingRequest
 

@@ -32,12 +32,12 @@ PULSE_SECONDS = 0.003
 
 PHASES = {
     "imports": ("importlib._bootstrap_external>.exec_module", "importlib._bootstrap_external>.create_module"),
-    "solver": ("gradekit/prove/", "gradekit/proving.py", "gradekit/formulas/", "plugin/proving.py", "/z3/"),
+    "solver": ("gradekit/prove/", "gradekit/proving.py", "gradekit/formulas/", "/z3/"),
     "waiting": ("gradekit/wire.py",),
     "engine": ("gradekit/engine/",),
     "references": ("judge/reference",),
     "further inputs": ("gradekit/unseen/", "plugin/further"),
-    "relations": ("gradekit/relations/", "plugin/relating.py"),
+    "relations": ("gradekit/relations/", "plugin/beside_examples.py"),
     "judge": ("gradekit/judge/",),
     "drawing": ("gradekit/inputs/", "/hypothesis/", "plugin/design.py", "plugin/example"),
     "report": ("gradekit/report/", "plugin/check_results.py"),

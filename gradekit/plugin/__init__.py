@@ -8,11 +8,9 @@
     check_workers   checks that run in forks of the grader, and a look at what failed last time
     design          the examples that a check plans, and those that were drawn before
     further_run     calls for what the design has not seen of the submission
-    exact_runs      what else a check tries; `relating`: related calls; `proving`: all sizes and all values
+    beside_examples what else a check tries and proves: exact arithmetic, related calls, all sizes, all values
     tutoring        gives gradekit.repair the examples of a check that failed
-    check_verdict   what an exception says of a check, and what its outcome rests on
-    check_results   from both to the checks of the report
-    blamed_lines    the line to look at where a failed check names none
+    check_results   from an exception and its evidence to the checks of the report, with the line to look at
     profiles        how many examples, and Hypothesis's settings
     timed           the calls that the checks of speed time
     hooks           how gradekit enters pytest: its command line, its fixture, and hooks for those who watch

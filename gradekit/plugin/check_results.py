@@ -1,14 +1,18 @@
 """From what happened in pytest to the report record: the outcome of a check, its message, its counterexample.
 
-Decides nothing about right and wrong: the type of an exception decides (see check_verdict.py).
+Decides nothing about right and wrong: the type of an exception decides. A line is blamed only where what failed says
+which one it must be.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 import shlex
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import traceback
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from inspect import CO_VARARGS
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,9 @@ import pytest
 
 from gradekit import engine
 from gradekit.credit import rounded
+from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.owners import Owners
-from gradekit.findings import Cause, Check, Outcome, Report, Status
+from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
 from gradekit.inputs.spec import Input
@@ -26,15 +31,19 @@ from gradekit.judge.by_special import special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure
+from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.result_map import result_map
+from gradekit.judge.ttir_text import unread_storages
 from gradekit.plugin import check_points
-from gradekit.plugin.check_verdict import CheckEvidence, CheckVerdict, verdict_of
-from gradekit.plugin.exact_runs import measured_rounding
-from gradekit.plugin.run_state import GradingRun
+from gradekit.plugin.beside_examples import measured_rounding
+from gradekit.plugin.run_state import GradingRun, Rejection
+from gradekit.program import Allocate, Program, View, every_step
 from gradekit.sandbox import TraceError
+from gradekit.source.draft import draft_of, grid_lines, loads_by_pointer
+from gradekit.subject.device import NeedsCard
 from gradekit.subject.rules import argument_names
 from gradekit.subject.subject import Call
+from gradekit.submission.parsed_source import ParsedSource, called
 from gradekit.versions import environment
 
 
@@ -158,7 +167,6 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
 def _blamed(run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> int | None:
     if run.submission is None or run.rejection or not run.request.options.diagnose:
         return None
-    from gradekit.plugin.blamed_lines import blamed_line
 
     return blamed_line(verdict, evidence, run.submission.text)
 
@@ -329,3 +337,274 @@ def pictured(call: Call | None, error: BaseException, run: GradingRun) -> dict[s
         return {}
     tiles = result_map(observation.program, owners, error.comparison, observation.findings)
     return {"tiles": tiles} if tiles else {}
+
+
+# --- what an exception says of a check, by its type alone -------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckVerdict:
+    """The part of a check that an exception decides."""
+
+    outcome: Outcome
+    message: str = ""
+    cause: Cause | None = None
+    line: int | None = None
+    source: SourceLine | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def verdict_of(error: BaseException) -> CheckVerdict:
+    """What `error`, raised by a check, says: by its type alone."""
+    detail = getattr(error, "detail", "")
+    told = {"detail": detail} if detail else {}
+    if isinstance(error, Rejection):
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, source=error.source, details=told)
+    if isinstance(error, Failure):
+        return CheckVerdict(Outcome.FAILED, error.message, error.cause, error.line, details=error.facts)
+    if isinstance(error, TraceError):
+        told |= {"hint": error.hint} if error.hint else {}
+        return CheckVerdict(Outcome.FAILED, error.said, error.cause, error.line, details=told)
+    if isinstance(error, ForbiddenOp):
+        message = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
+        return CheckVerdict(Outcome.FAILED, message, Cause.FORBIDDEN_OP, error.line)
+    if isinstance(error, OverBudget):
+        return CheckVerdict(Outcome.FAILED, str(error), Cause.BUDGET_EXCEEDED, getattr(error, "line", None))
+    if isinstance(error, Unsupported):
+        message = f"This machine cannot check it: gradekit's engine does not know {error.op}."
+        return CheckVerdict(Outcome.PENDING, message, line=error.line, details={"op": error.op})
+    if isinstance(error, NeedsPerson):
+        return CheckVerdict(Outcome.PENDING, error.message)
+    if isinstance(error, NeedsCard):
+        return CheckVerdict(Outcome.PENDING, f"Not measured: {error.reason.rstrip('.')}.")
+    return _ordinary(error)
+
+
+def _ordinary(error: BaseException) -> CheckVerdict:
+    if isinstance(error, pytest.skip.Exception):
+        return CheckVerdict(Outcome.PENDING, str(error))
+    if isinstance(error, (AssertionError, pytest.fail.Exception)):
+        said = str(error).strip().split("\nassert ", 1)[0]  # without the comparison that pytest appends
+        return CheckVerdict(Outcome.FAILED, said or "The assertion failed.")
+    message = f"The grader failed here, not the submission: {located(error)}"
+    text = "".join(traceback.format_exception(error))
+    return CheckVerdict(Outcome.FAULT, message, details={"traceback": text[-8000:]})
+
+
+def located(error: BaseException) -> str:
+    """What went wrong in an assignment's own Python, and where it was raised or passed through."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_assignments(Path(frame.filename))]
+    return _told(error) + (f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else "")
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, pytest.FixtureLookupError):
+        return f"the test takes {error.argname!r}, which is neither a fixture nor drawn (a check takes submission)"
+    return f"{type(error).__name__}: {error}"
+
+
+def _is_assignments(file: Path) -> bool:
+    return (file.parent / "assignment.toml").is_file() or file.parent.parent.name == "solutions"
+
+
+# --- what stands behind a check's outcome: its failing example, the last call, the examples before it -----------------
+
+
+@dataclass
+class CheckEvidence:
+    """What stands behind a check's outcome.
+
+    `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
+    raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
+    `ran` are the arguments of all examples so far, in order.
+    `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
+    """
+
+    award: check_points.Award = field(default_factory=check_points.Award)
+    drawn: dict[str, Any] = field(default_factory=dict)
+    call: Call | None = None
+    repeated: BaseException | None = None
+    diagnosis: Diagnosis | None = None
+    ran: list[tuple[Any, ...]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    is_secret: bool = False
+    origin: str = ""
+
+
+# --- blamed lines -----------------------------------------------------------------------------------------------------
+
+
+_REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
+_BY_CHANCE = "than chance explains"
+MOST_CALLS = 5
+"""So many functions of the submission may hand on what the next one returns."""
+
+_NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
+
+
+@dataclass(frozen=True)
+class _Failed:
+    """What failed: its `message`, the function that was called, the number of the `result` that is wrong, the position
+    of the `input` that the diagnosis speaks of, the traced program where there is one, and the submission's text."""
+
+    message: str
+    entry: str
+    result: int
+    input: int | None
+    program: Program | None
+    source: ParsedSource
+
+
+def blamed_line(verdict: CheckVerdict, evidence: CheckEvidence, text: str) -> int | None:
+    """The line of a submission to look at; None where nothing says which.
+
+    Args:
+        verdict: what a check that failed says, without a line.
+        evidence: its last call, and what was diagnosed.
+        text: the submission's source.
+    """
+    source = ParsedSource.parsed(text)
+    if source is None:
+        return None
+    call = evidence.call
+    program = call.observation.program if call is not None and call.observation is not None else None
+    about = evidence.diagnosis.input if evidence.diagnosis is not None else None
+    entry, result = call.entry if call is not None else "", verdict.details.get("result", 0)
+    seen = _Failed(verdict.message, entry, result, about, program, source)
+    rule = _BY_CAUSE.get(verdict.cause) if verdict.cause is not None else None
+    return rule(seen) if rule is not None else None
+
+
+# --- read off the program ---------------------------------------------------------------------------------------------
+
+
+def _allocation(seen: _Failed) -> int | None:
+    if seen.program is None:
+        return None
+    results = seen.program.results
+    result = results[seen.result] if seen.result < len(results) else next(iter(results), None)
+    made = [
+        step for step in every_step(seen.program.steps)
+        if isinstance(step, Allocate) and isinstance(result, View) and step.storage == result.storage
+    ]  # fmt: skip
+    return made[-1].source.line if made and made[-1].source else None
+
+
+def _launch(seen: _Failed) -> int | None:
+    """Where the grid of the launch is written, if all of the call's launches stand in one line."""
+    launches = seen.program.launches() if seen.program is not None else ()
+    lines = {launch.source.line for launch in launches if launch.source is not None}
+    return grid_lines(seen.source.text).get(line := lines.pop(), line) if len(lines) == 1 else None
+
+
+def _storage(seen: _Failed) -> int | None:
+    inputs = seen.program.inputs if seen.program is not None else ()
+    return inputs[seen.input].storage if seen.input is not None and seen.input < len(inputs) else None
+
+
+def _first_load(seen: _Failed) -> int | None:
+    """Where a kernel first loads the input whose strides it ignores."""
+    wanted = _storage(seen)
+    if seen.program is None or wanted is None:
+        return None
+    loads = loads_by_pointer(seen.source.text)
+    for launch in seen.program.launches():
+        pointers = [argument for argument in launch.args if isinstance(argument, View)]
+        lines = loads.get(seen.program.kernels[launch.kernel].name, ())
+        if len(lines) == len(pointers):
+            for line, view in zip(lines, pointers, strict=True):
+                if line and view.storage == wanted:
+                    return line
+    return None
+
+
+def _left_out(seen: _Failed) -> int | None:
+    """Where the kernel that is given an input and never reads it loads another, if it does so in one line alone."""
+    left_out = _storage(seen)
+    if seen.program is None or left_out is None or left_out not in unread_storages(seen.program):
+        return None
+    for launch in seen.program.launches():
+        if any(isinstance(arg, View) and arg.storage == left_out for arg in launch.args):
+            lines = loads_by_pointer(seen.source.text).get(seen.program.kernels[launch.kernel].name, ())
+            loads = {line for line in lines if line}
+            return loads.pop() if len(loads) == 1 else None
+    return None
+
+
+# --- read off the text ------------------------------------------------------------------------------------------------
+
+
+def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
+    return [node for node in seen.source.host if node.name == name]
+
+
+def _returned_input(seen: _Failed) -> int | None:
+    """Where the name that is returned was given its value, or else the `return`: of the entry, or of the function whose
+    result it hands on."""
+    name, line = seen.entry, None
+    for _ in range(MOST_CALLS):
+        function = next(iter(_functions(seen, name)[-1:]), None)
+        returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
+        if function is None or not returns:
+            return line
+        value = returns[-1].value
+        made = [
+            node.lineno for node in ast.walk(function)
+            if isinstance(node, ast.Assign) and isinstance(value, ast.Name)
+            and any(isinstance(target, ast.Name) and target.id == value.id for target in node.targets)
+        ]  # fmt: skip
+        line = max(made) if made else returns[-1].lineno
+        to = called(value) if value is not None else ""
+        name = "forward" if to.endswith(".apply") else to
+    return line
+
+
+def _choice(seen: _Failed) -> int | None:
+    """Where kernels compare something that is no index, where they do so in one line: what chance is to decide."""
+    draft = draft_of(seen.source.text) if _BY_CHANCE in seen.message else None
+    lines = {
+        node.lineno for kernel in (draft.kernels if draft is not None else ()) for node in kernel.nodes
+        if isinstance(node, ast.Compare) and not _is_mask(node, kernel.indices)
+    }  # fmt: skip
+    return lines.pop() if len(lines) == 1 else None
+
+
+def _is_mask(node: ast.Compare, indices: Collection[str]) -> bool:
+    """Whether it holds indices, and nothing that is computed by a function, against something."""
+    parts = list(ast.walk(node.left))
+    is_index = any(isinstance(part, ast.Name) and part.id in indices for part in parts)
+    return is_index and not any(isinstance(part, ast.Call) for part in parts)
+
+
+def _gradients(seen: _Failed) -> int | None:
+    """Where a function that autograd asks for gradients returns, if there is one with one `return`."""
+    found = [n for function in seen.source.backwards for n in ast.walk(function) if isinstance(n, ast.Return)]
+    return found[0].lineno if len(found) == 1 else None
+
+
+def _of_an_exception(seen: _Failed) -> int | None:
+    if re.search(_REFUSED_GRADIENTS, seen.message):
+        return _gradients(seen)
+    if re.search(_NOT_CONNECTED, seen.message):
+        return next((function.lineno for function in _functions(seen, seen.entry)[-1:]), None)
+    return None
+
+
+def _schema(seen: _Failed) -> int | None:
+    keywords = (node for node in ast.walk(seen.source.tree) if isinstance(node, ast.keyword))
+    said = [keyword.value for keyword in keywords if keyword.arg == "mutates_args"]
+    wrong = [value.lineno for value in said if ast.unparse(value) not in ("{}", "()")]
+    return wrong[0] if len(wrong) == 1 and "schema" in seen.message else None
+
+
+_BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
+    Cause.WRONG_DTYPE: _allocation,
+    Cause.WRONG_SHAPE: _allocation,
+    Cause.UNWRITTEN_OUTPUT: _launch,
+    Cause.WRONG_VALUES: lambda seen: _left_out(seen) or _choice(seen),
+    Cause.IGNORES_STRIDES: _first_load,
+    Cause.INPUT_MODIFIED: _schema,
+    Cause.UNCHANGED_INPUT: _returned_input,
+    Cause.WRONG_TYPE: _of_an_exception,
+    Cause.EXCEPTION: _of_an_exception,
+}

@@ -23,8 +23,8 @@ from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.memory_checks import assert_memory_clean, gravest
 from gradekit.judge.reference import Reference
 from gradekit.plugin import check_points
-from gradekit.plugin.check_results import diagnosis, pictured
-from gradekit.plugin.check_verdict import CheckEvidence
+from gradekit.plugin.beside_examples import RightResults, compared_calls, exact_runs, proofs, relations, value_proofs
+from gradekit.plugin.check_results import CheckEvidence, diagnosis, pictured
 from gradekit.plugin.design import (
     DESIGN,
     DrawnArguments,
@@ -37,10 +37,7 @@ from gradekit.plugin.design import (
     design_of,
     flattened,
 )
-from gradekit.plugin.exact_runs import exact_runs
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
-from gradekit.plugin.proving import compared_calls, proofs, value_proofs
-from gradekit.plugin.relating import RightResults, relations
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Program
 from gradekit.sandbox import TraceError

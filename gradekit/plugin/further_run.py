@@ -18,7 +18,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
-from gradekit.plugin.check_verdict import verdict_of
+from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import FurtherRun
 from gradekit.plugin.examples import Examples
 from gradekit.program import Program

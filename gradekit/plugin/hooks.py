@@ -19,7 +19,7 @@ from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
 from gradekit.submission import NoSuchSubmission
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_verdict import CheckEvidence
+    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.subject.subject import Subject
 
 

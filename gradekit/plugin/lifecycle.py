@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
-from gradekit.plugin import check_points, check_results, check_verdict
+from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, evidence_of, run_secretly, running
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
 from gradekit.plugin.design import coverage_lines, prepare
@@ -45,7 +45,7 @@ class GradingPlugin:
         """Tests that cannot be collected are the grader's fault, for they are the grader's."""
         if isinstance(report, pytest.CollectReport) and call.excinfo is not None:
             error = call.excinfo.value
-            said = check_verdict.located(error.__cause__ or error)
+            said = check_results.located(error.__cause__ or error)
             self.run.faults.append(f"The assignment's tests could not be collected: {said}")
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:

@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from gradekit.findings import Cause, Check, Kind
+from gradekit.findings import Cause, Check, Kind, SourceLine
 from gradekit.plugin import check_points
-from gradekit.plugin.check_verdict import Rejection
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
@@ -34,6 +33,17 @@ if TYPE_CHECKING:
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
     from gradekit.subject.subject import Subject
+
+
+class Rejection(Exception):
+    """Why no check can say anything: the submission could not be read, executed, or called by the entry's name."""
+
+    def __init__(self, cause: Cause, message: str, source: SourceLine | None = None, detail: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.message = message
+        self.source = source
+        self.detail = detail
 
 
 @dataclass

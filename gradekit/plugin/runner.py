@@ -21,7 +21,7 @@ from gradekit.request import GradingRequest
 from gradekit.reuse import per_submission, relied_on
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_verdict import CheckEvidence
+    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.plugin.lifecycle import GradingPlugin
     from gradekit.subject.subject import Subject
 

@@ -20,7 +20,7 @@ from gradekit.program import Program, View
 from gradekit.subject.subject import UPSTREAM, Call
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_verdict import CheckEvidence
+    from gradekit.plugin.check_results import CheckEvidence
 
 DULL = 24
 """A passing example of fewer elements shows little: a larger one is played where there is one."""

@@ -9,8 +9,7 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.findings import Outcome
 from gradekit.judge.evidence import Diagnosis
-from gradekit.plugin.blamed_lines import blamed_line
-from gradekit.plugin.check_verdict import CheckEvidence, CheckVerdict
+from gradekit.plugin.check_results import CheckEvidence, CheckVerdict, blamed_line
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
 
 TEXT = '''

@@ -5,7 +5,8 @@ import pytest
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.findings import Cause, Outcome
 from gradekit.judge.failure import Failure
-from gradekit.plugin.check_verdict import CheckVerdict, Rejection, verdict_of
+from gradekit.plugin.check_results import CheckVerdict, verdict_of
+from gradekit.plugin.run_state import Rejection
 from gradekit.sandbox import TraceError
 
 

@@ -1,17 +1,18 @@
-"""What a check of correctness tries beside its examples: whether its calls are right in exact arithmetic.
+"""What a check tries and proves beside its examples: whether its calls are right in exact arithmetic, go together with
+related calls, and are right for all sizes and all values.
 
-Of each form of a call (the same operations on the same types, whatever the sizes) one of the examples that were right
-is taken, and tried on its own values and on those that the assignment's domain names for this; then one for each other
-way where one condition decides for a whole program. A form is tried once for a submission; what it showed counts in
-every check that has it.
+Exact arithmetic: of each form of a call (the same operations on the same types, whatever the sizes) one of the
+examples that were right is taken, and tried on its own values and on those that the assignment's domain names for this;
+then one for each other way where one condition decides for a whole program. A form is tried once for a submission; what
+it showed counts in every check that has it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -23,14 +24,18 @@ from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import FAR, FAR_ROWS, FARTHEST
+from gradekit.judge.compare import assert_close
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
+from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
 from gradekit.judge.reference_cache import reference_key
-from gradekit.plugin.check_points import worth
-from gradekit.plugin.relating import RightResults
+from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, run_steps
+from gradekit.relations.calling import assert_called, assert_scales, ways_of
+from gradekit.relations.holding import assert_independent, assert_relation
+from gradekit.relations.relation import Relation, relations_of
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject.rules import options
 from gradekit.subject.run_cache import digests_of
@@ -344,3 +349,240 @@ def _names(specs: Sequence[Input], entry: EntryDomain | None) -> list[str]:
     """What the tensors of a call are called; that of the last, where it has one more, is the gradient of the result."""
     named = [tensor.name for tensor in entry.tensors] if entry else []
     return [spec.name or (named[place] if place < len(named) else UPSTREAM) for place, spec in enumerate(specs)]
+
+
+# --- related calls: their results go together, and none depends on earlier calls --------------------------------------
+
+
+MOST_ELEMENTS, MOST_KEPT, MOST = 1 << 14, 1 << 18, 64
+"""Calls with more elements are not made again for a relation; those with more are not kept for anything, nor more
+calls than this of one check."""
+
+TRIED, AGAIN, NEW, REPEATED = 4, 3, 6, 4
+"""For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again;
+of so many a result is looked at once more where a check is about that; and the last of them is called so often, since
+what is kept may be handed out in turn."""
+
+
+class RightResults:
+    """Observations of one check that were right, with what was expected of each."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[Observation, list[Reference]]] = []
+
+    def add(self, seen: Any, expected: list[Reference]) -> None:
+        """Keep an observation; nothing else, such as a tensor that a test made itself."""
+        if len(self.pairs) < MOST and 0 < _largest(seen) <= MOST_KEPT:
+            self.pairs.append((seen, expected))
+
+    def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:
+        """Those of small calls of `entry`."""
+        return [pair for pair in self.pairs if pair[0].entry == entry and _largest(pair[0]) <= MOST_ELEMENTS]
+
+
+def _largest(seen: Any) -> int:
+    """The elements of the largest argument of a call; 0 of what is none, or cannot be made again."""
+    if not hasattr(seen, "wanted") or seen.substitute is not None or seen.card:
+        return 0
+    return max((arg.numel for arg in seen.inputs if hasattr(arg, "profile")), default=0)
+
+
+def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
+    """The details of a check whose examples have passed: which relations of the assignment's domain were seen to hold.
+
+    Raises:
+        Failure: one does not.
+    """
+    subject = run.subject
+    if subject is None or run.request.options.trivial is not None:
+        return {}
+    if claims(item, "assert_inputs_unmodified"):
+        _assert_new_results(subject)
+    if worth(item).kind is not Kind.CORRECTNESS:
+        return {}
+    tried = [name for entry in subject.assignment.domain.values() for name in _relations_tried(subject, entry, right)]
+    return {"relations": tried} if tried else {}
+
+
+def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) -> list[str]:
+    pairs = right.of(entry.name)
+    forward = sorted((pair for pair in pairs if not pair[0].wanted and len(pair[1]) == 1), key=_size, reverse=True)
+    call = getattr(subject, entry.name)
+    tried = []
+    for relation in relations_of(entry):
+        if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[:TRIED]):
+            tried.append(f"{relation.kind} {relation.name}")
+    if entry.relations.independent and pairs:
+        again = _spread(pairs, AGAIN)
+        for place, (seen, expected) in enumerate(again, 1):
+            assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
+        tried.append("independent")
+    return tried + _called_in_ways(subject, entry, pairs)
+
+
+def _called_in_ways(
+    subject: Subject, entry: EntryDomain, pairs: Sequence[tuple[Observation, list[Reference]]]
+) -> list[str]:
+    """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
+    another call."""
+    names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
+    for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
+        alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
+        calls = _spread(sorted(alike, key=_size)[: 2 * AGAIN], AGAIN)[::-1]
+        for number, way in enumerate(ways_of(calls[0][0], names) if calls else ()):
+            seen, expected = calls[number % len(calls)]
+            assert_called(subject, seen, expected, way)
+            tried[way.name or "gradients in part"] = None
+        scaled = [assert_scales(subject, *pair) for pair in calls if wanted]
+        tried |= {"a scaled loss": None} if any(scaled) else {}
+    return [f"called: {way}" for way in tried]
+
+
+def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:
+    """`assert_relation`, whose failure can be tried on a subject of another text."""
+    def repeat(subject: Subject) -> None:
+        another = getattr(subject, seen.entry)
+        assert_close(another(*seen.inputs), [expected])
+        assert_relation(relation, another, seen.inputs, expected)
+
+    try:
+        return assert_relation(relation, call, seen.inputs, expected)
+    except Failure as failure:
+        failure.repeat = repeat
+        raise
+
+
+def _size(pair: tuple[Observation, list[Reference]]) -> int:
+    return sum(arg.numel for arg in pair[0].inputs if hasattr(arg, "profile"))
+
+
+def _spread(found: Sequence[Any], most: int) -> list[Any]:
+    """At most so many of them, the first and the last among these."""
+    if not found:
+        return []
+    places = {number * (len(found) - 1) // max(most - 1, 1) for number in range(most)}
+    return [found[place] for place in sorted(places)]
+
+
+def _assert_new_results(subject: Subject) -> None:
+    """A check that claims that results are new tensors also says so of calls that were made before.
+
+    Raises:
+        Failure: the second result of a call lies where the first lay.
+    """
+    forms = _spread(list(subject.forms.values()), NEW)
+    for form in [*forms, *forms[-1:] * REPEATED]:
+        assert_result_is_new(subject.retraced(form))
+
+
+# --- what a memory check proves beside its examples: for all sizes that the assignment promises -----------------------
+
+
+MOST_CLAIMS = 60
+"""Claims that a report lists for one pass."""
+
+
+def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
+    """The details of a check that claims clean memory and whose examples have passed; nothing for other checks: that
+    every access lies inside its tensor says nothing of what is allocated.
+
+    Raises:
+        Failure: something is refuted, and the engine sees it fail.
+    """
+    subject = run.subject
+    wanted = claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
+    if subject is None or run.request.options.trivial is not None or not wanted:
+        return {}
+    from gradekit.prove.prover import CHECK
+    from gradekit.subject.entry_proofs import proved
+
+    found, failures = {}, []
+    for name, entry in subject.assignment.domain.items():
+        if any(form.entry == name and not form.wanted for form in subject.forms.values()):
+            one = proved(subject, entry, CHECK)
+            data = one.as_data()
+            found[name] = data | {"claims": data["claims"][:MOST_CLAIMS]}
+            failures += one.failures
+    if failures:
+        raise failures[0]
+    return {"proofs": found} if found else {}
+
+
+# --- that a call computes its reference for all values: as formulas, where these are the same -------------------------
+
+
+MOST_IN_FORMULAS = 160
+"""Elements of the largest tensor of a call that is made into formulas."""
+USUAL_IN_FORMULAS = 16
+"""As many tell as much as more do, and cost less."""
+
+
+@dataclass
+class ComparedCalls:
+    """The call among those of a check that is best made into formulas, and the reference that it was compared with."""
+
+    subject: Subject
+    best: tuple[Call, Asked] | None = None
+    _formula_rank: tuple[float, ...] = field(default=(math.inf,))
+
+    def __call__(self, actual: Any, wanted: Sequence[Reference]) -> None:
+        """Takes note of a result that is right."""
+        call = self.subject.calls[-1] if self.subject.calls else None
+        asked = wanted[0].asked
+        if (
+            asked is None
+            or call is None
+            or call.observation is None
+            or any(reference.asked is not asked for reference in wanted)
+        ):
+            return
+        if getattr(actual, "program", None) is not call.observation.program or len(actual.results) != len(wanted):
+            return
+        if len(wanted) != len(call.observation.program.results):
+            return
+        rank = _formula_rank(call)
+        if rank is not None and rank < self._formula_rank:
+            self._formula_rank, self.best = rank, (call, asked)
+
+
+def _formula_rank(call: Call) -> tuple[float, ...] | None:
+    """Small where a call is good to look at; None where it is not to be."""
+    specs = [arg for arg in call.args if isinstance(arg, Input)]
+    largest = max((spec.numel for spec in specs), default=0)
+    if not 0 < largest <= MOST_IN_FORMULAS or min(spec.numel for spec in specs) == 0:
+        return None
+    plain = all(spec.is_contiguous for spec in specs)
+    ones, twos = (sum(size == few for spec in specs for size in spec.shape) for few in (1, 2))
+    narrow = any(spec.dtype not in ("float32", "int32") for spec in specs)
+    off = math.log2(largest / USUAL_IN_FORMULAS)
+    return (not plain, narrow, ones > 0, max(2 * off, -off) + twos / 4)  # large ones cost more than small ones hide
+
+
+def compared_calls(item: pytest.Item, run: GradingRun) -> ComparedCalls | None:
+    """What is to be told of the results of a check that are right; None where nothing is to be proved of its values."""
+    return ComparedCalls(run.subject) if run.subject is not None and _is_compared(run, item) else None
+
+
+def _is_compared(run: GradingRun, item: pytest.Item) -> bool:
+    mine, options = worth(item), run.request.options
+    usual = options.trivial is None and options.inputs is None
+    return mine.kind is Kind.CORRECTNESS and mine.prove and run.profile.name != "quick" and usual
+
+
+def value_proofs(compared: ComparedCalls | None, run: GradingRun) -> dict[str, Any]:
+    """The details of a check whose examples have passed.
+
+    Raises:
+        Failure: the call is wrong for values at which its formulas differ.
+    """
+    if compared is None or compared.best is None:
+        return {}
+    call, asked = compared.best
+    floating = any(getattr(arg, "dtype", "").startswith(("float", "bfloat")) for arg in call.args)
+    key = call.entry, call.wanted, getattr(asked.function, "__code__", asked.function), floating
+    if key in run.values_asked:
+        return {}
+    run.values_asked.add(key)
+    from gradekit.subject.value_trial import ValueTrial
+
+    return {"values": ValueTrial(compared.subject, call, asked).verdict()}
