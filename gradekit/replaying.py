@@ -31,16 +31,13 @@ def replay(path: Path, id: str | None, name: str | None, output: Path | None) ->
         check = chosen(record, name)
     except NoReplay as error:
         raise click.UsageError(f"{error}; the submission has {_failed(record)}") from None
-    target = output or _beside(path) / f"replay_{re.sub(r'[^A-Za-z0-9_]+', '_', check['id']).strip('_')}.py"
+    folder = path if path.is_dir() else path.parent
+    target = output or folder / f"replay_{re.sub(r'[^A-Za-z0-9_]+', '_', check['id']).strip('_')}.py"
     try:
         write(script(record, check, _text(path, record), target.name), target)
     except OSError as error:
         raise click.UsageError(f"cannot write to {target}: {error.strerror}") from None
     click.echo(f"{target}: python {target}")
-
-
-def _beside(path: Path) -> Path:
-    return path if path.is_dir() else path.parent
 
 
 def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
@@ -63,12 +60,8 @@ def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
     from gradekit import checking
     from gradekit.request import GradingOptions
 
-    return to_dict(checking.check(path, id, GradingOptions(keyword=_keyword(name), stop=True)))
-
-
-def _keyword(name: str | None) -> str | None:
-    """What runs the check called `name` alone; a parametrization cannot be told by it."""
-    return name.partition("[")[0] if name else None
+    keyword = name.partition("[")[0] if name else None  # a parametrization cannot be told by -k
+    return to_dict(checking.check(path, id, GradingOptions(keyword=keyword, stop=True)))
 
 
 def _failed(record: dict[str, Any]) -> str:

@@ -31,7 +31,8 @@ def watch(path: Path, words: Sequence[str], say: Callable[[str], None], *, termi
             command = [sys.executable, "-P", "-m", "gradekit", "check", str(path), *words]
             with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as check:
                 try:
-                    _until(lambda seen=seen: changed(seen, files(path)))  # type: ignore[misc]
+                    while not changed(seen, files(path)):
+                        time.sleep(PULSE_SECONDS)
                 finally:
                     _end(check)
 
@@ -61,11 +62,6 @@ def _settled(path: Path) -> Files:
         if now == before:
             return now
         before = now
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        time.sleep(PULSE_SECONDS)
 
 
 def _end(check: subprocess.Popen[bytes]) -> None:

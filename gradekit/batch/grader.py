@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -353,7 +353,8 @@ def release(assignment: Assignment) -> str:
     """What the grading of a submission depends on besides itself: the tests, public and
     hidden, and gradekit's version."""
     hashed = hashlib.sha256((version("gradekit") or "unknown").encode())
-    for file in _files(assignment):
+    hidden = sorted(assignment.solutions.glob("test_*.py")) if assignment.solutions else []
+    for file in (*assignment.test_files, *hidden):
         hashed.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
     return hashed.hexdigest()[:16]
 
@@ -372,12 +373,6 @@ def grading(release: str, options: GradingOptions) -> str:
     """
     named = {name: value for name, value in options.to_json().items() if name not in NEUTRAL}
     return release if named == USUAL else f"{release}+{digest(json.dumps(named, sort_keys=True).encode())[:16]}"
-
-
-def _files(assignment: Assignment) -> Iterable[Path]:
-    yield from assignment.test_files
-    if assignment.solutions is not None:
-        yield from sorted(assignment.solutions.glob("test_*.py"))
 
 
 if __name__ == "__main__":

@@ -311,7 +311,8 @@ def chosen(hand_in: HandIn, places: Sequence[Path], wanted: Wanted) -> HandIn:
     if len(fitting) == 1:
         return replace(hand_in, path=fitting[0])
     if not files:
-        links = "; links are not followed" if any(map(_holds_link, places)) else ""
+        linked = any(path.is_symlink() for place in places for path in (place, *place.glob("*")))
+        links = "; links are not followed" if linked else ""
         return replace(hand_in, problem=f"there is no {wanted.spelled} file{links}")
     names = ", ".join(file.name for file in files[:5])
     right = " or ".join(name + wanted.suffixes[0] for name in wanted.names)
@@ -337,10 +338,6 @@ def _is_candidate(file: Path, place: Path, wanted: Wanted) -> bool:
     hidden = any(part.startswith((".", "__")) for part in below.parts)
     is_own = file.resolve() == place.resolve() / below  # else the way to it leads over a link, to a neighbour's files
     return not hidden and is_own and file.is_file() and wanted.is_candidate(file.name)
-
-
-def _holds_link(place: Path) -> bool:
-    return place.is_symlink() or any(path.is_symlink() for path in place.glob("*"))
 
 
 def _named(stem: str, file: Path) -> bool:

@@ -250,17 +250,13 @@ def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], li
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     for op in ops:
         name = " ".join([op.name, *(f"{key}={op.attributes[key]}" for key in _TELLING if key in op.attributes)])
-        labels = [_hash(name, *_of(op, before)) for before in (kind, near, deep)]
+        parts = [[before.get(operand, "given") for operand in op.operands] for before in (kind, near, deep)]
+        labels = [_hash(name, *(sorted(part) if op.name in _SYMMETRIC else part)) for part in parts]
         for results, label in zip(found, labels, strict=True):
             results.append(label)
         for result in op.results:
             kind[result], near[result], deep[result] = name, labels[0], labels[2]
     return found
-
-
-def _of(op: Op, before: dict[str, str]) -> list[str]:
-    labels = [before.get(operand, "given") for operand in op.operands]
-    return sorted(labels) if op.name in _SYMMETRIC else labels
 
 
 def _numbers(op: Op) -> Iterator[int]:

@@ -7,6 +7,7 @@ not written to withstand hostile text, so whoever breaks one of them must find n
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import tempfile
@@ -211,20 +212,17 @@ def _with_user(found: Confinement, scratch: str, without: Collection[str]) -> Co
     if os.geteuid() != 0:
         return replace(found, means=replace(found.means, user=True), tasks=identity.tasks())
     candidates = (identity.HIGH + (os.getpid() % 100_000) * 256, identity.LOW)
-    attempt = _read_in_root_as if found.means.root else _read_as
-    chosen = free_user(candidates, lambda *user: attempt(found.rules, scratch, *user), bool(found.means.landlock))
+
+    def read(user: int, keep: int | None) -> None:
+        if found.means.root:
+            enter_root(scratch, found.rules)
+        _read_as(found.rules, scratch, user, keep)
+
+    fits = functools.partial(_apart, read) if found.means.root else read
+    chosen = free_user(candidates, fits, bool(found.means.landlock))
     if "user" in without or chosen is None:
         return replace(found, tasks=identity.tasks())
     return replace(found, user=chosen[0], keep=chosen[1], means=replace(found.means, user=True))
-
-
-def _read_in_root_as(rules: Rules, scratch: str, user: int, keep: int | None) -> None:
-    _apart(_enter_and_read, rules, scratch, user, keep)
-
-
-def _enter_and_read(rules: Rules, scratch: str, user: int, keep: int | None) -> None:
-    enter_root(scratch, rules)
-    _read_as(rules, scratch, user, keep)
 
 
 def _read_as(rules: Rules, scratch: str, user: int, keep: int | None) -> None:

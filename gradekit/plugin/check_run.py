@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -253,22 +253,14 @@ class CheckRun:
         """
         if self.examples is None:
             return False
-        if self.run.request.options.inputs:
-            return self._ran_given(self.run.request.options.inputs, self.examples)
+        if text := self.run.request.options.inputs:
+            self.examples.run_all([loads(text)], self._fixtures)
+            self._raise_first_problem()
+            return True
         if self._passed_cached(self.examples):
             self._run_further(self.examples)
             return True
         return self._passed_design(self.examples)
-
-    def _ran_given(self, text: str, examples: Examples) -> bool:
-        """Run the check on the one example that `text` describes; True.
-
-        Raises:
-            what the example raises.
-        """
-        examples.run_all([loads(text)], self._fixtures)
-        self._raise_first_problem()
-        return True
 
     def _passed_cached(self, examples: Examples) -> bool:
         drawn = self._cached(examples)
@@ -301,18 +293,14 @@ class CheckRun:
         first, *rest = design.given
         passed = examples.run_all([first], self._fixtures)
         if rest and examples.failed is None:
-            self._trace_ahead(first, rest)
+            (call,), others = first.values(), [next(iter(given.values())) for given in rest]
+            self.subject.expect(expected_forms(self.subject.forms, call, others))  # traced while the first of them run
             passed = examples.run_all(rest, self._fixtures)
         if examples.failed is not None:
             self._replay.numbers = design.numbers(examples.failed.given)
         elif passed:
             self._run_further(examples)
         return passed and not self.run.profile.drawn
-
-    def _trace_ahead(self, first: Mapping[str, Any], rest: Sequence[Mapping[str, Any]]) -> None:
-        """Have the calls of the other rows traced while the first of them run."""
-        (call,), others = first.values(), [next(iter(given.values())) for given in rest]
-        self.subject.expect(expected_forms(self.subject.forms, call, others))
 
     def _run_further(self, examples: Examples) -> None:
         """Try what the examples that have passed did not see of the submission.

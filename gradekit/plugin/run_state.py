@@ -28,7 +28,6 @@ from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, i
 
 if TYPE_CHECKING:
     from gradekit.judge.trivial import WatchedResults
-    from gradekit.plugin.further_run import FurtherInputs
     from gradekit.repair.tutor import Tutor
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
@@ -73,7 +72,7 @@ class GradingRun:
     exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     on_failing: Callable[[str, str], None] | None = None
-    further: FurtherInputs | None = None
+    further: Any = None
     only_tries: bool = False
     tutor: Tutor | None = None
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)

@@ -7,8 +7,9 @@ import io
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import pytest
 
@@ -47,17 +48,15 @@ class NoSuchCheck(LookupError):
         self.names = names
 
 
+@dataclass(eq=False)
 class Listener:
     """Watches one run of pytest for the caller of `grade`, and keeps the names of the checks that were left out."""
 
-    def __init__(
-        self, on_progress: OnProgress | None, on_subject: OnSubject | None, on_evidence: OnEvidence | None
-    ) -> None:
-        self.on_progress = on_progress
-        self.on_subject = on_subject
-        self.on_evidence = on_evidence
-        self.left_out: list[str] = []
-        self._streams = sys.stdout, sys.stderr
+    on_progress: OnProgress | None
+    on_subject: OnSubject | None
+    on_evidence: OnEvidence | None
+    left_out: list[str] = field(default_factory=list)
+    _streams: tuple[TextIO, TextIO] = field(default_factory=lambda: (sys.stdout, sys.stderr))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:

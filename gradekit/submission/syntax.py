@@ -25,7 +25,9 @@ def parse(text: str) -> ast.Module:
         SourceError: it does not.
     """
     if "\0" in text:
-        raise SourceError("the file contains NUL bytes: is it a compiled or binary file?", _first_nul(text))
+        number = text.count("\n", 0, text.index("\0")) + 1
+        nul = SourceLine(number, text.split("\n")[number - 1])
+        raise SourceError("the file contains NUL bytes: is it a compiled or binary file?", nul)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -96,6 +98,3 @@ def _place(error: SyntaxError, text: str) -> SourceLine | None:
     return SourceLine(error.lineno, lines[error.lineno - 1])
 
 
-def _first_nul(text: str) -> SourceLine:
-    number = text[: text.index("\0")].count("\n") + 1
-    return SourceLine(number, text.split("\n")[number - 1])
