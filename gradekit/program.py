@@ -304,6 +304,33 @@ def writes(step: Step) -> Iterator[View]:
             yield from views_in(args)
 
 
+def storages_of(value: Any) -> set[int]:
+    """The numbers of all storages that a step, view or list of them mentions."""
+    found: set[int] = set()
+    _collect(value, found)
+    return found
+
+
+def _collect(value: Any, found: set[int]) -> None:
+    kind: Any = type(value)
+    if kind is View or kind is Allocate:
+        found.add(value.storage)
+    elif kind is dict:
+        _collect(tuple(value.values()), found)
+    elif kind is tuple or kind is list:
+        for item in value:
+            _collect(item, found)
+    else:
+        for name in parts_of(kind):
+            _collect(getattr(value, name), found)
+
+
+@functools.cache
+def parts_of(kind: Any) -> tuple[str, ...]:
+    """The names of the fields of a step, among which there may be views."""
+    return () if kind is Source or kind is Scalar else _names(kind)
+
+
 def add_nouns(*nouns: type) -> None:
     """Makes further dataclasses part of what `encode` and `decode` know."""
     _NOUNS.update({noun.__name__: noun for noun in nouns})

@@ -56,67 +56,59 @@ def over(cls: type[torch.Tensor], inner: torch.Tensor, dtype: torch.dtype) -> An
     return torch.Tensor._make_wrapper_subclass(cls, inner.shape, stride, offset, dtype=dtype)
 
 
-DTENSOR = "torch.distributed.tensor"
+class _StandIn(types.ModuleType):
+    """In the place of a module that is slow to import; what it does not have itself it loads that module for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # inspect and importlib ask any module for such
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 @contextlib.contextmanager
-def without_dtensor() -> Iterator[None]:
+def _standing_in(module: _StandIn) -> Iterator[None]:
+    """While open, torch finds `module`, unless it has loaded the real one."""
+    name = module.__name__
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
+
+
+def without_dtensor() -> contextlib.AbstractContextManager[None]:
     """While open, torch finds an empty class for DTensor, unless it has loaded the real one.
 
     At the first operation on any tensor subclass torch looks for DTensor, which imports 500 modules (0.7 s). It keeps
     what it has found: distributed tensors are slower in this process then, which has none.
     """
-    if DTENSOR in sys.modules:
-        yield
-        return
-    sys.modules[DTENSOR] = stand_in = types.ModuleType(DTENSOR)
-    stand_in.DTensor = type("DTensor", (torch.Tensor,), {})  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        del sys.modules[DTENSOR]
+    module = _StandIn("torch.distributed.tensor")
+    module.DTensor = type("DTensor", (torch.Tensor,), {})  # type: ignore[attr-defined]
+    return _standing_in(module)
 
 
-SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
-
-
-@contextlib.contextmanager
-def without_symbolic_shapes() -> Iterator[None]:
+def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
     """While open, torch.autograd.grad compares shapes without the module for symbolic ones, unless torch has loaded it.
 
-    That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone. Whatever else is asked
-    of it loads it.
+    That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone.
     """
-    if SYMBOLIC_SHAPES in sys.modules:
-        yield
-        return
-    sys.modules[SYMBOLIC_SHAPES] = stand_in = _stand_in_for_symbolic_shapes()
-    try:
-        yield
-    finally:
-        if sys.modules.get(SYMBOLIC_SHAPES) is stand_in:
-            del sys.modules[SYMBOLIC_SHAPES]
-
-
-def _stand_in_for_symbolic_shapes() -> types.ModuleType:
-    stand_in = types.ModuleType(SYMBOLIC_SHAPES)
-
-    def real(name: str) -> Any:
-        if name.startswith("__"):  # inspect and importlib ask any module for such
-            raise AttributeError(name)
-        if sys.modules.get(SYMBOLIC_SHAPES) is stand_in:
-            del sys.modules[SYMBOLIC_SHAPES]
-        return getattr(importlib.import_module(SYMBOLIC_SHAPES), name)
+    module = _StandIn("torch.fx.experimental.symbolic_shapes")
 
     def sym_eq(a: Any, b: Any) -> Any:
         known = all(type(size) is int for shape in (a, b) for size in shape)
-        return tuple(a) == tuple(b) if known else real("sym_eq")(a, b)
+        return tuple(a) == tuple(b) if known else module.__getattr__("sym_eq")(a, b)
 
     def expect_true(value: Any, skip: int = 0) -> Any:
-        return value if type(value) is bool else real("expect_true")(value, skip)
+        return value if type(value) is bool else module.__getattr__("expect_true")(value, skip)
 
-    vars(stand_in).update(sym_eq=sym_eq, expect_true=expect_true, __getattr__=real)
-    return stand_in
+    vars(module).update(sym_eq=sym_eq, expect_true=expect_true)
+    return _standing_in(module)
 
 
 def schema(operator: Any) -> Any:

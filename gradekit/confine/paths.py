@@ -31,6 +31,13 @@ def readable(own: Collection[str] = ()) -> list[str]:
     return sorted({*_outermost(found), *(os.path.join(package, name) for name in own)})
 
 
+def settle_in(folder: str) -> None:
+    """Makes `folder` the place of this process, of its temporary files and of Triton's cache."""
+    os.chdir(folder)
+    os.environ |= {"HOME": folder, "TMPDIR": folder, "TRITON_CACHE_DIR": os.path.join(folder, "triton")}
+    tempfile.tempdir = folder
+
+
 def runnable() -> list[str]:
     """Programs that Triton itself starts, and the loader that they need."""
     tools = [found for entry in sys.path for found in glob.glob(f"{glob.escape(entry)}/triton/backends/*/bin")]

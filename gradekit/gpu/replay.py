@@ -26,7 +26,6 @@ from gradekit.program import (
     Argument,
     Aten,
     Copy,
-    Descriptor,
     Fill,
     Kernel,
     Launch,
@@ -37,6 +36,7 @@ from gradekit.program import (
     Step,
     View,
     run_steps,
+    storages_of,
 )
 
 Call = Callable[[], Any]
@@ -303,26 +303,6 @@ def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
             peak = max(peak, sum(alive.values()))
         alive = {number: nbytes for number, nbytes in alive.items() if last[number] > position}
     return peak
-
-
-def storages_of(value: Any) -> set[int]:
-    """The storages that a step, an argument or a list of them names."""
-    match value:
-        case View(storage=storage) | Allocate(storage=storage):
-            return {storage}
-        case Descriptor(view=view):
-            return {view.storage}
-        case Fill(target=target) | Literal(target=target):
-            return {target.storage}
-        case Copy(target=target, origin=origin):
-            return {target.storage, origin.storage}
-        case Launch(args=args):
-            return storages_of(args)
-        case Aten():
-            return storages_of((value.args, tuple(value.kwargs.values()), value.outputs))
-        case tuple() | list():
-            return set().union(*map(storages_of, value))
-    return set()
 
 
 def touched_bytes(program: Program, chosen: Sequence[int] = ()) -> int:

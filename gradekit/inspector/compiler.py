@@ -25,7 +25,6 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from gradekit.confine import confinement, namespaces
 from gradekit.confine.confinement import Confinement, for_compilers
 from gradekit.confine.landlock import Rules
-from gradekit.confine.paths import DEVICES, readable, runnable
+from gradekit.confine.paths import DEVICES, readable, runnable, settle_in
 
 if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
@@ -97,7 +96,7 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinem
     status = 1
     try:
         folder.mkdir(mode=0o700)
-        _settle_in(folder)
+        settle_in(str(folder))
         _say_into(folder / "said")
         _limit(request["seconds"], request["memory"])
         confinement.enter(str(folder), parent, tasks=TASKS)
@@ -105,13 +104,6 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinem
         status = 0
     finally:
         os._exit(status)
-
-
-def _settle_in(folder: Path) -> None:
-    """Temporary files and Triton's cache are this kernel's own."""
-    os.chdir(folder)
-    os.environ |= {"HOME": str(folder), "TMPDIR": str(folder), "TRITON_CACHE_DIR": str(folder / "triton")}
-    tempfile.tempdir = str(folder)
 
 
 def _say_into(file: Path) -> None:

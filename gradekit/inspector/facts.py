@@ -16,15 +16,13 @@ from typing import Any
 from gradekit.engine.def_use import LOADS, DefUse
 from gradekit.engine.kernel_facts import every_operation, operations
 from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
+from gradekit.engine.values import BITS, FLOAT
 from gradekit.inspector.compile import Compiled
 from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
 from gradekit.inspector.targets import Occupancy, Target, occupancy
 from gradekit.program import Kernel, Launch
 
 # --- what a kernel asks for, read from its TTIR -----------------------------------------------------------------------
-
-ITEMSIZE = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "ptr": 8}
-"""Bytes of an element in memory; types of eight bits that are not listed have one."""
 
 _LOADS = {
     "tt.load": "load",
@@ -34,14 +32,6 @@ _LOADS = {
     "tt.descriptor_store": "store",
 }
 _DOTS = ("tt.dot", "tt.dot_scaled")
-_NAMES = {
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "f32": "float32",
-    "f64": "float64",
-    "f8E4M3FN": "float8_e4m3fn",
-    "f8E5M2": "float8_e5m2",
-}
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,8 @@ class MemoryAccess:
 
 def dtype_name(element: str) -> str:
     """torch's name of a TTIR element type: f16 -> float16, i8 -> int8."""
-    return _NAMES.get(element, re.sub(r"^i(\d+)$", r"int\1", element))
+    floating = FLOAT.get(element)
+    return str(floating).removeprefix("torch.") if floating else re.sub(r"^i(\d+)$", r"int\1", element)
 
 
 def line_of(op: Op, path: str) -> int | None:
@@ -136,8 +127,10 @@ def _addressed(op: Op) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def itemsize(kind: Type) -> int:
-    """Bytes of one element."""
-    return ITEMSIZE.get(kind.element, 1)
+    """Bytes of one element in memory; types of eight bits that are not known have one."""
+    if floating := FLOAT.get(kind.element):
+        return floating.itemsize
+    return 8 if kind.element == "ptr" else -(-BITS.get(kind.element, 8) // 8)
 
 
 def has_float64(kind: Type) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from gradekit import wire
 from gradekit.confine import confinement, identity
 from gradekit.confine.confinement import Confinement, enter_root
-from gradekit.confine.paths import remove
+from gradekit.confine.paths import remove, settle_in
 
 USERS = 256
 """How many user ids the children take in turn, as root: two that live at one time never have the same."""
@@ -117,7 +117,7 @@ class Children:
         status = 1
         try:
             os.setsid()
-            _settle_in(home)
+            settle_in(home)
             self._limit(allowed)
             wire.send_descriptors(sock, _schedstat(self.proc))
             confinement.enter(home, server, tasks=allowed["processes"])
@@ -149,13 +149,6 @@ class Children:
 def _kill(kill: Callable[[int, int], None], number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         kill(number, signal.SIGKILL)
-
-
-def _settle_in(home: str) -> None:
-    """Temporary files and Triton's cache are the child's own."""
-    os.chdir(home)
-    os.environ |= {"HOME": home, "TMPDIR": home, "TRITON_CACHE_DIR": os.path.join(home, "triton")}
-    tempfile.tempdir = home
 
 
 def _schedstat(proc: int) -> list[int]:

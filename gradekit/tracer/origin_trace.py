@@ -83,24 +83,13 @@ def _shape(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(args[0]) if args and isinstance(args[0], (tuple, list)) else tuple(args)
 
 
-@rule("empty", "zeros", "ones", "rand", "randn")
-def _created(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    return new(_shape(args) if args else tuple(kwargs["size"]))
+def _created(place: int) -> Rule:
+    """A tensor whose shape stands at that place among the arguments, or is named `size`."""
+    return lambda args, kwargs, same: new(_shape(args[place:]) if len(args) > place else tuple(kwargs["size"]))
 
 
-@rule("full")
-def _full(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    return new(tuple(args[0] if args else kwargs["size"]))
-
-
-@rule("new_empty", "new_zeros", "new_ones")
-def _new(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    return new(_shape(args[1:]) if len(args) > 1 else tuple(kwargs["size"]))
-
-
-@rule("new_full")
-def _new_full(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    return new(tuple(args[1]))
+rule("empty", "zeros", "ones", "rand", "randn", "full")(_created(0))
+rule("new_empty", "new_zeros", "new_ones", "new_full")(_created(1))
 
 
 @rule("empty_strided")

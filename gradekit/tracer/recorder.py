@@ -9,8 +9,6 @@ result can depend on an earlier call.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import heapq
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +38,9 @@ from gradekit.program import (
     Step,
     View,
     every_step,
+    parts_of,
     run_steps,
+    storages_of,
 )
 from gradekit.tracer.errors import DeferredOperation, Refusal, shortened
 
@@ -281,35 +281,6 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def storages_of(value: Any) -> set[int]:
-    """The numbers of all storages that a step, view or list of them mentions."""
-    found: set[int] = set()
-    _collect(value, found)
-    return found
-
-
-def _collect(value: Any, found: set[int]) -> None:
-    kind: Any = type(value)
-    if kind is View or kind is Allocate:
-        found.add(value.storage)
-    elif kind is dict:
-        _collect(tuple(value.values()), found)
-    elif kind is tuple or kind is list:
-        for item in value:
-            _collect(item, found)
-    else:
-        for name in _parts(kind):
-            _collect(getattr(value, name), found)
-
-
-@functools.cache
-def _parts(kind: Any) -> tuple[str, ...]:
-    """The names of the fields of a step, among which there may be views."""
-    if not dataclasses.is_dataclass(kind) or kind is Source or kind is Scalar:
-        return ()
-    return tuple(field.name for field in dataclasses.fields(kind))
-
-
 def numbers_in(value: Any) -> Iterator[int]:
     """The integers that a step hands to a kernel or writes to memory, those of every branch."""
     if isinstance(value, Literal) and value.target.dtype in ("int64", "uint64"):
@@ -333,5 +304,5 @@ def map_views(value: Any, rename: Callable[[int], int]) -> Any:
         return tuple([map_views(item, rename) for item in value])
     if kind is dict:
         return {key: map_views(item, rename) for key, item in value.items()}
-    parts = _parts(kind)
+    parts = parts_of(kind)
     return kind(*[map_views(getattr(value, name), rename) for name in parts]) if parts else value
