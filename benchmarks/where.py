@@ -88,7 +88,7 @@ class Sampler(threading.Thread):
 
 
 def trace() -> None:
-    """`python -m gradekit.tracer` that says in each answer what its process has computed so far."""
+    """`python -m gradekit.tracer.supervisor` that says in each answer what its process has computed so far."""
     from gradekit.compat import triton
 
     lower, lowered = triton.lower, [0.0, 0]
@@ -113,7 +113,7 @@ def trace() -> None:
         return said | {"spent": [os.getpid(), time.process_time() - began[0], *lowered]}
 
     child._answer = telling
-    runpy.run_module("gradekit.tracer", run_name="__main__", alter_sys=True)
+    runpy.run_module("gradekit.tracer.supervisor", run_name="__main__", alter_sys=True)
 
 
 def listen() -> dict[int, list[float]]:
@@ -124,7 +124,7 @@ def listen() -> dict[int, list[float]]:
     start, checked, said = Command.start, Tracer._checked, dict[int, list[float]]()
 
     def started(command: Command) -> subprocess.Popen[bytes]:
-        if command.module != "gradekit.tracer":
+        if command.module != "gradekit.tracer.supervisor":
             return start(command)
         code = f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import where; where.trace()"
         return subprocess.Popen(

@@ -38,7 +38,11 @@ class ForkServer:
         with theirs:
             arguments = (str(theirs.fileno()), self.scratch, *without)
             command = Command(
-                "gradekit.tracer", arguments, clean_environment(self.scratch), self._folder.path, (theirs.fileno(),)
+                "gradekit.tracer.supervisor",
+                arguments,
+                clean_environment(self.scratch),
+                self._folder.path,
+                (theirs.fileno(),),
             )
             self.process = ChildProcess(command, ours, patience=10.0, terminate=True)
         self._control = ours

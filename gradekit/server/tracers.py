@@ -71,7 +71,7 @@ class Forks:
 
     def start(self, command: Command) -> subprocess.Popen[bytes] | None:
         """The running process; None where it has to be started in another way."""
-        if os.getpid() != self._owner or command.module != "gradekit.tracer" or not command.descriptors:
+        if os.getpid() != self._owner or command.module != "gradekit.tracer.supervisor" or not command.descriptors:
             return None
         ours, theirs = socket.socketpair()
         try:
@@ -157,7 +157,7 @@ def _reap(pid: int) -> bool:
 
 
 def _become_tracer(number: int) -> NoReturn:
-    """Makes this fork what `python -m gradekit.tracer` is when it begins, and runs it."""
+    """Makes this fork what `python -m gradekit.tracer.supervisor` is when it begins, and runs it."""
     from gradekit.tracer.supervisor import watch
 
     try:

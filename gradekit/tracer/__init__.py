@@ -3,7 +3,7 @@
 It imports the standard library, torch, triton, and of gradekit `program`, `wire`, `compat` and `confine`;
 nothing else of gradekit is in its reach.
 
-    __main__    starts the `supervisor`, which starts a server that imports torch and triton once and forks a confined
+    supervisor  starts a server that imports torch and triton once and forks a confined
                 process for each submission (`children`), which it ends where they take too much
     child       what a child answers: load, trace, gradient
     loading     runs a submission's statements, leaving out experiments that cannot run here

@@ -147,11 +147,11 @@ class TracedSize(int):
 
     def __truediv__(self, other: Any) -> Any:
         value = int.__truediv__(self, other)
-        return SizeQuotient.made(value, self, other) if _is_int(other) else value
+        return _quotient(value, self, other, self.table) if _is_int(other) else value
 
     def __rtruediv__(self, other: Any) -> Any:
         value = int.__rtruediv__(self, other)
-        return SizeQuotient.made(value, other, self) if _is_int(other) else value
+        return _quotient(value, other, self, self.table) if _is_int(other) else value
 
     def __rshift__(self, other: Any) -> Any:
         value = int.__rshift__(self, other)
@@ -298,18 +298,24 @@ COMPARISONS = (
 """Methods that compare: the relation, whether left and right change places, and whether it is the opposite."""
 
 
-class SizeQuotient(float):
-    """A quotient of sizes: rounded up or down, it is one again."""
+class SizeFloat(float):
+    """A float computed from sizes in a way that is not recorded: what host code decides by it is noted as lost."""
+
+    table: Table
+
+    @classmethod
+    def made(cls, value: float, table: Table) -> SizeFloat:
+        """`value`, which was computed from sizes of `table`."""
+        made = float.__new__(cls, value)
+        made.table = table
+        return made
+
+
+class SizeQuotient(SizeFloat):
+    """A quotient a / b of sizes: rounded up or down, it is one again."""
 
     a: Any
     b: Any
-
-    @classmethod
-    def made(cls, value: float, a: Any, b: Any) -> SizeQuotient:
-        """`value`, which is a / b."""
-        made = float.__new__(cls, value)
-        made.a, made.b = a, b
-        return made
 
     def __ceil__(self) -> Any:
         exact = -(-self.a // self.b)
@@ -320,17 +326,11 @@ class SizeQuotient(float):
         return exact if int(exact) == float.__floor__(self) else float.__floor__(self)
 
 
-class SizeFloat(float):
-    """A float computed from sizes in a way that is not recorded: what host code decides by it is noted as lost."""
-
-    table: Any
-
-    @classmethod
-    def made(cls, value: float, table: Any) -> SizeFloat:
-        """`value`, which was computed from sizes of `table`."""
-        made = float.__new__(cls, value)
-        made.table = table
-        return made
+def _quotient(value: float, a: Any, b: Any, table: Table) -> Any:
+    """`value`, which is a / b."""
+    made = SizeQuotient.made(value, table)
+    made.a, made.b = a, b  # type: ignore[attr-defined]
+    return made
 
 
 def _exactly(value: Any) -> tuple[int, int] | None:
@@ -348,9 +348,8 @@ def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool
     apply = getattr(float, f"__{name}__")
 
     def method(self: SizeQuotient, other: Any) -> Any:
-        held, exact = apply(self, other), _exactly(other)
-        table = _table(self)
-        if held is NotImplemented or table is None:
+        held, exact, table = apply(self, other), _exactly(other), self.table
+        if held is NotImplemented:
             return held
         if exact is None or int(self.b) <= 0:
             table.lost("a float")
@@ -366,19 +365,13 @@ def _quotient_comparison(name: str, relation: str, swapped: bool, opposite: bool
     return method
 
 
-def _table(number: Any) -> Any:
-    if isinstance(number, SizeFloat):
-        return number.table
-    return next((n.table for n in (number.a, number.b) if hasattr(n, "table")), None)
-
-
 def _inexact(name: str) -> Callable[..., Any]:
     """Arithmetic of floats, whose result is a float made of sizes."""
     apply = getattr(float, name)
 
     def method(self: Any, *args: Any) -> Any:
-        value, table = apply(self, *args), _table(self)
-        return SizeFloat.made(value, table) if type(value) is float and table is not None else value
+        value = apply(self, *args)
+        return SizeFloat.made(value, self.table) if type(value) is float else value
 
     return method
 
@@ -388,9 +381,7 @@ def _decided(name: str) -> Callable[..., Any]:
     apply = getattr(float, name)
 
     def method(self: Any, *args: Any) -> Any:
-        table = _table(self)
-        if table is not None:
-            table.lost("a float")
+        self.table.lost("a float")
         return apply(self, *args)
 
     return method
@@ -398,14 +389,11 @@ def _decided(name: str) -> Callable[..., Any]:
 
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     for _method in (f"__{_name}__", f"__r{_name}__"):
-        setattr(SizeQuotient, _method, _inexact(_method))
         setattr(SizeFloat, _method, _inexact(_method))
-for _name in ("int", "trunc", "round", "hash", "repr", "format", "bool", "divmod"):
-    setattr(SizeQuotient, f"__{_name}__", _decided(f"__{_name}__"))
+for _name in ("int", "trunc", "round", "hash", "repr", "format", "bool", "divmod", "floor", "ceil", "lt", "le", "gt",
+              "ge", "eq", "ne"):  # fmt: skip
     setattr(SizeFloat, f"__{_name}__", _decided(f"__{_name}__"))
-SizeQuotient.is_integer = SizeFloat.is_integer = _decided("is_integer")  # type: ignore[method-assign]
-for _name in ("floor", "ceil", "lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(SizeFloat, f"__{_name}__", _decided(f"__{_name}__"))
+SizeFloat.is_integer = _decided("is_integer")  # type: ignore[method-assign]
 for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
 for _name in ("to_bytes", "as_integer_ratio", "bit_count", "__round__", "__rpow__", "__rrshift__"):

@@ -1,4 +1,6 @@
-"""Starts the fork server, and when the server or the grader ends, ends whatever is left and removes its files.
+"""`python -m gradekit.tracer.supervisor FD SCRATCH [MEANS...]`: starts the fork server, and when the server or the
+grader ends, ends whatever is left and removes its files. Serves the Unix socket that it inherits as FD, keeps files in
+the folder SCRATCH, and confines submissions as strongly as it can, but for the MEANS that it is to do without.
 
 The supervisor is small, outside of what it starts, and never meets a submission. Where processes have a
 namespace of their own, the server is the first in it, and the kernel ends all the others with it. Elsewhere,
@@ -12,6 +14,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Collection, Iterator
 
@@ -108,3 +111,7 @@ def children() -> list[int]:
                 if int(stat.read().rpartition(b")")[2].split()[1]) == os.getpid():
                     found.append(pid)
     return found
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

@@ -47,6 +47,6 @@ class Counted:
 
     def __call__(self, command: processes.Command) -> subprocess.Popen[bytes] | None:
         process = self._forks.start(command)
-        assert process is not None or command.module != "gradekit.tracer"
+        assert process is not None or command.module != "gradekit.tracer.supervisor"
         self.used += process is not None
         return process
