@@ -93,12 +93,15 @@ def without_dtensor() -> contextlib.AbstractContextManager[None]:
     return _standing_in(module)
 
 
+SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
+
+
 def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
     """While open, torch.autograd.grad compares shapes without the module for symbolic ones, unless torch has loaded it.
 
     That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone.
     """
-    module = _StandIn("torch.fx.experimental.symbolic_shapes")
+    module = _StandIn(SYMBOLIC_SHAPES)
 
     def sym_eq(a: Any, b: Any) -> Any:
         known = all(type(size) is int for shape in (a, b) for size in shape)

@@ -18,7 +18,7 @@ from gradekit.engine.kernel_facts import every_operation, operations
 from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
 from gradekit.engine.values import BITS, FLOAT
 from gradekit.inspector.compile import Compiled
-from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
+from gradekit.inspector.instructions import Instruction, Usage, instructions, line_of, usage
 from gradekit.inspector.targets import Occupancy, Target, occupancy
 from gradekit.program import Kernel, Launch
 
@@ -73,11 +73,6 @@ def dtype_name(element: str) -> str:
     return str(floating).removeprefix("torch.") if floating else re.sub(r"^i(\d+)$", r"int\1", element)
 
 
-def line_of(op: Op, path: str) -> int | None:
-    """The innermost line of the file `path` that the operation comes from."""
-    return next((line for file, line, _ in op.location if file == path), None)
-
-
 def dots(module: Module, path: str) -> list[Dot]:
     """The products of every function, in order."""
     return [_dot(op, path) for op in every_operation(module) if op.name in _DOTS]
@@ -88,7 +83,7 @@ def _dot(op: Op, path: str) -> Dot:
     m, k = left.shape[-2:]
     precision = str(op.attributes.get("inputPrecision", "ieee")) if op.name == "tt.dot" else "scaled"
     one, other, result = (dtype_name(kind.element) for kind in (left, right, op.result_types[0]))
-    return Dot(line_of(op, path), one, other, result, m, right.shape[-1], k, precision)
+    return Dot(line_of(op.location, path), one, other, result, m, right.shape[-1], k, precision)
 
 
 def accesses(module: Module, path: str) -> list[MemoryAccess]:
@@ -113,8 +108,8 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
             pointer, mask = (behind(names) for names in _addressed(op))
             value = op.result_types[0] if _LOADS[op.name] == "load" else op.operand_types[1]
             yield MemoryAccess(
-                line_of(op, path), _LOADS[op.name], dtype_name(value.element), itemsize(value), prod(value.shape),
-                op.name.startswith("tt.descriptor"), bool(feeding & set(op.results)),
+                line_of(op.location, path), _LOADS[op.name], dtype_name(value.element), itemsize(value),
+                prod(value.shape), op.name.startswith("tt.descriptor"), bool(feeding & set(op.results)),
                 tuple(name for name in function.arguments if name in pointer),
                 tuple(name for name in function.arguments if name in mask),
             )  # fmt: skip

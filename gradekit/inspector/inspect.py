@@ -24,8 +24,9 @@ from gradekit.inspector.narrow_access import NarrowAccess, blames
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target
 from gradekit.plugin.timed import timed_calls
-from gradekit.program import ITEMSIZE, Argument, Choice, Launch, Program, Scalar, Step
+from gradekit.program import ITEMSIZE, Choice, Launch, Program, Step
 from gradekit.sandbox import Tracer
+from gradekit.subject.call_spec import to_arguments
 from gradekit.submission import Submission, read
 from gradekit.versions import environment
 
@@ -176,7 +177,7 @@ def inspect_submission(request: InspectionRequest) -> InspectionResult:
     submission = read(request.path)
     assignment, entry, inputs = _call(request, submission)
     with Tracer(submission, lists=assignment.lists if assignment else {}) as tracer:
-        program = tracer.trace(entry, arguments(inputs))
+        program = tracer.trace(entry, to_arguments(inputs))
     kernels = inspect(program, request.target, kernel=request.kernel)
     if not kernels:
         raise NothingToInspect(_no_kernel(program, request.kernel, entry))
@@ -214,15 +215,6 @@ def _no_kernel(program: Program, kernel: str | None, entry: str) -> str:
     if not names:
         return f"{entry} launches no kernel"
     return f"{entry} launches no kernel {kernel!r}; it launches {', '.join(names)}"
-
-
-def arguments(inputs: Sequence[Any]) -> tuple[Argument, ...]:
-    """The arguments of a call as the tracer takes them: a storage for each spec, the same for the same object."""
-    storages: dict[int, int] = {}
-    return tuple(
-        arg.view(storages.setdefault(id(arg), len(storages))) if isinstance(arg, Input) else Scalar(arg)
-        for arg in inputs
-    )
 
 
 _SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?")

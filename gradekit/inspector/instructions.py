@@ -164,10 +164,11 @@ def _mlir_rows(text: str, path: str) -> Iterator[Row]:
         if row.startswith("#loc"):
             continue
         found = _MLIR_LOC.findall(row)
-        yield (_line(locations.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
+        yield (line_of(locations.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
 
 
-def _line(location: Location, path: str) -> int | None:
+def line_of(location: Location, path: str) -> int | None:
+    """The innermost line of the file `path` in a location."""
     return next((line for file, line, _ in location if file == path), None)
 
 

@@ -40,8 +40,7 @@ class DeferredOperation(RuntimeError):
     def __init__(self, how: str) -> None:
         super().__init__(
             f"Computes with torch: a tensor is marked as {how} (as torch._neg_view and conj() do), which torch does "
-            "where "
-            "it is read. Compute that inside a kernel."
+            "where it is read. Compute that inside a kernel."
         )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from gradekit.program import ALIGNMENT, FUNCTION
 ALIGNED = [["tt.divisibility", 16]]
 """What Triton says of an argument that is a multiple of 16: the only attribute that is understood here."""
 
+_MARK = re.compile(re.escape(ALIGNMENT))
 CAN_BE_ALIGNED = re.compile(r"\*.*|[iu](8|16|32|64)")
 
 Path = tuple[int, ...]
@@ -31,27 +32,12 @@ Lowered = tuple[str, Any]
 Compile = Callable[[ASTSource, dict[str, Any]], Lowered]
 
 
-@dataclass(frozen=True)
-class Template:
-    """A kernel's text in `pieces`, between which the attribute stands of those
-    arguments, at `paths`, that are aligned."""
-
-    pieces: tuple[str, ...]
-    paths: tuple[Path, ...]
-    options: Any
-
-    def text(self, aligned: Mapping[Path, Any]) -> str:
-        """The kernel's text where the arguments at the paths `aligned` are."""
-        marks = [ALIGNMENT if aligned.get(path) else "" for path in self.paths]
-        return "".join(part for pair in zip(self.pieces, (*marks, ""), strict=True) for part in pair)
-
-
 class Alignments:
     """`lower` remembers what `compile`, which is `compat.triton.lower` or wraps it, has compiled."""
 
     def __init__(self, compile: Compile) -> None:
         self._compile = compile
-        self._known: dict[str, tuple[ASTSource, Template | None]] = {}  # the sources keep alive what keys name by id
+        self._known: dict[str, tuple[ASTSource, Lowered | None]] = {}  # the sources keep alive what keys name by id
 
     def lower(self, source: ASTSource, options: dict[str, Any]) -> Lowered:
         """As `compat.triton.lower`."""
@@ -60,24 +46,20 @@ class Alignments:
             return self._compile(source, options)
         name = source_key(source, options)
         if name not in self._known:
-            self._known[name] = source, self._template(source, options, paths)
-        template = self._known[name][1]
-        if template is None:
+            self._known[name] = source, self._aligned(source, options, paths)
+        known = self._known[name][1]
+        if known is None:
             return self._compile(source, options)
-        return template.text(source.attrs), template.options
+        marks = iter([ALIGNMENT if source.attrs.get(path) else "" for path in paths])
+        return FUNCTION.sub(lambda line: _MARK.sub(lambda mark: next(marks), line[0]), known[0], count=1), known[1]
 
-    def _template(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Template | None:
-        """The text of `source` with a gap at every path; None where it is not as expected."""
+    def _aligned(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Lowered | None:
+        """The text of `source` with all arguments at the `paths` aligned; None where it does not say that of each."""
         everywhere = copy.copy(source)
         everywhere.attrs = dict.fromkeys(paths, ALIGNED)
-        text, parsed = self._compile(everywhere, options)
-        function = FUNCTION.search(text)
-        pieces = function[0].split(ALIGNMENT) if function else []
-        if function is None or len(pieces) != len(paths) + 1:
-            return None
-        pieces[0] = text[: function.start()] + pieces[0]
-        pieces[-1] += text[function.end() :]
-        return Template(tuple(pieces), paths, parsed)
+        lowered = self._compile(everywhere, options)
+        function = FUNCTION.search(lowered[0])
+        return lowered if function and function[0].count(ALIGNMENT) == len(paths) else None
 
 
 def source_key(source: ASTSource, options: dict[str, Any]) -> str:

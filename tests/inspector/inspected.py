@@ -8,10 +8,11 @@ from typing import Any
 
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.inspector.inspect import Inspected, arguments, inspect
+from gradekit.inspector.inspect import Inspected, inspect
 from gradekit.inspector.targets import target
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
+from gradekit.subject.call_spec import to_arguments
 
 SOURCE = """\
 import torch, triton
@@ -164,7 +165,7 @@ def float32(*shape: int, **changes: Any) -> Input:
 def program(entry: str, *inputs: Input) -> Program:
     """The program of a call of SOURCE."""
     with Tracer(Text()) as tracer:
-        return tracer.trace(entry, arguments(inputs))
+        return tracer.trace(entry, to_arguments(inputs))
 
 
 @functools.cache
