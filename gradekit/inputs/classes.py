@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -51,13 +53,7 @@ def listed(sizes: Sequence[int]) -> tuple[SizeClass, ...]:
 
 def _prime_from(number: int) -> int:
     """The first prime from `number` on."""
-    return next(n for n in _from(max(number, 2)) if all(n % divisor for divisor in range(2, int(n**0.5) + 1)))
-
-
-def _from(number: int) -> Iterator[int]:
-    while True:
-        yield number
-        number += 1
+    return next(n for n in itertools.count(max(number, 2)) if all(n % d for d in range(2, math.isqrt(n) + 1)))
 
 
 class Sizes(Sequence[int]):

@@ -65,18 +65,6 @@ def variants(name: str, rank: int) -> int:
     return found.variants(rank) if rank >= found.rank else 0
 
 
-def possible(names: Sequence[str], rank: int) -> tuple[str, ...]:
-    """Those of the layouts `names` that a tensor of `rank` dimensions can have.
-
-    Raises:
-        ValueError: there is no layout of one of the names.
-    """
-    for name in names:
-        if name not in _LAYOUTS:
-            raise ValueError(f"no layout {name!r}; there are {', '.join(LAYOUTS)}")
-    return tuple(name for name in names if variants(name, rank))
-
-
 # --- one by one ------------------------------------------------------------------------------------------------------
 
 

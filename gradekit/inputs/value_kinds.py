@@ -178,14 +178,6 @@ def _sign(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return _ints(0, 1, shape, generator) * 2 - 1
 
 
-def _ones(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return torch.ones(shape, dtype=torch.float64)
-
-
-def _integers(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _ints(-8, 8, shape, generator)
-
-
 def _grid(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     steps = 1 << (7 if dtype == torch.bfloat16 else 10)
     return _ints(-steps, steps, shape, generator).double() / steps
@@ -202,14 +194,6 @@ def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gener
     return _uniform(shape, generator) * 2 + 0.125
 
 
-def _below_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return -_positive(shape, dtype, generator)
-
-
-def _faint(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, dtype, generator) / (1 << 20)
-
-
 def _trend(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     size = (*shape, 1, 1)[max(len(shape) - 2, 0)]
     along = 1.0 - 2.0 * torch.arange(size, dtype=torch.float64) / max(size - 1, 1)
@@ -223,23 +207,11 @@ def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return size * _sign(shape, generator)
 
 
-def _tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return torch.finfo(dtype).tiny * (1 + 3 * _uniform(shape, generator)) * _sign(shape, generator)
-
-
-def _mixed(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
-
-
 def _exponents(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     info = torch.finfo(dtype)
     least, most = round(math.log2(info.smallest_normal)), math.frexp(info.max)[1] - 3
     values = (1 + _uniform(shape, generator)) * _sign(shape, generator)
     return torch.ldexp(values, _ints(least, most, shape, generator))
-
-
-def _shifted(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, dtype, generator) + 8192
 
 
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -272,10 +244,6 @@ RUN = 8
 whole tiles of them in a long row."""
 
 
-def _negative(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return -_large(shape, dtype, generator).abs()
-
-
 def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
     if shape and shape[-1]:
@@ -283,20 +251,8 @@ def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return values
 
 
-def _some_nan(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, dtype, generator).masked_fill_(_ints(0, 7, shape, generator) == 0, math.nan)
-
-
-def _spread(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, dtype, generator) * 8
-
-
 def _far_below(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, dtype, generator) * 4 - 1024
-
-
-def _far_above(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return -_far_below(shape, dtype, generator)
 
 
 def _faded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -322,18 +278,6 @@ def _first_row_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch
 def _alternating(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     signs = 1 - 2 * (torch.arange(shape[-1] if shape else 1) % 2)
     return (_positive(shape, dtype, generator) * signs).reshape(shape)
-
-
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return 0.0 * _sign(shape, generator).double()
-
-
-def _subnormal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _ints(-9, 9, shape, generator) * torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
-
-
-def _ties(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _ints(0, 1, shape, generator) * 2.0 - 1.0
 
 
 # --- whole numbers ---------------------------------------------------------------------------------------------------
@@ -382,11 +326,6 @@ def _few(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Gener
     return pool[_ints(0, 2, shape, generator)]
 
 
-def _permutation(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    """Each row has the numbers from 0 up to its length, each once, in any order."""
-    return torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=-1) if shape else torch.zeros(())
-
-
 def _one_hot(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
     values = torch.zeros(shape, dtype=torch.int64)
     if shape and shape[-1]:
@@ -394,29 +333,19 @@ def _one_hot(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.G
     return values
 
 
-def _mask(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    return _ints(0, 1, shape, generator)
-
-
-def _least(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    return torch.full(shape, bounds[0], dtype=torch.int64)
-
-
-def _most(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    return torch.full(shape, bounds[1], dtype=torch.int64)
-
-
 WHOLE: dict[str, WholeKind] = {
     "between": _between,  # any from LEAST to MOST; without them from -100 to 100
     "index": _between,  # index:SIZE is any from 0 up to SIZE
     "sorted": _sorted,
     "few": _few,
-    "permutation": _permutation,
+    "permutation": lambda shape, bounds, generator: (
+        torch.rand(shape, generator=generator, dtype=torch.float64).argsort(dim=-1) if shape else torch.zeros(())
+    ),
     "one_hot": _one_hot,
-    "mask": _mask,  # 0 and 1
+    "mask": lambda shape, bounds, generator: _ints(0, 1, shape, generator),  # 0 and 1
     "full": _between,  # all that the dtype holds, but the largest, which is poison
-    "least": _least,
-    "most": _most,
+    "least": lambda shape, bounds, generator: torch.full(shape, bounds[0], dtype=torch.int64),
+    "most": lambda shape, bounds, generator: torch.full(shape, bounds[1], dtype=torch.int64),
 }
 """Kinds of whole numbers, for any dtype: between, sorted, few, least and most may be followed by :LEAST:MOST, and of a
 tensor that has a range they are."""
@@ -470,34 +399,51 @@ def _chosen(shape: tuple[int, ...], pattern: str, step: str, values: str) -> tor
 
 
 PROFILES: dict[str, Kind] = {
-    "ones": _ones,
-    "integers": _integers,  # whole numbers from -8 to 8
+    "ones": lambda shape, dtype, generator: torch.ones(shape, dtype=torch.float64),
+    "integers": lambda shape, dtype, generator: _ints(-8, 8, shape, generator),  # whole numbers from -8 to 8
     "grid": _grid,  # multiples of 2**-10 (bfloat16: 2**-7) in [-1, 1]: exact in float16 and TF32, not in bfloat16
     "normal": _normal,
     "positive": _positive,  # in [0.125, 2.125)
-    "below_zero": _below_zero,  # positive, with all signs changed
+    # positive, with all signs changed
+    "below_zero": lambda shape, dtype, generator: -_positive(shape, dtype, generator),
     "trend": _trend,  # from 1 down to -1 along the rows, so that no two parts of a sum are alike
-    "faint": _faint,  # normal, divided by 2**20: gradients of a mean are so small
-    "mixed": _mixed,  # normal, times a power of two from 2**-10 to 2**10
+    # normal, divided by 2**20: gradients of a mean are so small
+    "faint": lambda shape, dtype, generator: _normal(shape, dtype, generator) / (1 << 20),
+    # normal, times a power of two from 2**-10 to 2**10
+    "mixed": lambda shape, dtype, generator: (
+        _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
+    ),
     "exponents": _exponents,  # each power of two that the dtype has, up to an eighth of its maximum, as often
-    "shifted": _shifted,  # normal, plus 8192: far from zero beside its spread
+    # normal, plus 8192: far from zero beside its spread
+    "shifted": lambda shape, dtype, generator: _normal(shape, dtype, generator) + 8192,
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row
-    "some_nan": _some_nan,  # normal, an eighth of them NaN: for what is said of NaN
-    "spread": _spread,  # normal, times 8: scores made of two such rows are spread over hundreds
+    # normal, an eighth of them NaN: for what is said of NaN
+    "some_nan": lambda shape, dtype, generator: _normal(shape, dtype, generator).masked_fill_(
+        _ints(0, 7, shape, generator) == 0, math.nan
+    ),
+    # normal, times 8: scores made of two such rows are spread over hundreds
+    "spread": lambda shape, dtype, generator: _normal(shape, dtype, generator) * 8,
     "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together
     "faded_rows": _faded_rows,  # such scores, for queries that are all 1: rows of one value each
     "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
     "far_below": _far_below,  # around -1024
-    "far_above": _far_above,  # around 1024
+    "far_above": lambda shape, dtype, generator: -_far_below(shape, dtype, generator),  # around 1024
     "alternating": _alternating,  # positive, with the sign of every second element changed
-    "ties": _ties,  # 1 and -1: many largest and many smallest
-    "zeros": _zeros,  # 0 and -0
-    "subnormal": _subnormal,  # up to nine of the smallest steps that the dtype has
-    "tiny": _tiny,  # from the smallest normal number to four times as much
-    "negative": _negative,  # as large, but all below 0
+    # 1 and -1: many largest and many smallest
+    "ties": lambda shape, dtype, generator: _ints(0, 1, shape, generator) * 2.0 - 1.0,
+    "zeros": lambda shape, dtype, generator: 0.0 * _sign(shape, generator).double(),  # 0 and -0
+    # up to nine of the smallest steps that the dtype has
+    "subnormal": lambda shape, dtype, generator: (
+        _ints(-9, 9, shape, generator) * torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    ),
+    # from the smallest normal number to four times as much
+    "tiny": lambda shape, dtype, generator: (
+        torch.finfo(dtype).tiny * (1 + 3 * _uniform(shape, generator)) * _sign(shape, generator)
+    ),
+    "negative": lambda shape, dtype, generator: -_large(shape, dtype, generator).abs(),  # as large, but all below 0
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
