@@ -97,7 +97,8 @@ def _template(english: str, translated: str) -> _Template:
         pattern += re.escape(piece)
         if hole:
             joined = (pattern and pattern[-1] != " ") or then[:1].isalpha()  # "word{2}": no or one letter more
-            values = r"[\d.,]+" if hole.startswith("{n") else ".*?" if joined else ".+?"
+            in_code = piece.endswith("`") and then.startswith("`")
+            values = r"[\d.,]+" if hole.startswith("{n") else "[^`]+?" if in_code else ".*?" if joined else ".+?"
             pattern += f"(?P={_group(hole)})" if hole in seen else f"(?P<{_group(hole)}>{values})"
             seen.add(hole)
     if not pieces[-1] and pieces[-2:-1] != [""] and not pieces[-2].endswith((": ", ". ")):
@@ -173,6 +174,8 @@ class _Line:
         for template in self._templates:
             if template.may_match(text) and (match := template.pattern.fullmatch(text)):
                 holes = match.groupdict().items()
+                if any(value.count("`") % 2 for _, value in holes):  # cut within code
+                    continue
                 values = {name: (0, value) if name in template.code else self.said(value) for name, value in holes}
                 if not any(left for left, _ in values.values()):
                     return template.filled({name: said for name, (_, said) in values.items()})
