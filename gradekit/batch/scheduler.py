@@ -99,13 +99,9 @@ def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list
     return [d for d in dict.fromkeys(digests) if d not in mine or mine[d]["status"] == Status.FAULT]
 
 
-def _ignore(digest: str, found: Mapping[str, Any]) -> None:
-    """Do nothing."""
-
-
 def grade(
     store: Store, request: BatchRequest, submissions: Mapping[str, HandIn], pool: Pool,
-    done: Done = _ignore, timed: Done = _ignore,
+    done: Done = lambda digest, found: None, timed: Done = lambda digest, found: None,
 ) -> None:  # fmt: skip
     """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
 

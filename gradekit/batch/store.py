@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -325,12 +325,9 @@ def _configure_sqlite(connection: Any, record: Any) -> None:
 
 
 def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
-    return {
-        "assignment": assignment, "student": hand_in.student, "name": hand_in.name, "email": hand_in.email,
-        "path": _path_text(hand_in.path), "digest": digest, "late": hand_in.late, "problem": hand_in.problem,
-        "seen": _now(),
-        "submitted": hand_in.submitted.isoformat() if hand_in.submitted else "",
-    }  # fmt: skip
+    when = hand_in.submitted.isoformat() if hand_in.submitted else ""
+    own = {"path": _path_text(hand_in.path), "submitted": when, "digest": digest, "seen": _now()}
+    return asdict(hand_in) | own | {"assignment": assignment}
 
 
 def _hand_in(row: sa.RowMapping) -> HandIn:

@@ -5,6 +5,7 @@ Does nothing in a run that names no submission, for it is loaded in every pytest
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,13 +86,15 @@ def pytest_configure(config: pytest.Config) -> None:
     request = _requested(config)
     if request is None or config.option.collectonly:
         return
+    opened = contextlib.ExitStack()
+    config.add_cleanup(opened.close)
     try:
-        run = GradingRun(request).open()
+        run = GradingRun(request)
+        opened.enter_context(run.opened())
     except NoSuchSubmission as error:
         raise pytest.UsageError(error.message) from None
     except NoSuchDevice as error:
         raise pytest.UsageError(str(error)) from None
-    config.add_cleanup(run.close)
     from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
 
     config.pluginmanager.register(GradingPlugin(run))

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -47,7 +47,7 @@ class Rejection(Exception):
 
 @dataclass
 class GradingRun:
-    """One run of the tests of `request.assignment` on its submission; a context manager, whose `open` begins it.
+    """One run of the tests of `request.assignment` on its submission, while it is `opened`.
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
@@ -75,7 +75,6 @@ class GradingRun:
     further: Any = None
     only_tries: bool = False
     tutor: Tutor | None = None
-    _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _started: Tracer | None = None
     _device: Device | None = None
 
@@ -84,8 +83,10 @@ class GradingRun:
         """How hard the run looks."""
         return PROFILES[self.request.options.profile]
 
-    def open(self) -> Self:
-        """Read the submission and start its process, without waiting for it; `close` ends what was started.
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Read the submission and start its process, without waiting for it. At the end that process and the GPU's are
+        ended, and Python, Hypothesis and torch get back their settings.
 
         Raises:
             NoSuchSubmission: there is nothing to grade.
@@ -101,18 +102,7 @@ class GradingRun:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             opened.enter_context(one_thread())
-            self._opened = opened.pop_all()
-        return self
-
-    def close(self) -> None:
-        """End the submission's process and the GPU's, and give Python, Hypothesis and torch back their settings."""
-        self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self.open()
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+            yield
 
     def _begin(self) -> None:
         given = self.request.submission

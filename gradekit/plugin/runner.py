@@ -103,7 +103,7 @@ def grade(
     relied_on.update(filter(None, (request.assignment.folder, request.assignment.solutions)))
     listener = Listener(on_progress, on_subject, on_evidence)
     run = GradingRun(request, on_failing=on_failing)
-    with run:
+    with run.opened():
         from gradekit.plugin.check_workers import FirstLook
         from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
 

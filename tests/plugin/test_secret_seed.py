@@ -8,6 +8,7 @@ import re
 import shlex
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -84,13 +85,13 @@ def test_what_a_grader_keeps_does_not_keep_the_run(
     assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The references of a class lead to the tests that asked for them, which pytest has loaded"""
-    runs, opened = [], GradingRun.open
+    runs, opened = [], GradingRun.opened
 
-    def noted(run: GradingRun) -> GradingRun:
+    def noted(run: GradingRun) -> AbstractContextManager[None]:
         runs.append(weakref.ref(run))
         return opened(run)
 
-    monkeypatch.setattr(GradingRun, "open", noted)
+    monkeypatch.setattr(GradingRun, "opened", noted)
     with kept():
         grade(assignment(TESTS), submitted(RIGHT), profile="quick", secret_seed=SECRET)
         gc.collect()
