@@ -181,24 +181,13 @@ def _permuted(tensor: Geometry, order: Sequence[int]) -> Geometry:
 
 @rule("unsqueeze")
 def _unsqueeze(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    tensor, at = args[0], int(args[1] if len(args) > 1 else kwargs["dim"])
-    at %= len(tensor.shape) + 1
-    step = tensor.shape[at] * tensor.stride[at] if at < len(tensor.shape) else 1
-    return _inserted(tensor, at, 1, step)
-
-
-def _inserted(tensor: Geometry, at: int, size: Any, step: Any) -> Geometry:
-    shape, stride = tensor.shape, tensor.stride
-    return Geometry((*shape[:at], size, *shape[at:]), (*stride[:at], step, *stride[at:]), tensor.offset)
+    at = int(args[1] if len(args) > 1 else kwargs["dim"])
+    return _along(args[0], at % (len(args[0].shape) + 1), None)
 
 
 @rule("squeeze")
 def _squeeze(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    tensor, at = args[0], int(args[1] if len(args) > 1 else kwargs["dim"])
-    at %= len(tensor.shape)
-    return Geometry(
-        tensor.shape[:at] + tensor.shape[at + 1 :], tensor.stride[:at] + tensor.stride[at + 1 :], tensor.offset
-    )
+    return _along(args[0], args[1] if len(args) > 1 else kwargs["dim"], 0)
 
 
 @rule("expand", "broadcast_to")
@@ -217,14 +206,19 @@ def _expand(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry
 
 @rule("select")
 def _select(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    tensor, axis, place = args
-    return _indexed(tensor, [slice(None)] * (int(axis) % len(tensor.shape)) + [place])
+    return _along(*args)
 
 
 @rule("narrow")
 def _narrow(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
     tensor, axis, start, length = args
-    return _indexed(tensor, [slice(None)] * (int(axis) % len(tensor.shape)) + [slice(start, start + length)])
+    return _along(tensor, axis, slice(start, start + length))
+
+
+def _along(tensor: Geometry, axis: int, part: Any) -> Geometry | None:
+    """`tensor` with an index at one axis."""
+    before = int(axis) % len(tensor.shape) if axis < len(tensor.shape) else int(axis)
+    return _indexed(tensor, [slice(None)] * before + [part])
 
 
 @rule("__getitem__")
@@ -235,8 +229,7 @@ def _getitem(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometr
 
 def parts(tensor: Geometry, count: int, axis: int = 0) -> list[Geometry | None]:
     """What `unbind` gives: the tensor at each place along an axis."""
-    before = [slice(None)] * (int(axis) % len(tensor.shape))
-    return [_indexed(tensor, [*before, place]) for place in range(count)]
+    return [_along(tensor, axis, place) for place in range(count)]
 
 
 def _indexed(tensor: Geometry, index: list[Any]) -> Geometry | None:
@@ -270,8 +263,7 @@ def _indexed(tensor: Geometry, index: list[Any]) -> Geometry | None:
 def _sliced(part: slice, size: Any) -> tuple[Any, Any, int]:
     """(start, length, step)"""
     start = 0 if part.start is None else part.start if part.start >= 0 else size + part.start
-    stop = size if part.stop is None else part.stop if part.stop >= 0 else size + part.stop
-    stop = min(stop, size)
+    stop = size if part.stop is None else min(part.stop if part.stop >= 0 else size + part.stop, size)
     by = 1 if part.step is None else int(part.step)
     length = stop - start if not (type(start) is int and start == 0) else stop
     return start, length if by == 1 else (length + by - 1) // by, by
