@@ -81,12 +81,6 @@ class Shared(Generic[T]):
 class SharedCache(Shared[LruCache[K, V]]):
     """A shared LruCache."""
 
-    def __len__(self) -> int:
-        return len(self.current)
-
-    def __contains__(self, key: K) -> bool:
-        return key in self.current
-
     def get(self, key: K) -> V | None:
         """See LruCache.get."""
         return self.current.get(key)
