@@ -58,11 +58,11 @@ def test_pytests_command_line_makes_the_same_request(
 ) -> None:
     asked: list[GradingRequest] = []
 
-    def opened(run: GradingRun) -> GradingRun:
+    def opened(run: GradingRun) -> None:
         asked.append(run.request)
         raise KeyboardInterrupt  # nothing need be graded
 
-    monkeypatch.setattr(GradingRun, "open", opened)
+    monkeypatch.setattr(GradingRun, "opened", opened)
     pytester.runpytest_inprocess(
         str(double.folder), "--disable-plugin-autoload", "-p", "gradekit.plugin", "--submission", "a.py",
         "-k", "dtype", "--gradekit-seed=3", "--gradekit-quick", "--gradekit-device=cpu", "--gradekit-trivial=zeros",
