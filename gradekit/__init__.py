@@ -18,10 +18,10 @@ _OFFERED = {
     "gradekit.judge.compare": ("any_order", "assert_close", "ties"),
     "gradekit.judge.failure": ("Failure",),
     "gradekit.judge.framework_claims": ("assert_compiles", "assert_opcheck", "assert_operator"),
-    "gradekit.judge.growth": ("assert_growth",),
     "gradekit.judge.memory_checks": (
         "assert_allocates",
         "assert_bytes_moved",
+        "assert_growth",
         "assert_inputs_unmodified",
         "assert_launches",
         "assert_memory_clean",

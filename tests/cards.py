@@ -14,8 +14,7 @@ from gradekit.confine import Means
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.timing import Turn
-from gradekit.judge.roofline import Ceilings
-from gradekit.judge.speed import Round
+from gradekit.judge.speed import Ceilings, Round
 from gradekit.program import Program
 from gradekit.subject.device import Device
 

@@ -15,8 +15,7 @@ from gradekit.cli import main
 from gradekit.findings import Cause
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
-from gradekit.judge.roofline import Ceilings
-from gradekit.judge.speed import Round
+from gradekit.judge.speed import Ceilings, Round
 from gradekit.plugin.timed import TimedCall
 from gradekit.program import Program
 from gradekit.subject.device import NeedsCard

@@ -4,7 +4,6 @@
 No torch and no Hypothesis: every process may import this. `gradekit/schemas/domain.json` says which keys there are.
 
 entries.py      the nouns: an entry, its tensors, scalars, sizes, results and relations
-expressions.py  arithmetic on sizes: "M + 1", "M * N <= 2**24"
 reading.py      domain.toml to entries, or what is wrong with it and where
 """
 
@@ -17,6 +16,7 @@ from gradekit.domain.entries import (
     ScalarDomain,
     SizeDomain,
     Tensor,
+    evaluate,
+    names_in,
 )
-from gradekit.domain.expressions import evaluate, names_in
 from gradekit.domain.reading import DomainError, load

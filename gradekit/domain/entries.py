@@ -1,13 +1,15 @@
-"""What an entry takes, returns and promises, as values."""
+"""What an entry takes, returns and promises, as values; and arithmetic on sizes, as in "M + 1" and "M * N <= 2**24"."""
 
 from __future__ import annotations
 
+import ast
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.domain.expressions import evaluate, names_in
+from gradekit.arithmetic import OF_TWO, SIGNS
 
 MOST_ELEMENTS = (1 << 31) - (1 << 21) - 1
 """Every tensor is promised to have at most so many elements, also its storage from the view's first element to its
@@ -126,7 +128,7 @@ class EntryDomain:
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
     or overlap, where they have one shape. `exact` has kinds of values at which formulas part, by the names of tensors,
     `rounding` which uses of values may be rounded to 16 bits (gradekit.exact; None: any). What a call costs grows no
-    faster than `grows` says: expressions of sizes, by "memory", "launches" and "work" (gradekit.judge.growth). `lists`
+    faster than `grows` says: expressions of sizes, by "memory", "launches" and "work" (`assert_growth`). `lists`
     are the arguments that the entry takes as lists: each the place of the first among them, and how many they are.
     """
 
@@ -185,3 +187,58 @@ class EntryDomain:
         shapes = [t.shape for t in self.tensors] + [r.shape for r in self.results]
         named = [[part for part in shape if part != ANY_DIMENSIONS] for shape in shapes]
         return max((math.prod(evaluate(part, sizes) for part in parts) for parts in named), default=0)
+
+
+_ALLOWED = ("+", "-", "*", "//", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=")
+
+
+def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
+    """The value of an arithmetic expression or one comparison: "M + 1", "M * N <= 2**24".
+
+    `names` may map to anything that has Python's operators: ints here, a solver's terms in a proof.
+
+    Raises:
+        ValueError: it is no such expression, or has a name that is not among `names`.
+    """
+    try:
+        return _value(_parsed(expression), names)
+    except (KeyError, SyntaxError, TypeError) as error:
+        raise ValueError(f"no value of {expression!r} ({error})") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
+
+
+def _value(node: ast.AST, names: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name):
+            return names[name]
+        case ast.BinOp(left=left, op=sign, right=right):
+            return _of_two(sign)(_value(left, names), _value(right, names))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, names)
+        case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            return _of_two(sign)(_value(left, names), _value(right, names))
+    raise SyntaxError(f"{type(node).__name__} is not allowed here")
+
+
+def _of_two(operator: ast.AST) -> Callable[[Any, Any], Any]:
+    if SIGNS[type(operator)] not in _ALLOWED:
+        raise SyntaxError(f"{type(operator).__name__} is not allowed here")
+    return OF_TWO[SIGNS[type(operator)]]
+
+
+def names_in(expression: str) -> set[str]:
+    """The names that the expression has.
+
+    Raises:
+        ValueError: it is no expression.
+    """
+    try:
+        return {node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name)}
+    except SyntaxError as error:
+        raise ValueError(f"{expression!r} is no expression ({error})") from None

@@ -20,8 +20,8 @@ from gradekit.domain.entries import (
     ScalarDomain,
     SizeDomain,
     Tensor,
+    names_in,
 )
-from gradekit.domain.expressions import names_in
 from gradekit.program import ITEMSIZE
 from gradekit.schemas import Place, Problem, located, near, problems, schema
 

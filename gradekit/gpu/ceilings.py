@@ -20,7 +20,7 @@ import torch
 from gradekit.compat.torch import float8_product
 from gradekit.gpu.card import Card, driver
 from gradekit.gpu.timing import Clock
-from gradekit.judge.roofline import Ceilings
+from gradekit.judge.speed import Ceilings
 from gradekit.versions import cache_folder, version
 
 _BYTES = 256 << 20

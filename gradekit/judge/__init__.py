@@ -1,7 +1,6 @@
 """Whether a run is right, and if not, why. Runs in the grader's process on plain tensors; student code never does.
 
 reference.py        what the right result is
-reference_cache.py  references that another submission of a class needed already
 comparison.py       a result beside its reference, element by element
 result_map.py       a result as a map: which program wrote what, and what is wrong
 observation.py      what the judge needs to know of one run
@@ -10,12 +9,10 @@ failure.py          a failed claim about a submission
 ttir_text.py        which lines load and store, read from TTIR
 framework_claims.py claims about an entry as a part of torch
 speed.py            from timed rounds to a ratio with an interval, and a verdict
-roofline.py         a measured time beside the least that the card needs
 tolerance.py        how far rounding may take a result from it
 compare.py          whether a result is right, element by element, up to ties and order
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved
-growth.py           how what a call allocates grows with its sizes
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
                     by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail

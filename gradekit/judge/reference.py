@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.inputs.spec import Input
-from gradekit.judge import reference_cache, tolerance
+from gradekit.judge import contents, tolerance
 from gradekit.judge.contents import versions
 from gradekit.judge.tolerance import Precision, Rounding
 from gradekit.reuse import Shared, SharedCache, shared
@@ -152,7 +152,7 @@ def reference(
     def work() -> tuple[Worked, ...]:
         return _worked_out(function, args, scale, steps, terms, input_precision, bound)
 
-    key = reference_cache.reference_key(function, args, scale, steps, terms, input_precision, bound)
+    key = contents.reference_key(function, args, scale, steps, terms, input_precision, bound)
     options = {"scale": scale, "steps": steps, "terms": terms, "input_precision": input_precision, "bound": bound}
     references = _references(key, work, Asked(function, args, options))
     return references if len(references) > 1 else references[0]
@@ -235,7 +235,7 @@ def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:
     return [tensor for worked in answer for tensor in worked.tensors]
 
 
-_worked = Shared(lambda: reference_cache.TensorCache(_tensors))
+_worked = Shared(lambda: contents.TensorCache(_tensors))
 _known: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
 """Of each key that was asked: its number, which no other ever has, and how many results it has."""
 _numbers = itertools.count()

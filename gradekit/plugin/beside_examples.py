@@ -25,16 +25,15 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import FAR, FAR_ROWS, FARTHEST
 from gradekit.judge.compare import assert_close
+from gradekit.judge.contents import reference_key
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
-from gradekit.judge.reference_cache import reference_key
 from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, run_steps
-from gradekit.relations.calling import assert_called, assert_scales, ways_of
-from gradekit.relations.holding import assert_independent, assert_relation
+from gradekit.relations.holding import assert_called, assert_independent, assert_relation, assert_scales, ways_of
 from gradekit.relations.relation import Relation, relations_of
 from gradekit.reuse import SharedCache, shared
 from gradekit.subject.rules import options

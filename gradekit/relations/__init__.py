@@ -2,5 +2,4 @@
 
 relation.py   what an entry's domain declares, and the other call that each relation makes of a call
 holding.py    whether it holds for a submission: claims for tests, which every check of correctness also makes by itself
-calling.py    ways of calling that may not change a result: which inputs want gradients, second passes, views, no_grad
 """

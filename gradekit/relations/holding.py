@@ -1,12 +1,19 @@
-"""Whether the relations of a domain hold for a submission: claims for tests, in which
-results are held against each other.
+"""Whether the relations of a domain hold for a submission, and whether it may be called in other ways: claims for
+tests, in which results are held against each other.
+
+    forward     under no_grad, in inference mode
+    backward    for each of the inputs that want a gradient alone, and in pairs; twice in one graph; of inputs that are
+                views of leaves, or results of operations; of a gradient that is larger by a factor, as where a loss is
+                scaled so that gradients of half precision do not vanish
 
 Both results may be rounded, each within what the reference of the first call allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,9 +22,10 @@ from gradekit.findings import Cause
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
-from gradekit.relations.relation import RelatedCall, Relation
+from gradekit.relations.relation import RelatedCall, Relation, laid_out_as, values_of
+from gradekit.sandbox import TraceError
 from gradekit.subject.runs import Observation
-from gradekit.subject.subject import Subject
+from gradekit.subject.subject import Subject, part_of
 
 
 def assert_relation(
@@ -89,3 +97,83 @@ def assert_same(seen: Observation, expected: Sequence[Reference], cause: Cause, 
         said = failure.naming(f"{says}: ")
         blamed = cause if failure.comparison is not None else failure.cause
         raise Failure(blamed, said.message, line=said.line, facts=said.facts) from None
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of calling, by its `name` in `gradekit.tracer.trace`; `says` begins the sentence about it. Of a backward
+    pass, gradients are `wanted` of the arguments at these positions."""
+
+    name: str
+    says: str
+    wanted: tuple[int, ...] = ()
+
+
+FORWARD = (
+    Way("no gradients", "Under torch.no_grad()"),
+    Way("inference", "In torch.inference_mode()"),
+)
+BACKWARD = (
+    Way("backward twice", "In a second backward pass of one graph (retain_graph=True)"),
+    Way("views", "Where the inputs are views of other tensors"),
+    Way("results", "Where the inputs are results of other operations"),
+)
+
+
+FACTOR = 2.0**17
+"""A power of two that float16 does not hold. Gradients are linear: they grow by it, roundings too."""
+
+
+def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
+    """The ways in which the call of `seen` can be made too; `names` are those of its arguments."""
+    if not seen.wanted:
+        yield from FORWARD
+        return
+    yield from (Way(way.name, way.says, seen.wanted) for way in BACKWARD)
+    looked_at = None if seen.part is None else seen.wanted[seen.part]
+    for size in (1, 2):
+        for some in itertools.combinations(seen.wanted, size):
+            if len(some) < len(seen.wanted) and looked_at in (None, *some):
+                which = " and ".join(names[position] for position in some)
+                yield Way("", f"Where {which} alone need{'s' * (size == 1)} a gradient", some)
+
+
+def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
+    """Raise unless the call of `seen`, made in this way, gives what is `expected` of it.
+
+    Raises:
+        Failure: broken-relation where other values come; or whatever else is wrong with that call.
+    """
+    what = "gradient" if seen.wanted else "result"
+    says = f"{way.says}, the {what} must be the same"
+    try:
+        made = calls.in_way(seen, way.name, way.wanted)
+    except TraceError as error:
+        raise Failure(error.cause, f"{says}: {error.message}", line=error.line) from None
+    except Failure as failure:
+        raise failure.naming(f"{says}: ") from None
+    wanted = list(expected)
+    if seen.part is not None:
+        made = part_of(made, way.wanted.index(seen.wanted[seen.part]))
+    elif seen.wanted:
+        wanted = [expected[seen.wanted.index(position)] for position in way.wanted]
+    assert_same(made, wanted, Cause.BROKEN_RELATION, says)
+
+
+def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Reference]) -> bool:
+    """Raise unless gradients are FACTOR times as large where the gradient that comes in is; whether that can be asked:
+    where this is float16, or a gradient grows beyond its dtype, it cannot.
+
+    Raises:
+        Failure: overflow; or whatever else is wrong with that call.
+    """
+    upstream = values_of(seen.inputs[-1])
+    larger = [(one.exact * FACTOR, (one.native.double() * FACTOR).to(one.native.dtype)) for one in expected]
+    if upstream.dtype == torch.float16 or not all(bool(native.isfinite().all()) for _, native in larger):
+        return False
+    made = calls.call(seen.entry, (*seen.inputs[:-1], laid_out_as(seen.inputs[-1], upstream * FACTOR)), seen.wanted)
+    wanted = [reference_of(*pair, one.allowance * FACTOR) for pair, one in zip(larger, expected, strict=True)]
+    says = f"With a gradient of the result that is {FACTOR:,.0f} times as large, this gradient must be so, too"
+    made = made if seen.part is None else part_of(made, seen.part)
+    assert_same(made, wanted, Cause.OVERFLOW, says)
+    return True

@@ -23,8 +23,18 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
-from gradekit.judge.roofline import Ceilings, impossible
-from gradekit.judge.speed import Ratio, Round, Unmeasurable, Verdict, decide, ratio, seconds, settled
+from gradekit.judge.speed import (
+    Ceilings,
+    Ratio,
+    Round,
+    Unmeasurable,
+    Verdict,
+    decide,
+    impossible,
+    ratio,
+    seconds,
+    settled,
+)
 from gradekit.program import Program
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from gradekit import domain
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Finding
-from gradekit.judge.growth import own_counters
+from gradekit.judge.memory_checks import own_counters
 from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Allocate, Argument, Copy, Program, Step, View, every_step
 

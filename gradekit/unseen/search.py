@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from gradekit.domain import evaluate
-from gradekit.domain.expressions import names_in
+from gradekit.domain.entries import names_in
 from gradekit.engine import Op
 from gradekit.engine.branch_coverage import CLAMP
 from gradekit.engine.def_use import LOADS

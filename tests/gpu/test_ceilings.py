@@ -11,7 +11,7 @@ import torch
 
 from gradekit.gpu import ceilings
 from gradekit.gpu.card import Card
-from gradekit.judge.roofline import Ceilings
+from gradekit.judge.speed import Ceilings
 
 CARD, OTHER = (Card("A card", uuid, 0, (9, 0), 132, 50 << 20, 80 << 30) for uuid in ("GPU-1", "GPU-2"))
 

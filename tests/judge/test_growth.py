@@ -15,7 +15,7 @@ from gradekit import domain
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.failure import Failure
-from gradekit.judge.growth import assert_growth
+from gradekit.judge.memory_checks import assert_growth
 from gradekit.observations import Counters
 from gradekit.program import Allocate, Launch, Program, Source
 

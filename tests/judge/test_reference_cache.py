@@ -12,9 +12,9 @@ import torch
 
 from gradekit import reuse
 from gradekit.inputs.spec import normal
-from gradekit.judge import reference_cache
+from gradekit.judge import contents
+from gradekit.judge.contents import TensorCache
 from gradekit.judge.reference import Reference, reference
-from gradekit.judge.reference_cache import TensorCache
 
 module = importlib.import_module("gradekit.judge.reference")
 
@@ -50,8 +50,8 @@ def test_what_was_asked_before_is_not_worked_out_until_somebody_looks(monkeypatc
         worked.append(1)
         return 2 * x
 
-    counts = reference_cache.reference_key
-    monkeypatch.setattr(reference_cache, "reference_key", lambda function, *more: counts(doubled, *more))
+    counts = contents.reference_key
+    monkeypatch.setattr(contents, "reference_key", lambda function, *more: counts(doubled, *more))
     reference(counted, normal((4,)))
     monkeypatch.setattr(module, "_worked", reuse.Shared(lambda: TensorCache(module._tensors)))  # it did not stay
     once = len(worked)
@@ -85,24 +85,24 @@ def remembered_free(function: Any, args: Any, options: Any) -> Any:
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0)])
 def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) -> None:
-    assert reference_cache.reference_key(doubled, (one,)) != reference_cache.reference_key(doubled, (other,))
+    assert contents.reference_key(doubled, (one,)) != contents.reference_key(doubled, (other,))
 
 
 def test_one_tensor_passed_twice_is_told_from_two_equal_ones() -> None:
     x = normal((4,))
-    assert reference_cache.reference_key(doubled, (x, x)) != reference_cache.reference_key(doubled, (x, normal((4,))))
+    assert contents.reference_key(doubled, (x, x)) != contents.reference_key(doubled, (x, normal((4,))))
 
 
 @pytest.mark.parametrize("args", [(torch.zeros(3),), ([1, 2],)])
 def test_what_may_change_makes_no_question(args: Any) -> None:
-    assert reference_cache.reference_key(doubled, args) is None
+    assert contents.reference_key(doubled, args) is None
 
 
 def test_a_function_that_calls_itself_makes_no_question() -> None:
     def nested(x: Any) -> Any:
         return nested(x[0])
 
-    assert reference_cache.reference_key(nested, ()) is None
+    assert contents.reference_key(nested, ()) is None
 
 
 def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
@@ -122,13 +122,13 @@ def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
 
     def made(text: str) -> Any:
         file.write_text("def f(x):\n    return factor * x\n" + text)
-        return reference_cache.reference_key(runpy.run_path(str(file))["f"], ())
+        return contents.reference_key(runpy.run_path(str(file))["f"], ())
 
     assert made("factor = 2\n") != made("factor = 30\n")
 
 
 def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_cache, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
+    monkeypatch.setattr(contents, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
     monkeypatch.setattr(module, "_worked", reuse.Shared(lambda: TensorCache(module._tensors)))
     first = [reference(doubled, normal((4,), seed=seed)).exact for seed in range(4)]
     again = [reference(doubled, normal((4,), seed=seed)).exact for seed in (3, 2, 1, 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gradekit.judge.roofline import Ceilings, impossible
+from gradekit.judge.speed import Ceilings, impossible
 
 CARD = Ceilings(4e12, {"float16": 8e14, "float32": 5e13, "tf32": 4e14}, l2_bytes=60_000_000)
 

@@ -19,7 +19,7 @@ from gradekit.gpu.timing import Turn
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
-from gradekit.judge.roofline import Ceilings
+from gradekit.judge.speed import Ceilings
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject import timed_call
 from gradekit.subject.device import NeedsCard
