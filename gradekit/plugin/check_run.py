@@ -27,6 +27,7 @@ from gradekit.plugin.beside_examples import RightResults, compared_calls, exact_
 from gradekit.plugin.check_results import CheckEvidence, diagnosis, pictured
 from gradekit.plugin.design import (
     DESIGN,
+    Design,
     DrawnArguments,
     FurtherRun,
     cache_calls,
@@ -157,9 +158,9 @@ class CheckRun:
     def _remember(self) -> None:
         """Keep what any submission is to be tried on: not what this one alone asks for."""
         passed = self.examples.all_passed if self.examples is not None else None
-        passed = [given for given in passed or () if repr(given) not in self.further.ran] or None
+        others = {*self.further.ran, *(map(repr, self.design.given) if self.design else ())}
         if passed is not None and not cached_examples(self._key):
-            cache_examples(self._key, passed)
+            cache_examples(self._key, [given for given in passed if repr(given) not in others])
 
     def _counted(self) -> dict[str, Any]:
         if self.examples is None:
@@ -257,39 +258,37 @@ class CheckRun:
             self.examples.run_all([loads(text)], self._fixtures)
             self._raise_first_problem()
             return True
-        if self._passed_cached(self.examples):
-            self._run_further(self.examples)
-            return True
-        return self._passed_design(self.examples)
+        return self._ran_known(self.examples, self._drawn(self.examples))
 
-    def _passed_cached(self, examples: Examples) -> bool:
-        drawn = self._cached(examples)
-        if not drawn:
-            return False
-        self.subject.expect(cached_calls(self._key))
-        if examples.run_all(drawn, self._fixtures):
+    def _ran_known(self, examples: Examples, drawn: Sequence[DrawnArguments]) -> bool:
+        """Whether the check is through with its design, what that has not seen and the examples that are remembered:
+        in this order, which is that of a check that draws them itself."""
+        if drawn:
+            self.subject.expect(cached_calls(self._key))
+        if self.design is not None and self.design.planned:
+            passed = self._passed_design(examples, self.design)
+            if not self.run.profile.drawn or not passed:
+                return self._decided(examples, passed)
+        new = [given for given in drawn if not examples.has_run(given)]
+        return bool(drawn) and self._decided(examples, examples.run_all(new, self._fixtures) or not new)
+
+    def _decided(self, examples: Examples, passed: bool) -> bool:
+        if passed:
             cache_calls(self._key, self.subject.forms)
-            return True
-        if not self.run.request.options.shrink and examples.first_problem is not None:
+        elif not self.run.request.options.shrink and examples.first_problem is not None:
             raise examples.first_problem
-        examples.forget()
-        self.evidence.ran.clear()
-        return False
+        return passed
 
-    def _cached(self, examples: Examples) -> Sequence[DrawnArguments]:
+    def _drawn(self, examples: Examples) -> Sequence[DrawnArguments]:
+        """What is drawn for the check beside its design, as far as it is remembered."""
         known = cached_examples(self._key)
         if known is None and not self.run.request.options.shrink:
-            planned = [] if self.design is None else self.design.given
             draws = self.design is None or self.run.profile.drawn
-            drawn = examples.drawn(lambda: self._test(**self._fixtures)) if draws else []
-            cache_examples(self._key, [*planned, *drawn])
+            cache_examples(self._key, examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
             known = cached_examples(self._key)
         return known or ()
 
-    def _passed_design(self, examples: Examples) -> bool:
-        design = self.design
-        if design is None or not design.planned:
-            return False
+    def _passed_design(self, examples: Examples, design: Design) -> bool:
         first, *rest = design.given
         passed = examples.run_all([first], self._fixtures)
         if rest and examples.failed is None:
@@ -300,7 +299,7 @@ class CheckRun:
             self._replay.numbers = design.numbers(examples.failed.given)
         elif passed:
             self._run_further(examples)
-        return passed and not self.run.profile.drawn
+        return passed
 
     def _run_further(self, examples: Examples) -> None:
         """Try what the examples that have passed did not see of the submission.

@@ -223,10 +223,9 @@ def cached_examples(key: Hashable) -> tuple[DrawnArguments, ...] | None:
 
 
 def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
-    """Keep what was drawn for a check, the simplest first; nothing where a test could change the values."""
+    """Keep what was drawn for a check, in its order; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
-    distinct = {repr(given): given for given in examples}.values()
-    _drawn.put(key, tuple(sorted(distinct, key=simplicity)) if fixed else ())
+    _drawn.put(key, tuple({repr(given): given for given in examples}.values()) if fixed else ())
 
 
 def cache_calls(key: Hashable, forms: Mapping[str, Form]) -> None:
