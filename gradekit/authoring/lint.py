@@ -143,7 +143,8 @@ class _Lint:
         if isinstance(tree, ast.Module):
             points = python_text.possible(tree)
             if points != PUBLIC:
-                yield Complaint(f"{self.assignment.tests}: the points of its checks sum up to {points:g}", is_note=True)
+                said = f"the points of its checks sum up to {points:g}, and to {PUBLIC} as a rule"
+                yield Complaint(f"{self.assignment.tests}: {said}", is_note=True)
 
     def _signatures(self) -> Iterator[Complaint]:
         """The entry takes what the domain says, in the starter and in the solution."""

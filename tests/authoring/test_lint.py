@@ -84,6 +84,7 @@ TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py"
         (DOMAIN, 'shape = ["M", "N"]\ndtype', 'shape = ["M", "K"]\ndtype', "domain.toml:LINE: softmax.tensors.x.shape has 'K' in 'K', which is no size (there are M, N)"),
         (DOMAIN, "M = {", "M = = {", "is not valid TOML"),
         (DOMAIN, "[softmax]", "[softmx]", "domain.toml:1: softmax has no arguments"),
+        ("assignment.toml", "allow = []", 'allow = ["sum"]', "assignment.toml:LINE: allow[0] is 'sum', but must be a step of torch, such as"),
         ("assignment.toml", "allow =", "allowed =", "assignment.toml:LINE: allowed is no key (did you mean allow?)"),
         (TESTS, 'kind="memory"', 'kind="mem"', "test_softmax.py:LINE: points: there is no kind 'mem' (did you mean memory?)"),
         (TESTS, "assert_close(submission.softmax(*call)", "assert_clos(submission.softmax(*call)", "test_softmax.py:LINE: assert_clos is not defined (did you mean assert_close?)"),
@@ -119,7 +120,7 @@ def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        (TESTS, "@points(16)", "@points(6)", "the points of its checks sum up to 90"),
+        (TESTS, "@points(16)", "@points(6)", "the points of its checks sum up to 90, and to 100 as a rule"),
         (TESTS, '@points(8, kind="memory")', "@points(8)", 'test_memory is about memory: write @points(..., kind="memory")'),
         (TESTS, '    """Agrees with torch.softmax on contiguous float32 matrices"""\n', "", "test_contiguous_float32 has no docstring"),
     ],
