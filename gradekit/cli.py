@@ -506,29 +506,23 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tupl
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--sizes", metavar="N,N,...", default="", callback=_numbers, help="The sizes, such as 1024,2048,4096.")
 @click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
-@click.option(
-    "-o", "--output", "picture", metavar="FILE", callback=_target, help="Draw the plot to FILE, such as plot.png."
-)
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
-def bench(path: Path, id: str | None, picture: Path | None, json_file: Path | None, **options: Any) -> None:
+def bench(path: Path, id: str | None, json_file: Path | None, **options: Any) -> None:
     """Time the submission at PATH over a range of sizes, beside torch and the roofline. Exits with 4 without a GPU."""
     if not any(map(os.path.exists, _DRIVERS)):
         _no_card("speed is timed on a GPU, and this machine has none")
     from gradekit import bench as benching
-    from gradekit.report import figure
     from gradekit.subject.device import NeedsCard
     from gradekit.submission import SubmissionError
 
-    if picture is not None and not figure.can_draw():
-        raise click.UsageError("a picture needs matplotlib: pip install 'gradekit[plot]', or leave -o out")
     try:
         record = benching.bench(path, id, on_row=_show_progress, **options)
     except NeedsCard as error:
         _no_card(error.reason)
     except (ValueError, SubmissionError) as error:
         raise click.UsageError(str(error)) from None
-    _show_bench(record, picture, json_file)
+    _show_bench(record, json_file)
 
 
 _DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -545,20 +539,16 @@ def _show_progress(row: dict[str, Any]) -> None:
         click.echo(f"{row['size']}: {say(row['error'] or 'timed')}", err=True)
 
 
-def _show_bench(record: dict[str, Any], picture: Path | None, json_file: Path | None) -> None:
+def _show_bench(record: dict[str, Any], json_file: Path | None) -> None:
     import json
 
     from gradekit.report import bench_table as text
-    from gradekit.report import figure
 
     _write(json_file, lambda: json.dumps(record, indent=1) + "\n")
     if json_file != Path("-"):
         look = _look()
         click.echo(text.render(record, look), nl=False, color=look.colour)
-    measured = [row for row in record["rows"] if not row["error"]]
-    if picture is not None and measured:
-        figure.save(record, picture)
-    raise click.exceptions.Exit(0 if len(measured) == len(record["rows"]) else 1)
+    raise click.exceptions.Exit(1 if any(row["error"] for row in record["rows"]) else 0)
 
 
 @main.command()

@@ -25,25 +25,16 @@ _STYLES = {
 }
 """What the terminal's codes become; the colours can be read on white and on black."""
 
-_CODE = re.compile(r"\x1b\[(\d+)m")
+_STYLED = re.compile(r"((?:\x1b\[\d+m)+)(.*?)\x1b\[0m", re.DOTALL)
+"""Styled text as click writes it: codes, the text, and the reset of all of them."""
 
 
 def render(record: Mapping[str, Any]) -> str:
     """The report as one `<pre>` element; nothing from the submission reaches the page unescaped."""
-    text = terminal.render(record, terminal.Look(_WIDTH, colour=True))
-    return f'<pre style="line-height:1.35;white-space:pre-wrap">{_spans(text)}</pre>'
+    text = html.escape(terminal.render(record, terminal.Look(_WIDTH, colour=True)))
+    return f'<pre style="line-height:1.35;white-space:pre-wrap">{_STYLED.sub(_span, text)}</pre>'
 
 
-def _spans(text: str) -> str:
-    """`text` with each code as an open span, and all of them closed where the terminal's style is reset."""
-    parts, depth = [], 0
-    for index, part in enumerate(_CODE.split(text)):
-        if index % 2 == 0:
-            parts.append(html.escape(part))
-        elif part == "0":
-            parts.append("</span>" * depth)
-            depth = 0
-        else:
-            parts.append(f'<span style="{_STYLES.get(part, "")}">')
-            depth += 1
-    return "".join(parts) + "</span>" * depth
+def _span(styled: re.Match[str]) -> str:
+    styles = ";".join(_STYLES.get(code, "") for code in re.findall(r"\d+", styled[1]))
+    return f'<span style="{styles}">{styled[2]}</span>'

@@ -7,7 +7,7 @@ source and a table of what the first program did.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gradekit.report import templates
@@ -34,14 +34,16 @@ def framed(page: str) -> str:
 
 def view(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the template shows, every text of it clean."""
-    played = record["programs"][0]
+    played = _cleaned(record["programs"][0])
+    values = [(step, value) for step in played["steps"] for value in step["values"]]
     return {
         "title": f"{one_line(record['assignment'])}: step by step", "path": one_line(record["path"]),
         "check": one_line(record["check"]), "message": clean(record["message"]),
         "circumstances": one_line(record["circumstances"]),
         "inputs": [described(given) for given in record["inputs"]],
         "source": [{"number": number, "text": clean(text)} for number, text in enumerate(record["source"], 1)],
-        "notes": [one_line(note) for note in record["notes"]], "rows": list(_rows(played)),
+        "notes": [one_line(note) for note in record["notes"]],
+        "values": values[:MOST_ROWS], "more": len(values) - MOST_ROWS,
         "program": f"({', '.join(map(str, played['id']))})", "blamed": record.get("blamed"),
         "data": templates.data_block(_data(record)),
     }  # fmt: skip
@@ -63,38 +65,3 @@ def _cleaned(program: Mapping[str, Any]) -> dict[str, Any]:
         for step in program["steps"]
     ]
     return dict(program) | {"steps": steps}
-
-
-def _rows(program: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    values = [(step, value) for step in program["steps"] for value in step["values"]]
-    for step, value in values[:MOST_ROWS]:
-        yield {
-            "line": str(step["line"]), "turn": ", ".join(str(turn) for _, turn in step["loops"]),
-            "what": one_line(value["name"]) or value.get("access", value["op"]), "form": _form(value),
-            "range": _range(value),
-        }  # fmt: skip
-    if len(values) > MOST_ROWS:
-        yield {
-            "line": "",
-            "turn": "",
-            "what": f"{len(values) - MOST_ROWS} more values are not shown",
-            "form": "",
-            "range": "",
-        }
-
-
-def _form(value: Mapping[str, Any]) -> str:
-    return " ".join([value["dtype"], *([str(value["shape"])] if value["shape"] else [])]) if "dtype" in value else ""
-
-
-def _range(value: Mapping[str, Any]) -> str:
-    parts = [value["number"]] if "number" in value else []
-    parts += [f"{value['low']} to {value['high']}"] if "low" in value and not parts else []
-    parts += [
-        f"{value[name]} {word}"
-        for name, word in (("nan", "NaN"), ("inf", "infinite"), ("true", "true"))
-        if name in value
-    ]
-    parts += [f"{value['wrong']} wrong"] if "wrong" in value else []
-    parts += [f"{sum(value['outside'][side] for side in ('before', 'after'))} outside"] if "outside" in value else []
-    return ", ".join(parts)

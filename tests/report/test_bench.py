@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gradekit.report import figure
 from gradekit.report.bench_table import curves, render, rounded_up
 from gradekit.report.terminal import Look
 
@@ -102,15 +101,3 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
 def test_the_scale_ends_at_a_round_number(value: float, expected: float) -> None:
     assert rounded_up(value) == pytest.approx(expected)
     assert math.isclose(rounded_up(value) / 5 * 5, rounded_up(value))
-
-
-def test_the_picture_is_drawn_where_matplotlib_is_installed(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib")
-    figure.save(RECORD, tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_nothing_measured_is_nothing_to_draw(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib")
-    with pytest.raises(ValueError, match="nothing was measured"):
-        figure.save(RECORD | {"rows": []}, tmp_path / "plot.png")
