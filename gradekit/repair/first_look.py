@@ -64,7 +64,9 @@ class FirstLook:
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         source, clues = screen.draft.source, tries.clues
         is_confirmed = lambda change: self._confirmed(change, source)
-        settled = self._settled(screen, [one for one in tries.held() if one.compares][:MOST_ASKED])
+        traits = check.example.traits if check.example is not None else frozenset()
+        alike = sorted((one for one in tries.held() if one.compares), key=lambda one: -len(one.traits & traits))
+        settled = self._settled(screen, alike[:MOST_ASKED])
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)

@@ -262,17 +262,16 @@ def fed_lines(draft: Draft) -> Behind:
 
 def settled_lines(draft: Draft, wrong: Collection[str], right: Collection[str]) -> dict[str, set[int]]:
     """For each kernel the lines that an edit of which cannot mend results that are `wrong`, stored through pointers
-    "kernel.pointer": nothing of these depends on them, or something does that is `right`."""
+    "kernel.pointer": nothing of these depends on them, or in another kernel, something does that is `right`."""
     found = {}
     for kernel in draft.kernels:
         if all(access.pointer for access in kernel.accesses):
             behind = {f"{kernel.name}.{pointer}": _lines_behind(kernel, pointer) for pointer in kernel.stored}
             mine = [lines for name, lines in behind.items() if name in wrong]
             every = set(lines_of(kernel.node))
-            known = set[int]().union(*(lines for name, lines in behind.items() if name in right and name not in wrong))
-            left = (set[int]().union(*mine) if mine else every) - known
-            if left or not mine:  # what is wrong has a place
-                found[kernel.name] = every - left
+            known = [lines for name, lines in behind.items() if name in right and name not in wrong]
+            # of a kernel that stores what is wrong, a line may be right for another result and wrong for this one
+            found[kernel.name] = every - set[int]().union(*mine) if mine else set[int]().union(*known)
     return found
 
 
