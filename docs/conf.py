@@ -89,6 +89,7 @@ ACCESSIBLE = {
     '<pre>': '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results"></div>': '<h1>Search</h1><div id="search-results"></div>',
 }
 """What the theme writes, and what a screen reader and a keyboard need in its place."""
 

@@ -135,8 +135,8 @@ _SENTENCES = {
 _NARROW = "changes {count} of {tensor} that another program touches {message}, first {element} in program {program}"
 
 _EARLY = (
-    "reads or overwrites {count} of {tensor} that another program may still be storing to: with this version of Triton "
-    "{message}, and no tl.debug_barrier() stands before it, first {element} in program {program}"
+    "reads or overwrites {count} of {tensor}, first {element} in program {program}. Another program may still be "
+    "storing there: with this version of Triton {message}, and no tl.debug_barrier() stands before it"
 )
 
 _OF_PROGRAMS = (Cause.DEVICE_ASSERT, Cause.BROKEN_PROMISE)

@@ -9,7 +9,7 @@ import pytest
 from tests.browser.devtools import Browser
 
 SITE = Path(__file__).parents[2] / "docs" / "_build" / "html"
-PAGES = sorted(file.name for file in SITE.glob("*.html") if file.name not in ("genindex.html", "search.html"))
+PAGES = sorted(file.name for file in SITE.glob("*.html"))
 
 
 @pytest.mark.skipif(not PAGES, reason="the documentation is not built (make docs)")
