@@ -62,8 +62,7 @@ class Mend:
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
     where what was seen says it as well. `feeds` has "kernel.pointer" for each
-    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all. What
-    `is_guess` goes by names alone: screening, which knows what is a whole number and what a value, goes before. Where a
+    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all. Where a
     sentence is about several mends, any of which may be meant, `plainly` is what is said of this one alone: its line,
     a sentence and a hint.
     """
@@ -77,7 +76,6 @@ class Mend:
     cause: Cause | None = None
     kernel: str = ""
     feeds: frozenset[str] | None = None
-    is_guess: bool = False
     plainly: tuple[int, str, str] | None = None
 
     def told_plainly(self) -> Mend:

@@ -279,7 +279,7 @@ class Mending:
         found = self._that_change(in_order(self._by_rules(clues), clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
-        likely = [mend for mend in fresh if mend.rank <= LIKELIEST and not mend.is_guess][:BEFORE_SCREENING]
+        likely = [mend for mend in fresh if mend.rank <= LIKELIEST][:BEFORE_SCREENING]
         yield from [*self._right, *likely]
         looked = screened() if self._work.left > 0 else ()
         vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]

@@ -355,13 +355,6 @@ class KernelDraft:
         end = self.source.span(statement)[1]
         return Edit(end, end, f"; {new}", new)
 
-    def with_keyword(self, call: ast.Call, keyword: str) -> Edit:
-        """A call with one argument more, at its end."""
-        last = max(
-            (self.source.span(n)[1] for n in (*call.args, *call.keywords)), default=self.source.span(call)[1] - 1
-        )
-        return Edit(last, last, f", {keyword}", keyword)
-
 
 _VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full", "tl.rand", "tl.rand4x", "tl.randn", "tl.randint", "tl.randint4x"}
 

@@ -140,12 +140,6 @@ class ParsedSource:
         """The edits that put two nodes, neither within the other, in each other's place."""
         return self.replaced(one, self.of(other)), self.replaced(other, self.of(one))
 
-    def between_replaced(self, left: ast.AST, right: ast.AST, old: str, new: str) -> Edit:
-        """`new` for the operator `old`, which stands between two operands."""
-        begin, end = self.span(left)[1], self.span(right)[0]
-        start = begin + self.between(begin, end).index(old)
-        return Edit(start, start + len(old), new, f"{old} becomes {new}")
-
     def without_keywords(self, call: ast.Call, names: set[str]) -> Edit | None:
         """The call without its keywords of these names; None where it has none of them."""
         dropped = [keyword for keyword in call.keywords if keyword.arg in names]

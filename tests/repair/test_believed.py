@@ -64,8 +64,8 @@ def test_guesses_by_names_and_mends_of_grids_are_tried_after_the_first_look() ->
     assert Mending(wrong).found(CLUES, Tries(is_right, screened=screened)) is None
     early = [next(mend for mend in every if mend.applied(wrong) == text) for text in before]
     assert 0 < len(early) <= BEFORE_SCREENING and texts[len(early)] == looked.applied(wrong)
-    assert all(mend.rank <= LIKELIEST and not mend.is_guess for mend in early)
-    assert any(mend.is_guess or mend.rank > LIKELIEST for mend in every)
+    assert all(mend.rank <= LIKELIEST for mend in early)
+    assert any(mend.rank > LIKELIEST for mend in every)
 
 
 def test_a_text_is_known_to_have_made_a_check_right() -> None:
