@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from gradekit import reuse
 from gradekit.assignment import discover, get
 from gradekit.batch.grader import Grader, GradingJob, release
 from gradekit.checking import check
@@ -268,3 +269,15 @@ def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: s
         made.close()
     assert score["earned"] == score["possible"] - score["pending"] > 0
     assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["softmax/block_pointers.py", "layer_norm/autotuned.py"])
+def test_what_was_graded_before_changes_nothing_in_a_record(path: str) -> None:
+    """Not even what was tried beside the examples, and what it cost"""
+    root = Path(__file__).parents[2]
+    id, options = path.partition("/")[0], GradingOptions(device="cpu", jobs=1)
+    alone = comparable(to_dict(check(root / "tests/course/right" / path, id, options)))
+    with reuse.kept():
+        check(root / "solutions" / id / "solution.py", id, options)
+        assert comparable(to_dict(check(root / "tests/course/right" / path, id, options))) == alone
