@@ -43,7 +43,7 @@ class Touched:
     programs: Tensor
 
 
-class ProbeMemory:
+class _ProbeMemory:
     """Memory of a launch that holds nothing; `touched` is what was asked of it."""
 
     explains: ClassVar[bool] = True
@@ -55,26 +55,21 @@ class ProbeMemory:
     def load(
         self, pointer: Pointer, mask: Any, other: Any, dtype: torch.dtype, shape: Sequence[int], access: Any
     ) -> Tensor:
-        """Zeros."""
         self._note("load", pointer, mask, shape, access)
         return torch.zeros([1] * len(shape), dtype=dtype).expand(tuple(shape)).clone()
 
     def store(self, pointer: Pointer, value: Tensor, mask: Any, shape: Sequence[int], access: Any) -> None:
-        """Notes the address."""
         self._note("store", pointer, mask, shape, access)
 
     def atomic(
         self, pointer: Pointer, change: Any, operands: Any, mask: Any, shape: Sequence[int], access: Any
     ) -> Tensor:
-        """Zeros."""
         self._note("atomic", pointer, mask, shape, access)
         return torch.zeros([1] * len(shape), dtype=operands[0].dtype).expand(tuple(shape)).clone()
 
-    def barrier(self, programs: Tensor) -> None:
-        """Nothing to do."""
+    def barrier(self, programs: Tensor) -> None: ...
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
+    def finish(self) -> None: ...
 
     def _note(self, kind: str, pointer: Pointer, mask: Any, shape: Sequence[int], access: Any) -> None:
         size = tuple(shape)
@@ -86,7 +81,7 @@ class ProbeMemory:
 
 def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str) -> list[Touched]:
     """What the programs with these linear ids touch."""
-    memory, storages = ProbeMemory(), Memory()
+    memory, storages = _ProbeMemory(), Memory()
     for argument in launch.args:
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):

@@ -244,31 +244,26 @@ def lost(*values: Term | Truth) -> bool:
     return any(atom.op == "var" and str(atom.args[0]).startswith(OPAQUE) for atom in atoms(*values).values())
 
 
-class Terms(Algebra):
+class _Terms(Algebra):
     """A solver's terms, and what is known of their relations as conditions."""
 
     def number(self, value: int) -> Term:
-        """See `Algebra`."""
         return term(value)
 
     def lost(self, number: int) -> Term:
-        """See `Algebra`."""
         return var(f"{OPAQUE} {number}")
 
     def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
-        """See `Algebra`."""
         return None if symbol in ("//", "%") and b.number is not None and b.number <= 0 else OF_TWO[symbol](a, b)
 
     def power(self, a: Any) -> Term:
-        """See `Algebra`."""
         return power(a)
 
     def compared(self, relation: str, a: Any, b: Any) -> Truth:
-        """See `Algebra`."""
         return equal(a, b) if relation == "==" else OF_TWO[relation](a, b)
 
 
-TERMS = Terms()
+TERMS = _Terms()
 
 
 def _terms(origins: Origins, setting: Setting) -> list[Term]:

@@ -491,13 +491,13 @@ def _length(stride: Term) -> tuple[int, int]:
 # --- going over terms and conditions: their atoms, with others in their place, and as text ----------------------------
 
 
-Change = Callable[[Atom], Term | None]
+_MAKERS: dict[str, Callable[..., Term]] = {"div": div, "mod": mod, "choose": choose, "power": power}
 
 
 class Substitution:
     """Terms and conditions with atoms replaced by what `change` gives for them (None: left as it is)."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: Callable[[Atom], Term | None]) -> None:
         self._change, self._known = change, dict[str, Term]()
         self._truths: dict[str, Truth] = {}
 
@@ -534,7 +534,7 @@ class Substitution:
                 return both(*map(self.truth, value.args))
             case "free":
                 new = self._change(Atom("free", value.args))
-                return value if new is None else free(show(new))
+                return value if new is None or new.atom is None else free(str(new.atom.args[0]))
         return value
 
     def _atom(self, atom: Atom) -> Term | None:
@@ -548,23 +548,14 @@ class Substitution:
         args = [self._part(arg) for arg in atom.args]
         if all(a is b for a, b in zip(args, atom.args, strict=True)):
             return of_atom(atom)
-        return rebuild(atom, args)
+        maker = _MAKERS.get(atom.op)
+        return maker(*args) if maker else of_atom(Atom(atom.op, tuple(args), atom.range))
 
     def _part(self, part: Any) -> Any:
-        if isinstance(part, Term):
-            new: Any = self.term(part)
-        elif isinstance(part, Truth):
-            new = self.truth(part)
-        else:
+        if not isinstance(part, (Term, Truth)):
             return part
+        new = self.term(part) if isinstance(part, Term) else self.truth(part)
         return part if new == part else new
-
-
-def rebuild(atom: Atom, args: list[Any]) -> Term:
-    """The operation of `atom` on other arguments."""
-    makers: dict[str, Callable[..., Term]] = {"div": div, "mod": mod, "choose": choose, "power": power}
-    maker = makers.get(atom.op)
-    return maker(*args) if maker else of_atom(Atom(atom.op, tuple(args), atom.range))
 
 
 def atoms(*values: Term | Truth) -> dict[str, Atom]:
@@ -606,28 +597,9 @@ def alone(goal: Truth) -> Iterator[Truth]:
         return
     for mono, factor in goal.args[0].parts.items() if goal.op == "le" else ():
         atom = mono[0] if len(mono) == 1 else None
-        if atom is not None and atom.op == "choose" and _is_extreme(atom, smaller=factor < 0):
-            for side in atom.args[1:]:
+        condition, *sides = atom.args if atom is not None and atom.op == "choose" else (None,)
+        if atom is not None and sides and condition == at_most(*(sides if factor < 0 else sides[::-1])):
+            for side in sides:
                 yield from alone(at_most(goal.args[0] + (side - of_atom(atom)) * factor, ZERO))
             return
     yield goal
-
-
-def _is_extreme(atom: Atom, smaller: bool) -> bool:
-    condition, yes, no = atom.args
-    return bool(condition == (at_most(yes, no) if smaller else at_most(no, yes)))
-
-
-def show(value: Term) -> str:
-    """The term as a person writes it, for messages and tests."""
-    pieces = []
-    for mono, factor in value.parts.items():
-        names = [_show_atom(atom) for atom in mono]
-        pieces.append(" * ".join([*([str(factor)] if factor != 1 or not names else []), *names]))
-    return " + ".join(pieces) or "0"
-
-
-def _show_atom(atom: Atom) -> str:
-    if atom.op == "var":
-        return str(atom.args[0])
-    return f"{atom.op}({', '.join(show(a) if isinstance(a, Term) else '?' for a in atom.args)})"

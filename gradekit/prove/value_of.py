@@ -38,21 +38,21 @@ class Evaluation:
         self.values = values
         self.known: dict[str, Any] = {}
 
-    def given(self, atom: Atom) -> Any:
+    def _given(self, atom: Atom) -> Any:
         """What a variable is, or an element of a tensor."""
         if atom.key not in self.values:
             raise Undefined(atom.key)
         return int(self.values[atom.key])
 
-    def chosen(self, condition: Truth, yes: Term, no: Term) -> Any:
+    def _chosen(self, condition: Truth, yes: Term, no: Term) -> Any:
         """One of two, by a condition."""
         return self.term(yes) if self.truth(condition) else self.term(no)
 
-    def power(self, value: Any) -> Any:
+    def _power(self, value: Any) -> Any:
         """The least power of two that is not below it."""
         return next_power_of_2(value)
 
-    def divided(self, a: Any, b: Any, rest: bool) -> Any:
+    def _divided(self, a: Any, b: Any, rest: bool) -> Any:
         """The quotient, rounded down, or what is left."""
         if b <= 0:
             raise Undefined(f"division by {b}")
@@ -76,13 +76,13 @@ class Evaluation:
 
     def _atom(self, atom: Atom) -> Any:
         if atom.op in ("var", "read"):
-            return self.given(atom)
+            return self._given(atom)
         if atom.op == "choose":
-            return self.chosen(*atom.args)
+            return self._chosen(*atom.args)
         if atom.op == "power":
-            return self.power(self.term(atom.args[0]))
+            return self._power(self.term(atom.args[0]))
         a, b = map(self.term, atom.args)
-        return self.divided(a, b, atom.op == "mod")
+        return self._divided(a, b, atom.op == "mod")
 
     def truth(self, condition: Truth) -> Any:
         """Whether a condition holds."""
@@ -98,10 +98,10 @@ class Evaluation:
             case "and" | "or":
                 return self._together(condition)
             case "free":
-                return self.unknown(condition)
+                return self._unknown(condition)
         raise Undefined(condition.op)
 
-    def unknown(self, condition: Truth) -> Any:
+    def _unknown(self, condition: Truth) -> Any:
         """A condition that nobody knows: false, unless it is among the values."""
         return bool(self.values.get(condition.args[0], False))
 
@@ -124,58 +124,45 @@ Numbers = Tensor | int
 _POWERS = torch.tensor([1 << k for k in range(62)])
 
 
-class Columns(Algebra):
+class _Columns(Algebra):
     """One number for each of many calls, or one for all; what is divided by zero is itself."""
 
     def applied(self, symbol: str, a: Any, b: Any) -> Any:
-        """See `Algebra`."""
         if symbol not in ("//", "%") or isinstance(a, int) and isinstance(b, int):
             return super().applied(symbol, a, b)
-        quotient = floor_divided(a, b)
-        return quotient if symbol == "//" else a - quotient * torch.where(torch.as_tensor(b) == 0, 1, b)
+        divisor = torch.as_tensor(b)
+        divisor = torch.where(divisor == 0, 1, divisor)
+        quotient = torch.div(torch.as_tensor(a), divisor, rounding_mode="floor")
+        return quotient if symbol == "//" else a - quotient * divisor
 
     def power(self, a: Any) -> Any:
-        """See `Algebra`."""
         if isinstance(a, int):
             return super().power(a)
         return torch.where(a > 0, _POWERS[torch.searchsorted(_POWERS, a).clamp(max=61)], 0)
 
 
-COLUMNS = Columns()
-
-
-def floor_divided(a: Any, b: Any) -> Any:
-    """a // b; where b is 0, a."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b else a
-    divisor = torch.as_tensor(b)
-    return torch.div(torch.as_tensor(a), torch.where(divisor == 0, 1, divisor), rounding_mode="floor")
+COLUMNS = _Columns()
 
 
 class ColumnEvaluation(Evaluation):
     """Works a solver's terms out for columns: int64, and bool for conditions."""
 
-    def given(self, atom: Any) -> Any:
-        """See `Evaluation`."""
+    def _given(self, atom: Any) -> Any:
         if atom not in self.values:
             raise Undefined(atom.key)
         return self.values[atom]
 
-    def chosen(self, condition: Truth, yes: Term, no: Term) -> Any:
-        """See `Evaluation`."""
+    def _chosen(self, condition: Truth, yes: Term, no: Term) -> Any:
         holds = self.truth(condition)
         if not isinstance(holds, Tensor):
             return self.term(yes if holds else no)
         return torch.where(holds, torch.as_tensor(self.term(yes)), torch.as_tensor(self.term(no)))
 
-    def power(self, value: Any) -> Any:
-        """See `Evaluation`."""
+    def _power(self, value: Any) -> Any:
         return COLUMNS.power(value)
 
-    def divided(self, a: Any, b: Any, rest: bool) -> Any:
-        """See `Evaluation`; what is divided by zero is itself."""
+    def _divided(self, a: Any, b: Any, rest: bool) -> Any:
         return COLUMNS.applied("%" if rest else "//", a, b)
 
-    def unknown(self, condition: Truth) -> Any:
-        """See `Evaluation`."""
+    def _unknown(self, condition: Truth) -> Any:
         raise Undefined(str(condition.args[0]))

@@ -266,14 +266,11 @@ class _FormulaWalk(Walk):
             self.met.clear()
 
     def followed(self, function: Function) -> frozenset[str]:
-        """All."""
         return frozenset(name for op in operations(function.body) for name in op.results)
 
-    def owe(self, op: Op, value: Term, low: int | None, high: int | None) -> None:
-        """Nothing is proved here."""
+    def owe(self, op: Op, value: Term, low: int | None, high: int | None) -> None: ...
 
     def op(self, op: Op) -> None:
-        """Keeps what it meets."""
         operands = [*map(self.get, op.operands)]
         if op.name == "scf.for":
             ((turn,),) = turn_of(self, op).parts
@@ -352,13 +349,13 @@ class _Worked(ColumnEvaluation):
         except (Undefined, AttributeError):
             return None
 
-    def given(self, atom: Atom) -> Any:
-        found = self._given(atom)
+    def _given(self, atom: Atom) -> Any:
+        found = self._at(atom)
         if found is None:
             raise Undefined(atom.key)
         return found
 
-    def _given(self, atom: Atom) -> Any:
+    def _at(self, atom: Atom) -> Any:
         name, place = str(atom.args[0]), self.place
         kind, _, which = name.partition(" ")
         if atom.op == "var" and kind == "argument":
