@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from gradekit import assert_bytes_moved, assert_close, assert_memory_clean, calls, points, public_tests
+from gradekit import assert_bytes_moved, assert_close, assert_growth, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 ROOM = {"at_most": 1 << 18}
@@ -33,7 +33,8 @@ def test_many_rows(submission, call):
 @points(5, kind="memory")
 @given(call=calls(public.LOSS, sizes=WIDE, values={"logits": ["normal"]}, layouts=public.PLAIN, how=ROOM))
 def test_each_row_twice_at_most(submission, call):
-    """Reads each logit twice at most"""
+    """Reads each logit twice at most, and needs no memory that grows faster than the logits"""
     result = submission.cross_entropy(*call)
     assert_memory_clean(result)
     assert_bytes_moved(result, times_least=2.2)
+    assert_growth(public.LOSS, submission.cross_entropy, *call)

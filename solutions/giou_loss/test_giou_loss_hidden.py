@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from gradekit import assert_close, assert_memory_clean, points, public_tests
+from gradekit import assert_close, assert_growth, assert_memory_clean, points, public_tests
 
 public = public_tests(__file__)
 
@@ -47,7 +47,9 @@ def test_everything_at_once(submission, call):
 @points(6, kind="memory")
 @given(call=public.drawn(ALL_KINDS, sizes=MANY, layouts=public.PLAIN, upstream=["normal"]))
 def test_memory_with_padding(submission, call):
-    """Stays inside its tensors, with any padding, in both passes"""
+    """Stays inside its tensors, with any padding, in both passes; memory and traffic grow as the boxes"""
     *pair, upstream = call
     assert_memory_clean(submission.giou_loss(*pair))
     assert_memory_clean(submission.giou_loss.gradient(*pair, upstream=upstream))
+    assert_growth(public.GIOU, submission.giou_loss, *pair)
+    assert_growth(public.GIOU, submission.giou_loss, *pair, upstream=upstream, wanted=(0,))

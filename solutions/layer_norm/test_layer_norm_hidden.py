@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from gradekit import FLOATS, assert_close, assert_memory_clean, calls, points, public_tests
+from gradekit import FLOATS, assert_close, assert_growth, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
@@ -58,6 +58,7 @@ def test_everything_at_once(submission, call):
 @settings(max_examples=2)
 @given(call=drawn({"M": [100, 700], "N": [1, 16, 30]}, layouts=["contiguous", "transposed", "expanded"]))
 def test_memory_of_many_rows(submission, call):
-    """Nobody writes to one place, however many rows there are"""
+    """Nobody writes to one place, however many rows there are, and memory and traffic grow as they do"""
     *inputs, upstream = call
     assert_memory_clean(submission.layer_norm.gradient(*inputs, upstream=upstream, wanted=EVERY))
+    assert_growth(public.LAYER_NORM, submission.layer_norm, *inputs, upstream=upstream, wanted=EVERY)

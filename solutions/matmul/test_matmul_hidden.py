@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 
-from gradekit import assert_close, assert_memory_clean, calls, points, public_tests
+from gradekit import assert_close, assert_growth, assert_memory_clean, calls, points, public_tests
 
 public = public_tests(__file__)
 
@@ -40,5 +40,6 @@ def test_everything_at_once(submission, call):
 @settings(max_examples=2)
 @given(call=MANY)
 def test_memory_of_many_tiles(submission, call):
-    """Stays inside its tensors with many tiles too"""
+    """Stays inside its tensors with many tiles too, and loads no more than grows as the products"""
     assert_memory_clean(submission.matmul(*call))
+    assert_growth(public.MATMUL, submission.matmul, *call)
