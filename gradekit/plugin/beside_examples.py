@@ -192,7 +192,8 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
         return [Seen(call)] * len(seen.program.results)
     entry = subject.assignment.domain.get(seen.entry)
     rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
-    free = {tensor.name for tensor in entry.tensors if _may_be_far(tensor)} if entry and not seen.wanted else set()
+    rounding = ("operands",) if entry is None or entry.rounding is None or seen.wanted else entry.rounding
+    free = {one.name for one in entry.tensors if _may_be_far(one)} if entry and "operands" not in rounding else set()
     names = [name for name, spec in zip(call.names, call.specs, strict=True) if name in free and "float" in spec.dtype]
     rows += [*_all_far(names, call.specs), *_some_far(names)]
     found = [
@@ -208,7 +209,8 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
 
 def _may_be_far(tensor: Tensor) -> bool:
     """Whether a tensor's values may be any: no kind of an assignment's own says what they are. (A backward pass that
-    computes again what the forward pass had differs from it where numbers are large, and may.)"""
+    computes again what the forward pass had differs from it where numbers are large, and may; so do products of
+    operands that may be rounded.)"""
     return tensor.range is None and "normal" in tensor.values
 
 
