@@ -354,13 +354,14 @@ def _operator(change: Change) -> type[ast.operator] | None:
 
 def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
-    is told, and the other lines with it."""
+    is told, and the other lines with it. What puts unused names to use comes in the order of its operator."""
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
     if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
         return []
-    weight = lambda one: (_is_of_its_own(one, source), -_line(one), len(source.of(one.node)), -len(one.new))
+    place = lambda one: found.index(one) if least is ChangeKind.IDLE else _line(one)
+    weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
     largest = [max((one for one in mine if _line(one) == line), key=weight) for line in lines]
     mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
     if not mends:

@@ -66,6 +66,43 @@ def add(x, y):
 """
 
 
+STRIDES_OF_THE_FIRST = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x, y, out, n, x0, x1, x2, y0, y1, y2, d1, d2, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    plane, row, col = i // d2 // d1, i // d2 % d1, i % d2
+    one = tl.load(x + plane * x0 + row * x1 + col * x2, mask=i < n)
+    other = tl.load(y + plane * x0 + row * x1 + col * x2, mask=i < n)
+    tl.store(out + i, one + other, mask=i < n)
+
+
+def add(x, y):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    while x.dim() < 3:
+        x, y = x[None], y[None]
+    if out.numel():
+        add_kernel[(triton.cdiv(out.numel(), 256),)](
+            x, y, out, out.numel(), *x.stride(), *y.stride(), x.shape[1], x.shape[2], BLOCK=256
+        )
+    return out
+"""
+
+
+def test_strides_that_nobody_uses_belong_to_the_tensor_that_stands_where_they_do(tmp_path: Path) -> None:
+    """Where x and y share their memory, a sum is right whichever of them is read with the other's strides."""
+    path = tmp_path / "submission.py"
+    path.write_text(STRIDES_OF_THE_FIRST, encoding="utf-8")
+    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
+    (check,) = (check for check in record["checks"] if check["outcome"] == "failed")
+    assert "other elements of y than it should" in check["message"]
+    assert check["source"]["text"].strip().startswith("other = tl.load(y")
+
+
 def test_lanes_that_lack_a_barrier_are_told_so_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "submission.py"
     path.write_text(READ_BACK, encoding="utf-8")

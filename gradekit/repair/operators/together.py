@@ -103,16 +103,21 @@ def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
 
 
 def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
-    """All strides of a statement replaced by as many that nobody uses, in their order."""
+    """All strides of a statement replaced by as many that nobody uses, in their order. Where statements of several
+    tensors use the same, a tensor that stands where the unused ones do among the parameters comes first."""
     given = site.names(walked[0]) if walked else {}
     numbers = [name for name in site.kernel.params if given.get(name) == ValueKind("integer", ())]
     idle = [name for name in numbers if not site.kernel.uses.get(name)]
+    order, found = site.kernel.params.index, []
     for statement in walked if idle else ():
         names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id in site.kernel.params)
         loads = [n for n in names if n.id in numbers and _is_factor(site, n)]
-        used = sorted({n.id for n in loads}, key=site.kernel.params.index)
-        if len(used) != len(idle) or hasattr(statement, "body"):
-            continue
+        used = sorted({n.id for n in loads}, key=order)
+        if len(used) == len(idle) and not hasattr(statement, "body"):
+            pointers, _ = _pointer_and_strides(site, statement)
+            place = max((order(one.id) for one in pointers), default=0)
+            found.append((place if order(idle[0]) < order(used[0]) else -place, loads, used))
+    for _, loads, used in sorted(found, key=lambda one: one[0]):
         to = dict(zip(used, idle, strict=True))
         says = words("strides-unused", used=", ".join(used), idle=", ".join(idle))
         first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
