@@ -6,6 +6,7 @@ What is not understood has no value, and says nothing.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,9 +90,13 @@ class KnownNumbers:
         return before == after if _is_number(after) else after is not None
 
     def _value(self, text: str, names: Names) -> Any:
-        """What an expression is; an error where it cannot be anything, None where that is not known."""
+        """What an expression is; an error where it cannot be anything, None where that is not known: within a kernel,
+        its own names are not."""
+        known = {*names, *self._walk.module, *vars(builtins)}
         try:
             tree = ast.parse(text.strip(), mode="eval").body
+            if any(isinstance(node, ast.Name) and node.id not in known for node in ast.walk(tree)):
+                return None
             return self._walk.value(tree, dict(names))
         except (SyntaxError, NotWalked, OverBudget):
             return None

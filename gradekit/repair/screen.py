@@ -113,7 +113,7 @@ class Screen:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
-        few = [one for one in others if one in settled]  # where much is known to be right, few changes are left
+        few = [one for one in others if settled.get(one)]  # where much is known to be right, few changes are left
         in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, others if not few else ()])]
         for turns, mine in (one for one in in_turn if one[1]):
             again, rest = itertools.tee(again)

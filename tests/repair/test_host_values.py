@@ -13,6 +13,7 @@ from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.search import Mending, Tries
 from gradekit.source.draft import Draft
+from gradekit.submission.parsed_source import Edit
 
 KERNEL = """
 import math, torch, triton
@@ -74,6 +75,16 @@ def test_a_mend_of_anything_but_numbers_is_kept() -> None:
     wrong = KERNEL.replace("mask=n < N)\n    tl.store", "mask=n <= N)\n    tl.store")
     mend = next(mend for mend in mends(wrong) if mend.applied(wrong) == KERNEL)
     assert not known((1, 1), (1, 1), text=wrong).are_left_by(mend)
+
+
+def test_a_number_in_a_kernel_may_become_a_name_of_that_kernel() -> None:
+    wrong = KERNEL.replace("m * N + n, x", "m * 4 + n, x")
+    place = wrong.encode().index(b"m * 4 + n, x") + 4
+    mend = next(iter(mends(wrong)))
+    by = lambda new: replace(mend, edits=(Edit(place, place + 1, new, ""),))
+    assert not known((4, 5), (4, 5), text=wrong).are_left_by(by("n"))  # known to the kernel alone
+    assert not known((4, 5), (4, 5), text=wrong).are_left_by(by("N"))
+    assert known((4, 4), (4, 4), text=wrong).are_left_by(by("N"))
 
 
 def test_a_name_that_is_given_two_values_is_not_known() -> None:

@@ -14,7 +14,10 @@ from tests.graded import grade
 from tests.repair.corpora import ROOT, Verdict, corpus
 from tests.repair.graded_mistake import tutored
 
-SAMPLE = [("softmax", "zeros_beyond_the_end"), ("matmul", "steps_rounded_down"), ("layer_norm", "mean_over_block")]
+SAMPLE = [
+    ("softmax", "zeros_beyond_the_end"), ("matmul", "steps_rounded_down"), ("layer_norm", "mean_over_block"),
+    ("matmul", "mask_with_K"), ("spmm", "one_tile_of_elements_again"), ("decode_attention", "totals_without_weight"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("id", "name"), SAMPLE)
