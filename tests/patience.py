@@ -3,6 +3,7 @@ by how fast or busy a machine is."""
 
 from __future__ import annotations
 
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,11 @@ def eventually(happens: Callable[[], object]) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def peak_kilobytes() -> int:
+    """The most memory that this process has had: other tests may have run in it before."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def steps(act: Callable[[], object]) -> int:

@@ -126,6 +126,12 @@ class Frame:
         value, type = self.tensor(op, position), op.operand_types[position]
         return value.expand([value.shape[0], *type.shape])
 
+    def tile(self, name: str, type: Type, position: int) -> Tensor:
+        """The value of `name` for the program at `position` of this frame, at full size: [*tile]."""
+        value = dense(self.get(name), dtype_of(type), self.shape(type))
+        mine = value[position if value.shape[0] > 1 else 0]
+        return mine.expand(list(type.shape)) if type.shape else mine.reshape(())
+
     def programs(self) -> Tensor:
         """The linear ids of this frame's programs, int64 [count]."""
         ids: Integer = self.get(PROGRAM)

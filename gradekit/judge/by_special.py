@@ -15,12 +15,12 @@ from torch import Tensor
 
 from gradekit import engine
 from gradekit.causes import Cause
-from gradekit.engine.frame import Frame, LaunchContext, Observe, dtype_of
+from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.owners import Owners
-from gradekit.engine.ttir import Op, Type
-from gradekit.engine.values import FLOAT, dense
+from gradekit.engine.ttir import Op
+from gradekit.engine.values import FLOAT
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
@@ -98,7 +98,8 @@ class _Follower:
         done = _Done(frame, op, programs.index(self.at[1]))
         access = touched(frame, op, self._memory)
         for name, type in zip(op.results, op.result_types, strict=True):
-            if type.element in FLOAT and (lane := _special_lane(value := done.tile(name, type))) is not None:
+            value = frame.tile(name, type, done.position) if type.element in FLOAT else None
+            if value is not None and (lane := _special_lane(value)) is not None:
                 kept = frame.get(name)
                 inside = op.name.startswith(_AROUND)
                 origin = self._known(kept) if inside else self._origin(done, value.flatten()[lane], lane, access)
@@ -161,22 +162,16 @@ class _Done:
     def line(self) -> int | None:
         return self.frame.context.line(self.op)
 
-    def tile(self, name: str, type: Type) -> Tensor:
-        """The value of `name` for the program, at full size."""
-        value = dense(self.frame.get(name), dtype_of(type), self.frame.shape(type))
-        mine = value[self.position if value.shape[0] > 1 else 0]
-        return mine.expand(list(type.shape)) if type.shape else mine.reshape(())
-
     def floats(self, lane: int) -> list[int]:
         """The operands that are floats; of a choice, the one that was chosen for the lane."""
         if self.op.name == "arith.select":
-            condition = self.tile(self.op.operands[0], self.op.operand_types[0]).flatten()
+            condition = self.frame.tile(self.op.operands[0], self.op.operand_types[0], self.position).flatten()
             return [1 if bool(condition[lane if condition.numel() > 1 else 0]) else 2]
         return [n for n, type in enumerate(self.op.operand_types) if type.element in FLOAT]
 
     def at(self, operand: int, lane: int) -> Tensor:
         """An operand's number in a lane; where its lanes are others, a special one of them, if there is one."""
-        tile = self.tile(self.op.operands[operand], self.op.operand_types[operand]).flatten()
+        tile = self.frame.tile(self.op.operands[operand], self.op.operand_types[operand], self.position).flatten()
         if self.op.name.startswith((*_ELEMENTWISE, "tt.store")):
             return tile[lane if tile.numel() > 1 else 0]
         special = _special_lane(tile)

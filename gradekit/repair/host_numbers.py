@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -92,7 +93,7 @@ class KnownNumbers:
     def _value(self, text: str, names: Names) -> Any:
         """What an expression is; an error where it cannot be anything, None where that is not known: within a kernel,
         its own names are not."""
-        known = {*names, *self._walk.module, *vars(builtins)}
+        known = ChainMap(names, self._walk.module, vars(builtins))
         try:
             tree = ast.parse(text.strip(), mode="eval").body
             if any(isinstance(node, ast.Name) and node.id not in known for node in ast.walk(tree)):

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.frame import Frame, LaunchContext, Observe, dtype_of
+from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.unsupported import Unsupported
-from gradekit.engine.values import dense
 from gradekit.stepview.nesting import LoopTurns, Nesting
 from gradekit.stepview.strips import chosen_cells, levels, tile_data
 from gradekit.stepview.tensors import Tensors, access_data
@@ -118,9 +117,10 @@ class PlayRecorder:
             access = touched(ended.frame, op, ended.memory)
             if access is not None:
                 return self._accessed(ended, access)
-            shows = op.name not in _SILENT and op.results and op.result_types[0].element not in ("ptr", "tensordesc")
-            return (
-                _named(op, op.results[0]) | tile_data(ended.tile(op.results[0], op.result_types[0])) if shows else None
+            if op.name in _SILENT or not op.results or op.result_types[0].element in ("ptr", "tensordesc"):
+                return None
+            return _named(op, op.results[0]) | tile_data(
+                ended.frame.tile(op.results[0], op.result_types[0], ended.position)
             )
         except Unsupported:  # a type that torch cannot hold: there is nothing to draw
             return None
@@ -133,7 +133,7 @@ class PlayRecorder:
         type = op.result_types[0] if shows_result else op.operand_types[place]
         found = _named(op, name) | {"access": kind}
         if type.element != "ptr":
-            found |= tile_data(ended.tile(name, type))
+            found |= tile_data(ended.frame.tile(name, type, ended.position))
         number = self.tensors.number(access)
         if number is None:
             return found | {"tensor": None, "active": int(access.active[ended.position].sum())}
@@ -160,12 +160,6 @@ class _Ended:
     op: Op
     position: int
     memory: Memory
-
-    def tile(self, name: str, type: Type) -> Tensor:
-        """The value of `name` for this program, at full size."""
-        value = dense(self.frame.get(name), dtype_of(type), self.frame.shape(type))
-        mine = value[self.position if value.shape[0] > 1 else 0]
-        return mine.expand(list(type.shape)) if type.shape else mine.reshape(())
 
 
 def _kind(op: Op) -> str:

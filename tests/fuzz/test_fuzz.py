@@ -10,7 +10,6 @@ import io
 import json
 import logging
 import os
-import resource
 import tarfile
 import time
 import zipfile
@@ -32,7 +31,7 @@ from gradekit.program import Program, ProgramError, View, decode, encode
 from gradekit.sandbox import TraceError, Tracer, replies
 from gradekit.submission import SubmissionError, notebook, read
 from tests.fuzz import mutations
-from tests.patience import GUARD
+from tests.patience import GUARD, peak_kilobytes
 from tests.tracer.styles import Text
 
 SECONDS = float(os.environ.get("GRADEKIT_FUZZ_SECONDS", "0"))
@@ -100,11 +99,6 @@ def fuzzed(name: str, inputs: st.SearchStrategy[Any], tried: Callable[[Any], obj
         number += 1
     print(f"\nfuzz: {name}: {count} inputs")
     assert count >= ROUNDS * EXAMPLES and peak_kilobytes() < max(MEMORY_KILOBYTES, before + 1)
-
-
-def peak_kilobytes() -> int:
-    """The most memory that this process has had: other tests may have run in it before."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def refused_with(error: type[Exception], read_it: Callable[[Any], object]) -> Callable[[Any], None]:

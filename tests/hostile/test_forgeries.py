@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from gradekit.findings import Kind, Outcome, Status
 from gradekit.report import record
 from gradekit.sandbox import Limits
 from tests.graded import grade
+from tests.patience import peak_kilobytes
 from tests.sampling import sampled
 
 from .forgeries import FORGERIES, Forgery
@@ -46,8 +46,3 @@ def test_a_forged_answer_is_a_failure(tmp_path: Path, forgery: Forgery) -> None:
         assert (check.kind, check.outcome) == (Kind.CORRECTNESS, Outcome.FAILED), check.message
         assert check.earned == 0 and check.message and len(check.message) < 20_000
     assert peak_kilobytes() < max(MEMORY_KILOBYTES, before + 1)
-
-
-def peak_kilobytes() -> int:
-    """The most memory that this process has had: other tests may have run in it before."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
