@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report import templates
-from gradekit.report.text import counted, for_html, one_line
+from gradekit.report.text import counted, for_html
 
 # --- a result ---------------------------------------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     first = max(size - AROUND, 0) if beyond[0] >= size else max(beyond[0], -AROUND)
     last = first + 2 * AROUND
-    name = one_line(str(finding.get("tensor", ""))) or "the tensor"
+    name = finding.get("tensor") or "the tensor"
     verb = "loaded" if finding["cause"].endswith("load") else "stored"
     programs = finding.get("programs") or []
     by = f", first by program {tuple(programs[0])}" if programs else ""
@@ -173,13 +173,13 @@ SIDES = {
 }
 
 
-def speed(measured: Mapping[str, Any], sentences: Sequence[str]) -> dict[str, Any]:
+def speed(measured: Mapping[str, Any]) -> dict[str, Any]:
     """The ratios with their intervals, and the thresholds that were asked for."""
     asked = {verdict["side"]: float(verdict["at_least"]) for verdict in measured["verdicts"]}
     rows = [{"name": _BESIDE[side], **ratio, "asked": asked.get(side)} for side, ratio in measured["ratios"].items()]
     most = 1.15 * max([1.0, *(float(row["high"]) for row in rows), *asked.values()])
     caption = "Times as fast, with the interval of the measurement; a dashed line is what was asked for."
-    return {"sentences": list(sentences), "rows": rows, "most": most, "ticks": round_ticks(most), "caption": caption}
+    return {"rows": rows, "most": most, "ticks": round_ticks(most), "caption": caption}
 
 
 def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -198,7 +198,7 @@ def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         "sizes": [(across(row["bytes"]), _bytes(row["bytes"])) for row in rows],
         "ticks": [(up(value), f"{value:.3g}") for value in _log_ticks(low, high)],
         "rows": [{"size": row["size"], "cells": [_cell(row, side) for side in SIDES]} for row in rows],
-        "heads": list(SIDES.values()), "card": one_line(timed[0].get("card", "")),
+        "heads": list(SIDES.values()), "card": timed[0].get("card", ""),
         "caption": "Microseconds of one call over the bytes that it has to move; bars are the intervals of the "
                    "submission.",
     }  # fmt: skip
@@ -215,8 +215,8 @@ def _timed(speed: Mapping[str, Any]) -> dict[str, Any]:
     # the submission's time as the widest of the ratios' intervals has it
     ends = [student, *(student * r["value"] / r[end] for r in speed["ratios"].values() if r["low"] > 0
                        for end in ("low", "high"))]  # fmt: skip
-    size = one_line(speed["size"])
-    return {"bytes": max(roofline["bytes_least"], 1), "times": known, "interval": (min(ends), max(ends)), "size": size}
+    least_bytes, interval = max(roofline["bytes_least"], 1), (min(ends), max(ends))
+    return {"bytes": least_bytes, "times": known, "interval": interval, "size": speed["size"]}
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Any:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradekit.report import templates
-from gradekit.report.text import clean, described, one_line
 
 MOST_ROWS = 300
 """Rows of the table for those who have no script."""
@@ -33,35 +32,12 @@ def framed(page: str) -> str:
 
 
 def view(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the template shows, every text of it clean."""
-    played = _cleaned(record["programs"][0])
+    """What the template shows beside the record itself."""
+    played = record["programs"][0]
     values = [(step, value) for step in played["steps"] for value in step["values"]]
+    data = {name: record.get(name) for name in ("tensors", "launches", "programs", "wrong", "blamed")}
     return {
-        "title": f"{one_line(record['assignment'])}: step by step", "path": one_line(record["path"]),
-        "check": one_line(record["check"]), "message": clean(record["message"]),
-        "circumstances": one_line(record["circumstances"]),
-        "inputs": [described(given) for given in record["inputs"]],
-        "source": [{"number": number, "text": clean(text)} for number, text in enumerate(record["source"], 1)],
-        "notes": [one_line(note) for note in record["notes"]],
+        "title": f"{record['assignment']}: step by step", "record": record, "blamed": record.get("blamed"),
         "values": values[:MOST_ROWS], "more": len(values) - MOST_ROWS,
-        "program": f"({', '.join(map(str, played['id']))})", "blamed": record.get("blamed"),
-        "data": templates.data_block(_data(record)),
+        "program": f"({', '.join(map(str, played['id']))})", "data": templates.data_block(data),
     }  # fmt: skip
-
-
-def _data(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the script needs of the record, every text clean."""
-    return {
-        "tensors": [tensor | {"name": one_line(tensor["name"])} for tensor in record["tensors"]],
-        "launches": [launch | {"kernel": one_line(launch["kernel"])} for launch in record["launches"]],
-        "programs": [_cleaned(program) for program in record["programs"]], "wrong": record["wrong"],
-        "blamed": record.get("blamed"),
-    }  # fmt: skip
-
-
-def _cleaned(program: Mapping[str, Any]) -> dict[str, Any]:
-    steps = [
-        dict(step) | {"values": [value | {"name": one_line(value["name"])} for value in step["values"]]}
-        for step in program["steps"]
-    ]
-    return dict(program) | {"steps": steps}

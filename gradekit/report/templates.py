@@ -1,5 +1,5 @@
-"""Jinja2's environment for the pages: everything is escaped, and the one style sheet and
-script are allowed by their hashes."""
+"""Jinja2's environment for the pages: every text is cleaned of control characters and escaped, and the one style sheet
+and script are allowed by their hashes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from gradekit.report import translation
+from gradekit.report.text import clean, described, points, seconds
 
 
 @functools.cache
 def environment() -> Environment:
     """The environment, made at its first use."""
     made = Environment(
-        loader=PackageLoader("gradekit.report", "pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    made.filters["words"] = words
+        loader=PackageLoader("gradekit.report", "pages"), autoescape=True, trim_blocks=True,
+        undefined=StrictUndefined, finalize=lambda value: clean(value) if type(value) is str else value,
+    )  # fmt: skip
+    made.filters |= {"words": words, "points": points, "seconds": seconds, "described": described}
+    made.globals["zip"] = zip
     return made
 
 
 def words(text: str) -> Markup:
     """`text` escaped, with what stands between two backticks on one line as code."""
-    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`\n]+)`", r"<code>\1</code>", str(escape(clean(text)))))
 
 
 _SAID = re.compile(r'\bsay\("([^"]+)"')
@@ -50,9 +53,17 @@ def asset(name: str, language: str = "en") -> tuple[Markup, str]:
 
 
 def data_block(data: Any) -> Markup:
-    """`data` as JSON inside a script element of a type that no browser runs: no text in it can end the element."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    """`data`, cleaned, as JSON inside a script element of a type that no browser runs: no text can end the element."""
+    text = json.dumps(_cleaned(data), separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _cleaned(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _cleaned(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return list(map(_cleaned, data))
+    return clean(data) if isinstance(data, str) else data
 
 
 def page(template: str, view: dict[str, Any], script: str = "", *, forms: bool = False) -> str:

@@ -142,7 +142,7 @@ def test_a_speed_is_shown_with_its_interval() -> None:
         "ratios": {"eager": {"value": 2.0, "low": 1.9, "high": 2.1}},
         "roofline": {"bytes_moved": 8, "bytes_least": 8, "binds": "memory", "bytes_per_second": 1e12, "of_bytes": 0.8},
     }  # fmt: skip
-    drawn = pictures.speed(speed, [])["rows"][0]
+    drawn = pictures.speed(speed)["rows"][0]
     assert drawn["asked"] < drawn["low"] < drawn["value"] < drawn["high"]
     text = Tags(page.render(record(replace(FASTER, outcome=Outcome.PASSED, details={"speed": speed})))).text
     assert "2.00 times as fast as eager torch (1.90 to 2.10" in text
