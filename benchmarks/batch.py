@@ -29,6 +29,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from gradekit.assignment import get
 from gradekit.course.mistakes import all_of, bases
 from gradekit.versions import environment
+from tests import right
 
 ROOT = Path(__file__).parents[1]
 IDS = ("vector_add", "softmax")
@@ -43,9 +44,8 @@ SIZES = (1, 2, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 500)
 def sources(id: str, count: int, alike: bool = False) -> list[str]:
     """`count` distinct submissions: right and wrong in turn; with `alike`, those of one
     style differ in a comment only."""
-    styles = sorted((ROOT / f"tests/course/right/{id}").glob("*.py"))
-    right = [ROOT / f"solutions/{id}/solution.py", *bases(get(id)), *styles]
-    kinds = ([path.read_text() for path in right], [mistake.text for mistake in all_of(get(id))])
+    files = [ROOT / f"solutions/{id}/solution.py", *bases(get(id)), *right.files(id)]
+    kinds = ([path.read_text() for path in files], [mistake.text for mistake in all_of(get(id))])
     texts = [kinds[n % 2][n // 2 % len(kinds[n % 2])] for n in range(count)]
     return [f"{text if alike else another(text, n)}\n# student {n}\n" for n, text in enumerate(texts)]
 

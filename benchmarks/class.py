@@ -24,6 +24,7 @@ from gradekit.assignment import get
 from gradekit.batch.store import Store
 from gradekit.course.mistakes import all_of, bases
 from gradekit.versions import environment as versions
+from tests import right
 from tests.batch.clusters import ROOT, Cluster, alive, grading, running
 
 ID = "vector_add"
@@ -55,10 +56,9 @@ EVERY_KIND = {"right": 9, "wrong": 7, "broken": 2, "hostile": 2}
 
 def sources() -> dict[str, list[str]]:
     """The texts of each kind."""
-    styles = sorted((ROOT / "tests/course/right" / ID).glob("*.py"))
-    right = [ROOT / "solutions" / ID / "solution.py", *bases(get(ID)), *styles]
+    files = [ROOT / "solutions" / ID / "solution.py", *bases(get(ID)), *right.files(ID)]
     return {
-        "right": [file.read_text() for file in right],
+        "right": [file.read_text() for file in files],
         "wrong": [mistake.text for mistake in all_of(get(ID))],
         "broken": [text + ("" if "\0" in text else ENTRY * ("add" not in text)) for text in BROKEN],
         "hostile": [text + ENTRY for text in HOSTILE],

@@ -36,9 +36,10 @@ from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.subject import subject
 from gradekit.submission.parsed_source import ParsedSource
+from tests import right
 from tests.graded import grade
-from tests.repair.corpora import ROOT, corpus
 from tests.repair.corpora import assignments as with_corpus
+from tests.repair.corpora import corpus
 
 RIGHT, CALLS = 2, 3
 """Right submissions of each assignment, and calls of each."""
@@ -180,7 +181,7 @@ def record(folder: Path, ids: Sequence[str], mistakes: int) -> None:
         assignment = assignments.get(id)
         for mistake in _some(list(corpus(id)), mistakes):
             _keep(folder / f"{id}.{mistake.name}.pickle", partial(_grade_mistake, assignment, mistake.text))
-        for path in _some(sorted((ROOT / "tests/course/right" / id).glob("*.py")), RIGHT):
+        for path in _some(right.files(id), RIGHT):
             _keep(folder / f"{id}.right_{path.stem}.pickle", partial(_evaluate_right, assignment, path))
 
 

@@ -29,6 +29,7 @@ from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject.subject import Subject
 from gradekit.subject.value_trial import ValueTrial
 from gradekit.submission import Submission, read
+from tests import right
 
 ROOT = Path(__file__).parent.parent
 TELLING = ("constant changed", "other function", "operation changed", "one side of where", "sum overwritten")
@@ -85,9 +86,8 @@ def submissions(assignment: Assignment, most: int) -> Iterator[tuple[str, str, S
     """What the table is about: its kind, its name, and the submission."""
     solutions = ROOT / "solutions" / assignment.id
     own = [*sorted(solutions.glob("right_*.py")), solutions / "solution.py"]
-    for file in [*sorted((ROOT / "tests/course/right" / assignment.id).iterdir()), *own]:
-        if file.suffix in (".py", ".ipynb"):
-            yield "right", file.name, read(file)
+    for file in [*right.files(assignment.id, (".py", ".ipynb")), *own]:
+        yield "right", file.name, read(file)
     for mistake in all_of(assignment):
         yield "mistake", mistake.name, of_text(mistake.name, mistake.text)
     solution = (solutions / "solution.py").read_text(encoding="utf-8")

@@ -23,9 +23,9 @@ from gradekit.sandbox import Tracer
 from gradekit.subject.entry_proofs import Proved, load_kinds, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
+from tests import right
 
 ROOT = Path(__file__).parent.parent
-RIGHT = ROOT / "tests" / "course" / "right"
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Row:
 def submissions(assignment: Assignment) -> list[Path]:
     """All right submissions of an assignment."""
     assert assignment.solutions is not None
-    styles = sorted(p for p in (RIGHT / assignment.id).glob("*") if p.suffix in (".py", ".ipynb"))
+    styles = right.files(assignment.id, (".py", ".ipynb"))
     return [assignment.solutions / "solution.py", *bases(assignment), *styles]
 
 

@@ -24,6 +24,7 @@ from gradekit.checking import check
 from gradekit.course.mistakes import all_of as mistakes
 from gradekit.report.record import to_dict
 from gradekit.request import GradingOptions
+from tests import right
 from tests.batch.clusters import BROKEN, RAISES, RIGHT, WRONG, assignments
 from tests.patience import GUARD
 from tests.sampling import sampled
@@ -275,9 +276,9 @@ def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: s
 @pytest.mark.parametrize("path", ["softmax/block_pointers.py", "layer_norm/autotuned.py"])
 def test_what_was_graded_before_changes_nothing_in_a_record(path: str) -> None:
     """Not even what was tried beside the examples, and what it cost"""
-    root = Path(__file__).parents[2]
+    style = right.file(right.FOLDER / path)
     id, options = path.partition("/")[0], GradingOptions(device="cpu", jobs=1)
-    alone = comparable(to_dict(check(root / "tests/course/right" / path, id, options)))
+    alone = comparable(to_dict(check(style, id, options)))
     with reuse.kept():
-        check(root / "solutions" / id / "solution.py", id, options)
-        assert comparable(to_dict(check(root / "tests/course/right" / path, id, options))) == alone
+        check(right.ROOT / "solutions" / id / "solution.py", id, options)
+        assert comparable(to_dict(check(style, id, options))) == alone

@@ -9,11 +9,12 @@ import pytest
 from gradekit.assignment import discover
 from gradekit.course.mistakes import bases
 from gradekit.findings import Kind, Outcome, Status
+from tests import right
 from tests.graded import grade
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
-STYLES = sorted(path for path in (Path(__file__).parent / "right").glob("*/*") if path.suffix in (".py", ".ipynb"))
+STYLES = [path for id in right.assignments() for path in right.files(id, (".py", ".ipynb"))]
 SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
 EACH_TIME = [

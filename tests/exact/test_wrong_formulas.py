@@ -8,6 +8,7 @@ import pytest
 
 from gradekit.assignment import discover
 from gradekit.findings import Cause, Check, Outcome
+from tests import right
 from tests.graded import grade
 
 ROOT = Path(__file__).parents[2]
@@ -152,7 +153,7 @@ def test_what_looks_at_bits_is_judged_by_its_examples_and_says_so(tmp_path: Path
 
 def test_gradients_of_some_inputs_are_held_against_their_own_references() -> None:
     """Of x and bias alone, where the reference has weight's between them."""
-    path = ROOT / "tests/course/right/layer_norm/walks.py"
+    path = right.file("tests/course/right/layer_norm/walks.py")
     options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False}
     report = grade(ASSIGNMENTS["layer_norm"], path, keyword="gradient", seed=12, **options)
     assert [check.message for check in report.checks if check.outcome is not Outcome.PASSED] == []

@@ -10,6 +10,7 @@ import pytest
 
 from gradekit.assignment import of_path
 from gradekit.submission import read
+from tests import right
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,9 +60,7 @@ def test_a_wrong_formula_is_refuted(survey: Any, id: str, edit: tuple[str, str])
 )
 def test_no_right_submission_is_refuted(survey: Any, id: str) -> None:
     assignment = of_path(ROOT / "solutions" / id / "solution.py", id)
-    tests, right = survey.tests_of(assignment), []
-    for file in [*(ROOT / "tests/course/right" / id).iterdir(), *(ROOT / "solutions" / id).glob("right_*.py")]:
-        if file.suffix in (".py", ".ipynb"):
-            right.append(survey.verdict(assignment, read(file), tests)[0])
-    assert set(right) <= {"proved", "open"}
-    assert right.count("proved") >= len(right) - 1
+    files = [*right.files(id, (".py", ".ipynb")), *(ROOT / "solutions" / id).glob("right_*.py")]
+    said = [survey.verdict(assignment, read(file), survey.tests_of(assignment))[0] for file in files]
+    assert set(said) <= {"proved", "open"}
+    assert said.count("proved") >= len(said) - 1

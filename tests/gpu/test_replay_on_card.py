@@ -19,6 +19,7 @@ from gradekit.engine.executor import option_count
 from gradekit.gpu.replay import Replay
 from gradekit.inputs.spec import Input
 from gradekit.program import Program
+from tests import right
 
 from ..tracer.styles import Text
 from .programs import AUTOTUNED, MANY_STEPS, TABLE, entry, normal, traced
@@ -54,7 +55,7 @@ SUBMISSIONS = [
     for path in [
         ROOT / "solutions" / name / "solution.py",
         *sorted((ROOT / "solutions" / name).glob("right_*.py")),
-        *sorted((ROOT / "tests/course/right" / name).glob("*.py")),
+        *right.files(name),
     ]
     if path.name not in ATOMIC
 ]

@@ -14,6 +14,7 @@ from gradekit.judge.by_text import never_used, rows_beside_columns, same_steps, 
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Evidence
 from gradekit.judge.reference import Reference, Worked
+from tests import right
 from tests.repair.corpora import ROOT
 
 KERNEL = "@triton.jit\ndef kernel(p, M, N, K):\n    m = {}\n    tl.store(p, m)\n"
@@ -128,7 +129,7 @@ def test_a_column_and_a_number_for_each_column_may_meet_a_tile(lines: str) -> No
 
 
 def test_nothing_is_said_of_a_right_submission() -> None:
-    paths = [*ROOT.glob("solutions/*/solution.py"), *ROOT.glob("solutions/*/right_*.py"), *ROOT.glob("tests/course/right/*/*.py")]
+    paths = [*ROOT.glob("solutions/*/solution.py"), *ROOT.glob("solutions/*/right_*.py"), *(path for id in right.assignments() for path in right.files(id))]
     texts = [path.read_text(encoding="utf-8") for path in paths]
     assert len(texts) > 80
     for text in texts:

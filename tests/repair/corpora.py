@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.course.edits import edited
+from tests import right
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "corpus"
@@ -143,7 +144,7 @@ def read(path: Path) -> Iterator[BeginnersMistake]:
     usual = data.pop("base", "")
     for name, table in data.items():
         base = table.get("base", usual)
-        text = edited((ROOT / base).read_text(encoding="utf-8"), table["edit"], base)
+        text = edited(right.text(base), table["edit"], base)
         pieces = (table["line"],) if isinstance(table["line"], str) else tuple(table["line"])
         found = BeginnersMistake(path.stem, name, table["title"], text, tuple(table["words"]), pieces, held_out=False)
         if not found.lines:

@@ -19,11 +19,12 @@ from gradekit.repair.mend_tries import MOST_RUN, MendTries
 from gradekit.repair.other_checks import is_emptied
 from gradekit.repair.search import BEFORE_SCREENING, LIKELIEST, Mending, Tries
 from gradekit.source.draft import making
+from tests import right
 from tests.repair.corpora import ROOT, Verdict
 from tests.repair.graded_mistake import tutored
 
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
-SHARED = (ROOT / "tests/course/right/dropout/grid_stride.py").read_text(encoding="utf-8")
+SHARED = right.text("tests/course/right/dropout/grid_stride.py")
 
 
 def line_of(piece: str) -> int:

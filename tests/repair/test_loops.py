@@ -4,22 +4,11 @@ from __future__ import annotations
 
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import counter_of, counts_steps, names_of_steps, range_of
-from tests.repair.corpora import ROOT
+from tests.right import text
 
-WHILE = "tests/course/right/softmax/while_loops.py"
 LEFT = "tests/course/right/matmul/what_is_left.py"
 PLACES = "tests/course/right/spmm/moving_places.py"
-DECODE = "solutions/decode_attention/right_one_query_a_program.py"
-STRIDE = "tests/course/right/vector_add/grid_stride.py"
-DROPS = "tests/course/right/dropout/grid_stride.py"
 SPLIT = "tests/course/right/decode_attention/split_in_four.py"
-FLASH = "tests/course/right/flash_attention/delta_on_the_way.py"
-GROUPED = "solutions/decode_attention/right_grouped_dot.py"
-IN_STEP = "tests/course/right/spmm/rows_in_step.py"
-
-
-def text(path: str) -> str:
-    return (ROOT / path).read_text(encoding="utf-8")
 
 
 HEADS = """

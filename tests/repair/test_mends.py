@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,8 @@ from gradekit.repair.work import Work
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
 from gradekit.submission.parsed_source import Edit
-from tests.repair.corpora import ROOT, assignments
+from tests.repair.corpora import ROOT
+from tests.right import text
 
 RIGHT = [
     "solutions/softmax/right_one_row.py", "solutions/softmax/right_online.py", "tests/course/right/matmul/tutorial.py",
@@ -32,17 +32,6 @@ RIGHT = [
 ]  # fmt: skip
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
 ONLINE = ROOT / "solutions/softmax/right_online.py"
-
-
-WALK = """\
-    acc = tl.zeros((BLOCK,), dtype=tl.float32)
-    for start in range(0, N, BLOCK):
-        cols = start + tl.arange(0, BLOCK)
-        x = tl.load"""
-
-
-def text(path: str | Path) -> str:
-    return (ROOT / path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("path", RIGHT)
@@ -67,7 +56,7 @@ for path in sys.argv[1:]:
 
 def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
     """Sets of strings are walked in another order in each process; which mends fit the budget must not depend on it."""
-    paths = ["solutions/matmul/solution.py", "solutions/custom_op/solution.py", "tests/course/right/layer_norm/welford.py"]
+    paths = ["solutions/matmul/solution.py", "solutions/custom_op/solution.py", "solutions/layer_norm/right_column_sums.py"]
     said = [
         subprocess.run(
             [sys.executable, "-c", SENTENCES, *paths], env=os.environ | {"PYTHONHASHSEED": seed}, cwd=ROOT,
@@ -242,10 +231,6 @@ def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None
 def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:
     found = mends(text("solutions/flash_attention/right_tutorial_pointers.py"))
     assert {mend.kernel for mend in in_order(found, Clues(frozenset(), ("fwd_kernel",)))} == {"", "fwd_kernel"}
-
-
-FAST = ("softmax",)
-CORPORA = [id if id in FAST else pytest.param(id, marks=pytest.mark.slow) for id in assignments()]
 
 
 def test_a_process_that_was_given_another_text_is_ended_though_nothing_was_asked_of_it() -> None:

@@ -7,7 +7,6 @@ import logging
 import random
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,13 +16,11 @@ from gradekit.repair.idioms.idiom import GENERAL, idioms_of
 from gradekit.repair.mend import Mend, with_feeds
 from gradekit.source.draft import Draft, fed_lines
 from gradekit.source.kernel import KernelDraft
+from tests import right
 from tests.repair.corpora import ROOT, assignments, corpus
+from tests.right import text
 
 STEPS = "solutions/matmul/right_default_precision.py"
-
-
-def text(path: str | Path) -> str:
-    return (ROOT / path).read_text(encoding="utf-8")
 
 
 # --- a rule that raises -----------------------------------------------------------------------------------------------
@@ -67,9 +64,9 @@ EVERY = [one for path in (GENERAL, *sorted(ROOT.glob("assignments/*/idioms.toml"
 
 
 def submissions() -> list[str]:
-    folders = [*ROOT.glob("solutions/*"), *ROOT.glob("tests/course/right/*"), *ROOT.glob("assignments/*")]
-    right = [path.read_text(encoding="utf-8") for folder in sorted(folders) for path in sorted(folder.glob("*.py"))]
-    return right + [mistake.text for id in assignments() for mistake in corpus(id)]
+    own = [*sorted(ROOT.glob("assignments/*/*.py")), *sorted(ROOT.glob("solutions/*/*.py"))]
+    files = [*own, *(path for id in right.assignments() for path in right.files(id))]
+    return [text(path) for path in files] + [mistake.text for id in assignments() for mistake in corpus(id)]
 
 
 def distorted(source: str, rng: random.Random) -> str:
@@ -126,18 +123,6 @@ def every_rule(source: str) -> None:
         assert with_feeds(mend, fed, source).line >= 1
 
 
-MOVED = '''
-@triton.jit
-def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    x_ptr += row * n
-    out_ptr += row * n
-    cols = tl.arange(0, BLOCK)
-    x, y = tl.load(x_ptr + cols, mask=cols < n), tl.load(y_ptr + cols, mask=cols < n)
-    tl.store(out_ptr + cols, x + y, mask=cols < n)
-'''
-
-
 GIOU = "tests/course/right/giou_loss/"
 UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
 
@@ -153,19 +138,8 @@ UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
 def test_what_another_line_of_a_submission_shows_is_mended_like_it(path: str, changes: dict[str, str], said: str) -> None:
     source = text(GIOU + path)
     wrong = source
-    for right, mistaken in changes.items():
-        wrong = wrong.replace(right, mistaken, 1)
+    for old, mistaken in changes.items():
+        wrong = wrong.replace(old, mistaken, 1)
     mend = next(mend for mend in mends(wrong) if said in mend.sentence)
     assert wrong != source and mend.applied(wrong) == source
     assert not any(said in mend.sentence for mend in mends(source))
-
-
-STEPS_BY_ONE = '''
-@triton.jit
-def kernel(x_ptr, out_ptr, n, sx, stride_c, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x_ptr += row * sx
-    first, second = tl.load(x_ptr, mask=row < n), tl.load(x_ptr + 1, mask=row < n)
-    third = tl.load(x_ptr + 2, mask=row < n)
-    tl.store(out_ptr + row, first + second + third, mask=row < n)
-'''

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from gradekit.submission.reach import reach
+from tests import right
 
 ROOT = Path(__file__).parents[2]
-RIGHT = sorted([*ROOT.glob("tests/course/right/custom_op/*.py"), *ROOT.glob("solutions/custom_op/*right*.py"),
-                ROOT / "solutions/custom_op/solution.py"])  # fmt: skip
+OWN = sorted(ROOT.glob("solutions/custom_op/*right*.py"))
+RIGHT = [*right.files("custom_op"), *OWN, ROOT / "solutions/custom_op/solution.py"]
 
 FORGING = {
     "another module": "import gc",

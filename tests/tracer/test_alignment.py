@@ -14,7 +14,7 @@ from gradekit.assignment import discover
 from gradekit.course.mistakes import bases
 from gradekit.program import ALIGNMENT, Argument, Launch, Program, Scalar, View, encode
 from gradekit.submission import read
-from tests import zygote
+from tests import right, zygote
 from tests.graded import grade
 
 from . import styles
@@ -23,7 +23,6 @@ from .helpers import only, submission, tensor, traced
 ROOT = Path(__file__).parents[2]
 HALVES = [tensor(number, 1, 2, 128, 64, dtype="float16") for number in range(3)]
 ASSIGNMENTS = discover(ROOT / "assignments")
-RIGHT = Path(__file__).parents[1] / "course" / "right"
 
 ASKS = """
 def entry(x):
@@ -118,7 +117,7 @@ def test_right_submissions_have_the_same_text_both_ways(id: str, monkeypatch: py
     monkeypatch.setattr(sandbox.Tracer, "_ask", remembered)
     grade(ASSIGNMENTS[id], ROOT / "solutions" / id / "solution.py", profile="quick", device="cpu")
     assert asked
-    styles = (*bases(ASSIGNMENTS[id]), *sorted((RIGHT / id).glob("*.py")))
+    styles = (*bases(ASSIGNMENTS[id]), *right.files(id))
     paths = (ROOT / "solutions" / id / "solution.py", *styles)
     given = [{"text": read(path).text, "requests": asked} for path in paths]
     for path, found in zip(paths, compared("calls", given=given), strict=True):
