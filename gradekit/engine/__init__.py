@@ -1,15 +1,15 @@
 """The CPU engine: runs programs, watches every memory access, and counts.
 
     text      ttir, ttir_*: TTIR text to a Module of operations
-    values    values: number, Affine, Later, tensor, mask, pointer; integers, comparisons, casts: arithmetic on them
+    values    values: number, Affine, Later, tensor, mask, pointer; integers, casts: arithmetic on them
     code      registry: the table of operations; ops_*, atomics, libdevice: what each one computes
     control   frame: the values of a region; blocks: operations in order; control: loops, conditions, branches, calls
-    memory    memory: storages in one address space; access: what is asked of the memory of a launch; fast and checked
-              are such memories (fast says why there are two); masks and addressing serve the first, lanes and history
-              the second
-    runs      executor: a Program and its inputs give a RunResult; launch: which programs run together; arguments;
-              host: fills, copies and allowed torch operations; budget; explain: incidents in the student's words
-    facts     kernel_facts, liveness, masked_lanes, value_numbers: what the text of a kernel tells before anything runs
+    memory    memory: storages in one address space; lanes: what is asked of the memory of a launch, lane by lane; fast
+              and checked are such memories (fast says why there are two); masks and addressing serve the first, lanes
+              and history the second
+    runs      executor: a Program and its inputs give a RunResult; launch: which programs run together; host:
+              fills, copies and allowed torch operations; budget; explain: incidents in the student's words
+    facts     kernel_facts, masked_lanes, value_numbers: what the text of a kernel tells before anything runs
     traffic   what a program moves and computes, counted on a sample
     observer  who may look on while programs run, and which elements an access touches
 
@@ -25,9 +25,8 @@ _OFFERED = {
     "gradekit.engine.executor": ("RunResult", "Variant", "option_count", "run"),
     "gradekit.engine.trials": ("run_with_trials",),
     "gradekit.engine.conditions": ("Conditions", "Order"),
-    "gradekit.engine.budget": ("Budget", "OverBudget"),
+    "gradekit.engine.budget": ("Budget", "OverBudget", "Unsupported"),
     "gradekit.engine.observer": ("Observer", "TouchedElements", "touched"),
-    "gradekit.engine.unsupported": ("Unsupported",),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
     "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),

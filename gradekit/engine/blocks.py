@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.branch_coverage import watched, watches
-from gradekit.engine.budget import OverBudget
+from gradekit.engine.budget import OverBudget, Unsupported
 from gradekit.engine.frame import Frame
-from gradekit.engine.liveness import elements, last_uses, only_stored, shared_names
+from gradekit.engine.kernel_facts import elements, last_uses, only_stored, shared_names
 from gradekit.engine.promises import kept, promises
 from gradekit.engine.registry import OPS, Evaluator
-from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Op, Region
@@ -121,7 +120,7 @@ def _line(frame: Frame, block: Block) -> int | None:
     return next((line for op in block.ops if (line := frame.context.line(op))), None)
 
 
-# --- blocks as steps -------------------------------------------------------------------------------------------------
+# --- blocks as steps --------------------------------------------------------------------------------------------------
 
 _FOLDED = frozenset(
     {"arith.constant", "tt.make_range", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.trans",

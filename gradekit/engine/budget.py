@@ -1,4 +1,6 @@
-"""What one run may use, counted in work and bytes: the same on a busy machine as on an idle one."""
+"""What one run may use, counted in work and bytes: the same on a busy machine as on an idle one. And what is raised
+where a run cannot go on.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,14 @@ class OverBudget(Exception):
     def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
         super().__init__(f"more than {limit:g} {resource}")
         self.resource, self.limit, self.line = resource, limit, line
+
+
+class Unsupported(Exception):
+    """The engine does not know `op`: the check is pending, never a zero."""
+
+    def __init__(self, op: str, line: int | None = None) -> None:
+        super().__init__(f"{op} is not known to the CPU engine")
+        self.op, self.line = op, line
 
 
 @dataclass(frozen=True)

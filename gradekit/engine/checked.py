@@ -4,7 +4,7 @@ Slower than `fast`, which says why there are two. Every lane's address, program 
 programs of the launch did. What is wrong becomes an `Incident`, and the access goes on with what is harmless: a bad
 load gives poison, a bad store is dropped.
 
-Two programs are ordered only by atomics on one address (ordering.py); whatever else they touch in common, with one of
+Two programs are ordered only by atomics on one address (history.py); whatever else they touch in common, with one of
 them writing, is a race. Two lanes of one program are ordered only by a barrier between their accesses.
 """
 
@@ -18,12 +18,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradekit.engine.access import AccessSite
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
-from gradekit.engine.history import NOBODY, AccessHistory, Writers, Writes
-from gradekit.engine.lanes import AccessPattern, Lanes, first_of, flat_index, flat_mask
+from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers, Writes
+from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, first_of, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
-from gradekit.engine.ordering import NEVER, Ordering
 from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Traffic

@@ -16,9 +16,9 @@ from torch import Tensor
 from gradekit.engine import integers
 from gradekit.engine.blocks import BRANCHES, afford_turns, compile_region, run_block
 from gradekit.engine.branch_coverage import note, note_turns
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
 from gradekit.engine.registry import evaluates
-from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import BITS, FLOAT, arange, dense, narrow, stitch
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
     return each if bool(each.any()) else False
 
 
-# --- scf.if ----------------------------------------------------------------------------------------------------------
+# --- scf.if -----------------------------------------------------------------------------------------------------------
 
 
 @evaluates("scf.if")
@@ -81,7 +81,7 @@ def _branch(frame: Frame, op: Op, side: bool) -> Values:
     return run_region(frame, op.regions[position])
 
 
-# --- loops -----------------------------------------------------------------------------------------------------------
+# --- loops ------------------------------------------------------------------------------------------------------------
 
 
 class Survivors:
@@ -194,7 +194,7 @@ def _evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
         survivors.carried = run_region(survivors.inner(), op.regions[1], survivors.carried)
 
 
-# --- branches between blocks, as an early return makes them ----------------------------------------------------------
+# --- branches between blocks, as an early return makes them -----------------------------------------------------------
 
 
 class BlockScope(Scope):
@@ -272,7 +272,7 @@ def _not(condition: bool | Tensor) -> bool | Tensor:
     return not condition if isinstance(condition, bool) else ~condition
 
 
-# --- functions -------------------------------------------------------------------------------------------------------
+# --- functions --------------------------------------------------------------------------------------------------------
 
 
 def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:

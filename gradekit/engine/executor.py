@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.addressing import Suspicion
-from gradekit.engine.arguments import bind
 from gradekit.engine.branch_coverage import Ways
-from gradekit.engine.budget import LAUNCH, Budget, Meter, OverBudget
+from gradekit.engine.budget import LAUNCH, Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
@@ -28,12 +27,11 @@ from gradekit.engine.fast import FastMemory
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
-from gradekit.engine.launch import run_programs
+from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
 from gradekit.engine.ttir import Module
-from gradekit.engine.unsupported import Unsupported
 from gradekit.findings import Cause, Finding
 from gradekit.observations import Counters, Incident, Site, Traffic
 from gradekit.program import (

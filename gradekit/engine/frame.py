@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.access import AccessSite, LaunchMemory
-from gradekit.engine.budget import Meter
+from gradekit.engine.budget import Meter, Unsupported
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
 from gradekit.engine.kernel_facts import KernelFacts, is_narrow
-from gradekit.engine.unsupported import Unsupported
+from gradekit.engine.lanes import AccessSite, LaunchMemory
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
@@ -40,7 +39,7 @@ Observe = Callable[["Frame", "Op"], None]
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
     called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py), `looks` says
-    how often each mask was looked at for it, `last_mask` what the last one showed (see mask_coverage.py)."""
+    how often each mask was looked at for it, `last_mask` what the last one showed (there, too)."""
 
     module: Module
     facts: KernelFacts

@@ -98,7 +98,7 @@ def _on_host(cause: Cause, storage: Storage, view: View, which: Tensor | None, l
     return Incident(cause, Site(line), storage.id, itemsize, shown, programs, count, capacity=capacity)
 
 
-# --- operations that an assignment may allow -------------------------------------------------------------------------
+# --- operations that an assignment may allow --------------------------------------------------------------------------
 
 _COMPUTE: dict[str, Callable[..., Tensor]] = {
     "aten::sum": torch.sum, "aten::mean": torch.mean, "aten::cumsum": torch.cumsum,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.casts import float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import multiply_high_unsigned, tensor
 from gradekit.engine.registry import evaluates
-from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gradekit.engine.liveness import names_used
 from gradekit.engine.ttir import Op
+from gradekit.engine.ttir_nodes import names_used
 
 Condition = tuple[str, tuple[Any, ...]]
 """A value by its name, and the operations of `SHAPES` that it has gone through since."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine import comparisons, integers
+from gradekit.engine import integers
 from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
@@ -35,7 +35,7 @@ from gradekit.engine.values import (
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
 
-# --- constants -------------------------------------------------------------------------------------------------------
+# --- constants --------------------------------------------------------------------------------------------------------
 
 
 @evaluates("arith.constant")
@@ -54,7 +54,7 @@ def _evaluate_poison(frame: Frame, op: Op) -> Value:
     return 0 if type.element in BITS else constant(float("nan"), dtype_of(type), 1 + len(type.shape))
 
 
-# --- integers --------------------------------------------------------------------------------------------------------
+# --- integers ---------------------------------------------------------------------------------------------------------
 
 
 def _integer(function: Callable[..., Any]) -> Compiler:
@@ -93,7 +93,7 @@ OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
 
 @compiles("arith.cmpi")
 def _compile_cmpi(op: Op) -> Evaluator:
-    return _integer(functools.partial(comparisons.cmpi, op.attributes["predicate"]))(op)
+    return _integer(functools.partial(integers.cmpi, op.attributes["predicate"]))(op)
 
 
 _ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
@@ -156,7 +156,7 @@ def _compile_resize(op: Op) -> Evaluator:
     return lambda frame: resize(frame.values[name], source, target, (frame.count, *tile))
 
 
-# --- select ----------------------------------------------------------------------------------------------------------
+# --- select -----------------------------------------------------------------------------------------------------------
 
 
 @compiles("arith.select")
@@ -196,7 +196,7 @@ def _select_pointer(condition: Tensor, yes: Pointer, no: Pointer, shape: tuple[i
     return Pointer(yes.storage, offset, yes.itemsize)
 
 
-# --- floats ----------------------------------------------------------------------------------------------------------
+# --- floats -----------------------------------------------------------------------------------------------------------
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "arith.addf": torch.add, "arith.subf": torch.sub, "arith.mulf": torch.mul, "arith.divf": torch.div,
@@ -279,7 +279,7 @@ def _evaluate_clampf(frame: Frame, op: Op) -> Tensor:
     return torch.fmin(torch.fmax(value, low), high)
 
 
-# --- comparison ------------------------------------------------------------------------------------------------------
+# --- comparison -------------------------------------------------------------------------------------------------------
 
 _ORDERED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "eq": torch.eq, "gt": torch.gt, "ge": torch.ge, "lt": torch.lt, "le": torch.le,
@@ -301,7 +301,7 @@ def _evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
     return holds | unordered if predicate[0] == "u" else holds  # type: ignore[operator]
 
 
-# --- conversions -----------------------------------------------------------------------------------------------------
+# --- conversions ------------------------------------------------------------------------------------------------------
 
 
 @evaluates("arith.extf", "arith.truncf", "tt.fp_to_fp")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.casts import round_to_tf32
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.registry import evaluates
-from gradekit.engine.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
@@ -55,7 +55,7 @@ def _in_bf16_parts(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     return _multiply_add(a_high, b_high, c) + small
 
 
-# --- microscaling formats: groups of elements share a power of two ---------------------------------------------------
+# --- microscaling formats: groups of elements share a power of two ----------------------------------------------------
 
 _E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _FORMATS = {"e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2, "bf16": torch.bfloat16, "fp16": torch.float16}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.registry import evaluates
-from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import Affine, Below, Conjunction, Pointer, Value, absolute, dense, materialize, settled
 from gradekit.findings import Cause
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine import comparisons, integers
+from gradekit.engine import integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
+from gradekit.engine.branch_coverage import note_mask
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
-from gradekit.engine.mask_coverage import note_mask
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import Evaluator, compiles, evaluates
-from gradekit.engine.unsupported import Unsupported
 from gradekit.engine.values import (
     Affine,
     Below,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAD_NAN = 2
 
-# --- pointers --------------------------------------------------------------------------------------------------------
+# --- pointers ---------------------------------------------------------------------------------------------------------
 
 
 def memory_dtype(type: Type) -> torch.dtype:
@@ -122,7 +122,7 @@ def _compile_store(op: Op) -> Evaluator:
     return step
 
 
-# --- atomics ---------------------------------------------------------------------------------------------------------
+# --- atomics ----------------------------------------------------------------------------------------------------------
 
 
 @evaluates("tt.atomic_rmw")
@@ -183,7 +183,7 @@ def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mas
     return frame.context.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, access)
 
 
-# --- blocks: tensor descriptors and block pointers -------------------------------------------------------------------
+# --- blocks: tensor descriptors and block pointers --------------------------------------------------------------------
 
 
 @evaluates("tt.make_tensor_ptr")
@@ -235,8 +235,8 @@ def locate(frame: Frame, block: BlockPointer, offsets: tuple[Any, ...], axes: An
         step = integers.muli(index, _raised(block.strides[axis], rank), 64, shape)
         pointer = move(pointer, step, shape)
         if axis in axes:
-            mask.append(comparisons.cmpi("sge", index, 0, 64, shape))
-            mask.append(comparisons.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
+            mask.append(integers.cmpi("sge", index, 0, 64, shape))
+            mask.append(integers.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
     return pointer, _all_of(mask)
 
 
@@ -321,10 +321,10 @@ def located_rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Intege
     for index, axis in ((row, 0), (columns, 1)):
         pointer = move(pointer, integers.muli(index, _raised(block.strides[axis], 2), 64, shape), shape)
     inside = [
-        comparisons.cmpi("sge", row, 0, 64, shape),
-        comparisons.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape),
+        integers.cmpi("sge", row, 0, 64, shape),
+        integers.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape),
     ]
-    inside.append(comparisons.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
+    inside.append(integers.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
     return pointer, _all_of(inside)
 
 

@@ -42,7 +42,7 @@ def _compile_make_range(op: Op) -> Evaluator:
     return lambda frame: numbers
 
 
-# --- axes of size 1 come and go without a copy -----------------------------------------------------------------------
+# --- axes of size 1 come and go without a copy ------------------------------------------------------------------------
 
 
 def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Value:
@@ -100,7 +100,7 @@ def _evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
     return frame.tensor(op, 0).flatten(1)[:, 0]
 
 
-# --- reshaping needs all elements ------------------------------------------------------------------------------------
+# --- reshaping needs all elements -------------------------------------------------------------------------------------
 
 
 def full_value(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
@@ -174,7 +174,7 @@ def _evaluate_histogram(frame: Frame, op: Op) -> Tensor:
     return counts.to(dtype_of(type))
 
 
-# --- pointers --------------------------------------------------------------------------------------------------------
+# --- pointers ---------------------------------------------------------------------------------------------------------
 
 
 @compiles("tt.addptr")

@@ -16,12 +16,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gradekit.engine.arguments import bind
 from gradekit.engine.atomics import Update
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.launch import run_some_programs
+from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
 from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
 from gradekit.observations import Traffic

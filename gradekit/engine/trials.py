@@ -136,7 +136,7 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
     return [Finding(Cause.BROKEN_PROMISE, message, _line(location, program.path), promising[0].name)]
 
 
-# --- lanes that a mask leaves undefined ------------------------------------------------------------------------------
+# --- lanes that a mask leaves undefined -------------------------------------------------------------------------------
 
 
 def _undefined_lanes(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:

@@ -4,18 +4,16 @@ Runs wherever the engine runs, on text that may be hostile: it needs the standar
 the text, and anything that it cannot read is a `TTIRError` with the line, the column and what was expected.
 
 The grammar of modules, functions, regions and blocks stands here; operations of the common form are read by
-`ttir_clauses`. What comes out is described in `ttir_nodes`.
+`ttir_reader`. What comes out is described in `ttir_nodes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradekit.engine.ttir_clauses import ClauseReader
 from gradekit.engine.ttir_locations import Location, name_in
-from gradekit.engine.ttir_nodes import Block, Function, Module, Op, Region, in_order
-from gradekit.engine.ttir_reader import END, LINES, LONGEST_LINE, TTIRError, Unexpected
-from gradekit.engine.ttir_values import I1, Type, read_dense, read_number
+from gradekit.engine.ttir_nodes import I1, Block, Function, Module, Op, Region, Type, in_order, read_dense, read_number
+from gradekit.engine.ttir_reader import END, LINES, LONGEST_LINE, ClauseReader, TTIRError, Unexpected
 
 __all__ = ["Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"]
 
@@ -37,7 +35,7 @@ _statements: dict[str, tuple[Op, int]] = {}
 """Operations by their lines, with how many tokens each has without its location."""
 
 
-# --- the grammar ----------------------------------------------------------------------------------------------------
+# --- the grammar ------------------------------------------------------------------------------------------------------
 
 
 class Parser(ClauseReader):
@@ -307,7 +305,7 @@ class Parser(ClauseReader):
         return tuple(found)
 
 
-# --- forms of their own: constants, structured control flow, branches, assertions ------------------------------------
+# --- forms of their own: constants, structured control flow, branches, assertions -------------------------------------
 
 
 def _constant(parser: Parser, name: str, results: tuple[str, ...]) -> Op:

@@ -1,5 +1,7 @@
 """A TTIR module as data: functions, regions, blocks and operations, in MLIR's terms; `ttir` reads them from text.
 
+Types, numbers and attribute literals are read here, each from its own piece of text.
+
 SSA names stand without their "%"; the results of `%a:2 = ...` are "a#0" and "a#1". Values are typed where they are
 defined, and an operation's operand types are looked up there, so that every operand and result has its type although
 the text leaves many out.
@@ -28,12 +30,215 @@ zero and 2 for NaN.
 
 from __future__ import annotations
 
+import re
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from gradekit.engine.ttir_locations import Location
-from gradekit.engine.ttir_values import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A TTIR type.
+
+    `element` is "i1" to "i64", "f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2", ..., "ptr", "tensordesc", "index"
+    or "none". `shape` is () for a scalar. `pointee` is what a "ptr" points to (a tensor type for a block pointer), and
+    the type of one block for a "tensordesc". Signedness in the text (si8, ui8) is dropped: the operations carry it.
+    """
+
+    element: str
+    shape: tuple[int, ...] = ()
+    pointee: Type | None = None
+
+
+I1 = Type("i1")
+
+_ELEMENT = re.compile(r"[su]?(i\d{1,3})|(f\d{1,3}\w{0,16}|bf16|tf32|index|none)")
+_DIMENSIONS = re.compile(r"((?:\d{1,18}x)*+)")
+_NESTING = 8
+_types: dict[str, Type] = {text: Type(text) for text in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")}
+_MOST_TYPES = 4096
+
+
+def read_type(text: str) -> Type | None:
+    """The type that `text` spells, or None where it spells none."""
+    known = _types.get(text)
+    if known is None:
+        known = _read_type(text, _NESTING)
+        if known is not None and len(_types) < _MOST_TYPES:
+            _types[text] = known
+    return known
+
+
+def _read_type(text: str, depth: int) -> Type | None:
+    if depth == 0:
+        return None
+    scalar = _ELEMENT.fullmatch(text)
+    if scalar is not None:
+        return Type(scalar[1] or scalar[2])
+    head, opened, rest = text.partition("<")
+    if not opened or not rest.endswith(">"):
+        return None
+    return _read_compound(head, rest[:-1], depth - 1)
+
+
+def _read_compound(head: str, inner: str, depth: int) -> Type | None:
+    if head == "tensor":
+        return _read_tensor(inner, depth)
+    if head in ("!tt.ptr", "ptr"):
+        pointee = _read_type(inner.rpartition(",")[0] if re.search(r",\s*\d+$", inner) else inner, depth)
+        return pointee and Type("ptr", (), pointee)
+    if head in ("!tt.tensordesc", "tensordesc"):
+        block = _read_type(inner, depth) if inner.startswith("tensor<") else _read_tensor(inner, depth)
+        return block and Type("tensordesc", (), block)
+    return None
+
+
+def _read_tensor(inner: str, depth: int) -> Type | None:
+    dimensions = _DIMENSIONS.match(inner)
+    assert dimensions is not None
+    element = _read_type(re.sub(r",\s*#.*$", "", inner[dimensions.end() :]), depth)  # a layout, if any, is no matter
+    if element is None:
+        return None
+    return Type(element.element, tuple(int(d) for d in dimensions[1].split("x")[:-1]), element.pointee)
+
+
+def read_short_type(text: str, element: str) -> Type | None:
+    """The type that `<...>` stands for where the operation lets `!tt.ptr` or `!tt.tensordesc` be left out."""
+    return read_type(f"!tt.{element}{text}")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+_FLOAT_BITS = {  # exponent bits, mantissa bits, bias, whether there are infinities
+    "f16": (5, 10, 15, True), "bf16": (8, 7, 127, True), "f8E5M2": (5, 2, 15, True), "f8E4M3FN": (4, 3, 7, False),
+    "f8E4M3": (4, 3, 7, True), "f8E5M2FNUZ": (5, 2, 16, False), "f8E4M3FNUZ": (4, 3, 8, False),
+    "f8E4M3B11FNUZ": (4, 3, 11, False),
+}  # fmt: skip
+
+
+def float_from_bits(bits: int, element: str) -> float:
+    """The number that the bit pattern `bits` means as a float of type `element`.
+
+    Raises:
+        ValueError: `element` is no float type, or `bits` has too many bits for it.
+    """
+    if element in ("f32", "f64"):
+        size = int(element[1:]) // 8
+        return float(struct.unpack("<f" if size == 4 else "<d", _bytes(bits, size))[0])
+    if element not in _FLOAT_BITS:
+        raise ValueError(f"{element} is no float type")
+    return _small_float(bits, *_FLOAT_BITS[element], unsigned_zero=element.endswith("FNUZ"))
+
+
+def _small_float(bits: int, e_bits: int, m_bits: int, bias: int, infinities: bool, *, unsigned_zero: bool) -> float:
+    if bits >> (1 + e_bits + m_bits):
+        raise ValueError(f"{bits:#x} has too many bits")
+    mantissa, exponent = bits & ((1 << m_bits) - 1), (bits >> m_bits) & ((1 << e_bits) - 1)
+    sign = -1.0 if bits >> (e_bits + m_bits) else 1.0
+    top = exponent == (1 << e_bits) - 1
+    if unsigned_zero and bits == 1 << (e_bits + m_bits):
+        return float("nan")
+    if top and infinities:
+        return sign * float("inf") if mantissa == 0 else float("nan")
+    if top and not unsigned_zero and mantissa == (1 << m_bits) - 1:
+        return float("nan")
+    if exponent == 0:
+        return sign * mantissa * 2.0 ** (1 - bias - m_bits)
+    return sign * (mantissa + (1 << m_bits)) * 2.0 ** (exponent - bias - m_bits)
+
+
+def _bytes(bits: int, size: int) -> bytes:
+    if bits >> (8 * size):
+        raise ValueError(f"{bits:#x} has too many bits")
+    return bits.to_bytes(size, "little")
+
+
+_NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,5})?|inf|nan)")
+
+
+def read_number(text: str, element: str) -> int | float | bool:
+    """The number that `text` spells as a value of type `element`; integers come out signed, as wide as the type.
+
+    Raises:
+        ValueError: `text` spells no number of that type.
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError(f"{text[:40]!r} is no number")
+    if element[0] in "fb":
+        return float_from_bits(int(text, 16), element) if "0x" in text else float(text)
+    number = int(text, 16) if "0x" in text else int(text)
+    return number if element == "index" else signed(number, element)
+
+
+def signed(number: int, element: str) -> int | bool:
+    """`number` wrapped around to the signed range of the integer type `element` (a bool for i1)."""
+    if element == "i1":
+        return bool(number & 1)
+    width = int(element[1:])
+    return (number + (1 << width - 1)) % (1 << width) - (1 << width - 1)
+
+
+def read_dense(body: str, of: Type) -> Any:
+    """The value of `dense<body> : of`: a number for a splat, a flat row-major list otherwise.
+
+    Raises:
+        ValueError: a malformed body, or a list whose length is not the tensor's.
+    """
+    body = body.strip()
+    if body.startswith('"'):
+        values = _read_blob(body, of.element)
+    elif body.startswith("["):
+        values = [read_number(item.strip(), of.element) for item in re.sub(r"[\[\]]", "", body).split(",")]
+    else:
+        return read_number(body, of.element)
+    if len(values) == 1:
+        return values[0]
+    if len(values) != _count(of.shape):
+        raise ValueError(f"{len(values)} elements for a tensor of shape {of.shape}")
+    return values
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _read_blob(body: str, element: str) -> list[int | float | bool]:
+    if element == "i1" or not re.fullmatch(r'"0x(?:[0-9A-Fa-f]{2})*"', body):
+        raise ValueError("malformed elements in hexadecimal")
+    raw = bytes.fromhex(body[3:-1])
+    digits = re.match(r"[a-z]*(\d+)", element)
+    size = int(digits[1]) // 8 if digits else 0
+    if size == 0 or len(raw) % size:
+        raise ValueError(f"elements in hexadecimal that are no {element}")
+    return [_number_from(raw[at : at + size], element) for at in range(0, len(raw), size)]
+
+
+def _number_from(raw: bytes, element: str) -> int | float | bool:
+    bits = int.from_bytes(raw, "little")
+    return float_from_bits(bits, element) if element[0] in "fb" else signed(bits, element)
+
+
+_ESCAPE = re.compile(r"(?:\\(?:[0-9A-Fa-f]{2}|.))+", re.DOTALL)
+
+
+def read_string(text: str) -> str:
+    """The string that the quoted `text` means: MLIR writes escapes as two hexadecimal digits of a UTF-8 byte."""
+    return _ESCAPE.sub(_unescape, text[1:-1])
+
+
+def _unescape(run: re.Match[str]) -> str:
+    named = {"n": b"\n", "t": b"\t"}
+    pieces = re.findall(r"\\([0-9A-Fa-f]{2}|.)", run[0], re.DOTALL)
+    raw = b"".join(bytes.fromhex(p) if len(p) == 2 else named.get(p, p.encode()) for p in pieces)
+    return raw.decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
@@ -79,6 +284,17 @@ class Region:
     """Blocks; the first is where it begins. It has none where an operation's region is left out or empty."""
 
     blocks: list[Block]
+
+
+def names_used(op: Op) -> Iterator[str]:
+    """The values that an operation needs, and those that the regions inside it need; those defined inside, too."""
+    yield from op.operands
+    for _, names in op.successors:
+        yield from names
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield from names_used(inner)
 
 
 def in_order(blocks: list[Block]) -> list[Block]:

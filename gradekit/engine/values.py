@@ -136,7 +136,7 @@ Integer = int | Affine | Later | Tensor
 Value = int | Affine | Later | Below | Conjunction | Pointer | BlockPointer | Unmade | Tensor
 
 
-# --- integers in range -----------------------------------------------------------------------------------------------
+# --- integers in range ------------------------------------------------------------------------------------------------
 
 
 def wrap(value: int, bits: int) -> int:
@@ -164,7 +164,7 @@ def axis_range(size: int, axis: int, rank: int) -> Tensor:
     return arange(size).view([size if a == axis else 1 for a in range(rank)])
 
 
-# --- forms -----------------------------------------------------------------------------------------------------------
+# --- forms ------------------------------------------------------------------------------------------------------------
 
 
 def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
@@ -328,7 +328,7 @@ def owned(values: dict[str, Any], name: str, dtype: torch.dtype, shape: tuple[in
     return value if storage_uses(storage_id(value.untyped_storage())) == _REFERENCES[1] else None
 
 
-# --- programs: select, and put back ----------------------------------------------------------------------------------
+# --- programs: select, and put back -----------------------------------------------------------------------------------
 
 
 def narrow(value: Any, index: Tensor) -> Any:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 import torch
 from torch import Tensor
 
-from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.launch import run_programs
+from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.findings import Cause
 from gradekit.gpu.card import Card

@@ -17,8 +17,7 @@ from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
-from gradekit.engine.observer import TouchedElements, touched
-from gradekit.engine.owners import Owners
+from gradekit.engine.observer import Owners, TouchedElements, touched
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
 from gradekit.judge import ttir_text

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import strided
-from gradekit.engine.owners import NOBODY, Owners, coordinates
+from gradekit.engine.observer import NOBODY, Owners, coordinates
 from gradekit.findings import Finding
 from gradekit.judge.comparison import Comparison
 from gradekit.program import Program, View

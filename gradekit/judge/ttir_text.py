@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gradekit.engine import Function, Op, TTIRError
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
-from gradekit.engine.liveness import names_used
+from gradekit.engine.ttir_nodes import names_used
 from gradekit.program import Kernel, Program, View
 
 _WITHOUT_MASK = {"tt.load": 1, "tt.store": 2}

@@ -22,7 +22,7 @@ import pytest
 from gradekit import engine
 from gradekit.credit import rounded
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
-from gradekit.engine.owners import Owners
+from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few

@@ -15,11 +15,10 @@ import torch
 from torch import Tensor
 
 from gradekit.engine import Budget, Module
-from gradekit.engine.arguments import bind
 from gradekit.engine.budget import Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.launch import run_some_programs
+from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.values import Pointer, dense
 from gradekit.observations import Site, Traffic

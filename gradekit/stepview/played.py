@@ -14,8 +14,7 @@ import torch
 
 from gradekit import engine
 from gradekit.assignment import Assignment, of_path
-from gradekit.engine.observer import TouchedElements
-from gradekit.engine.owners import NOBODY, Owners, coordinates, linear_id
+from gradekit.engine.observer import NOBODY, Owners, TouchedElements, coordinates, linear_id
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
-from gradekit.engine.unsupported import Unsupported
 from gradekit.stepview.nesting import LoopTurns, Nesting
 from gradekit.stepview.strips import chosen_cells, levels, tile_data
 from gradekit.stepview.tensors import Tensors, access_data

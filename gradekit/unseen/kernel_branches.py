@@ -12,11 +12,22 @@ from typing import Any
 import torch
 
 from gradekit.engine import Function, Module, Op, Unsupported
-from gradekit.engine.branch_coverage import CLAMP, FALSE, NEVER, ONCE, SEVERAL, TRUE
+from gradekit.engine.branch_coverage import (
+    CLAMP,
+    FALSE,
+    MASKED,
+    NEVER,
+    NOTHING,
+    ONCE,
+    PART,
+    SEVERAL,
+    TRUE,
+    WHOLE,
+    ways_of,
+)
 from gradekit.engine.def_use import ATOMICS, LOADS, MOVED, STORES, DefUse
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
-from gradekit.engine.mask_coverage import MASKED, NOTHING, PART, WHOLE, ways_of
 from gradekit.engine.ttir import Type
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from gradekit.domain import ScalarDomain
-from gradekit.engine.branch_coverage import SEVERAL
+from gradekit.engine.branch_coverage import MASKED, SEVERAL
 from gradekit.engine.def_use import LOADS
-from gradekit.engine.mask_coverage import MASKED
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
 from gradekit.program import Kernel

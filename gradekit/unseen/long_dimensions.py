@@ -481,7 +481,7 @@ def _more(before: Tally, times: int | None, lanes: int, launch: Launch) -> Tally
 
 
 def _bound(function: Function, launch: Launch) -> dict[str, Any]:
-    """The views and whole numbers that a kernel gets, by the names of its arguments; see gradekit.engine.arguments."""
+    """The views and whole numbers that a kernel gets, by the names of its arguments; see gradekit.engine.launch."""
     values: list[Any] = []
     for argument in launch.args:
         if isinstance(argument, Descriptor):

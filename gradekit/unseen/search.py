@@ -18,9 +18,8 @@ from torch import Tensor
 from gradekit.domain import evaluate
 from gradekit.domain.entries import names_in
 from gradekit.engine import Op
-from gradekit.engine.branch_coverage import CLAMP
+from gradekit.engine.branch_coverage import CLAMP, MASKED
 from gradekit.engine.def_use import LOADS
-from gradekit.engine.mask_coverage import MASKED
 from gradekit.reuse import LruCache
 from gradekit.size_terms import Leaf, behind, leaves_in
 from gradekit.unseen.host_branches import Path, TracedForm

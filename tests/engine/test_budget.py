@@ -12,8 +12,7 @@ from launching import program
 from gradekit.engine import control, history
 from gradekit.engine.executor import Budget, OverBudget, run
 from gradekit.engine.host import write, written
-from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.liveness import last_uses
+from gradekit.engine.kernel_facts import facts, last_uses, parsed
 from gradekit.engine.memory import Memory, Storage
 from gradekit.program import Allocate, Fill, View
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit.engine import comparisons, integers
+from gradekit.engine import integers
 from gradekit.engine.masks import Box, MaskPartition
 from gradekit.engine.ttir import parse
 from gradekit.engine.values import Affine, Below, Conjunction, Later, dense, settled, span, within
@@ -48,7 +48,7 @@ steps = st.tuples(st.integers(0, 9), st.integers(-3, 9), st.integers(-3, 3))
 )
 def test_a_comparison_put_off_is_the_comparison(base: int, by: tuple[int, ...], limit: int, predicate: str) -> None:
     value = affine(base, by)
-    found = comparisons.cmpi(predicate, value, limit, 32, SHAPE)
+    found = integers.cmpi(predicate, value, limit, 32, SHAPE)
     plain = {"slt": torch.lt, "sle": torch.le, "sgt": torch.gt, "sge": torch.ge}[predicate](elements(value), limit)
     assert torch.equal(elements(found).bool(), plain)
 

@@ -8,7 +8,7 @@ import random
 import pytest
 import torch
 
-from gradekit.engine.mask_coverage import NOTHING, PART, WHOLE, left_of_tiles
+from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
 from gradekit.engine.values import Affine, Below, Conjunction, dense
 
 SHAPE = (5, 4, 8)

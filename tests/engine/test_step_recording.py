@@ -10,7 +10,7 @@ from launching import program
 
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
-from gradekit.engine.owners import Owners, coordinates, linear_id
+from gradekit.engine.observer import Owners, coordinates, linear_id
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayRecorder
 from gradekit.stepview.tensors import Tensors
 

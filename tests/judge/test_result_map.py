@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gradekit.engine.executor import run
-from gradekit.engine.owners import Owners
+from gradekit.engine.observer import Owners
 from gradekit.judge.result_map import MOST_COLUMNS, evenly, result_map
 from gradekit.program import Allocate, Kernel, Launch, Program, Source, View
 
