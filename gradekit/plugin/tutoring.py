@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -32,6 +33,9 @@ _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
 
 MOST_ELEMENTS = 20_000
 """Of the inputs of an example."""
+
+SEVERAL = 3
+"""Of so many dimensions, two may be one in memory, and the tensor no contiguous one."""
 
 MOST_BESIDE = 100_000
 """Of the inputs of another example of the check that fails."""
@@ -114,12 +118,32 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
     if set(inspect.signature(test).parameters) != {"submission", *fixed, *(design.given[0] if design.given else ())}:
         return
     about = item.name, worth(item).kind is Kind.CORRECTNESS
-    for one in sorted(design.given, key=_elements):
+    every = [*design.given, *(also for one in design.given if (also := apart(one)) != one)]
+    for one in sorted(every, key=_elements):
         if 0 < _elements(one) <= MOST_ELEMENTS:
             given = {**fixed, **one}
             judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
             key, is_strided = Example(dict(one), frozenset()).key, any(not spec.is_contiguous for spec in _specs(given))
             yield repair.Example(key, judge, *about, _elements(given), is_strided, _traits(one))
+
+
+def apart(value: Any) -> Any:
+    """An example whose views have a gap behind each of their dimensions: of many, two dimensions are one in memory, and
+    an index that mixes them up goes unseen. Contiguous tensors stay so, for a check may promise that."""
+    if isinstance(value, Mapping):
+        return {name: apart(one) for name, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(apart, value))
+    if not isinstance(value, Input) or not _is_strided(value):
+        return value
+    stride, step = list(value.stride), min((one for one in value.stride if one), default=1)
+    for dim in sorted((dim for dim, one in enumerate(stride) if one), key=lambda dim: (stride[dim], -dim)):
+        stride[dim], step = step, step * (value.shape[dim] + 1)
+    return replace(value, stride=tuple(stride))
+
+
+def _is_strided(spec: Input) -> bool:
+    return len(spec.shape) >= SEVERAL and not spec.is_contiguous and not spec.base
 
 
 def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
@@ -130,6 +154,7 @@ def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
                 layout = tuple(map(_kind, spec.stride)), spec.is_contiguous
                 sizes, values = tuple(map(_kind, spec.shape)), spec.profile
                 found |= {(name, number, trait) for trait in (layout, spec.dtype, values, (values, sizes))}
+                found |= {(name, number, "apart")} if apart(spec) == spec and _is_strided(spec) else set()
             else:
                 found.add((name, number, repr(spec)))
     return frozenset(found)

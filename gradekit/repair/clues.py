@@ -31,12 +31,8 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     causes = frozenset(_causes(error, observation.findings))
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
-    args = tuple(arg if isinstance(arg, (Input, int, float)) else None for arg in call.args)
-    given = (call.entry, args) if error.repeat is None else None  # of one call alone
     astray = _astray(causes, observation.findings, {*first, *others}, text)
-    return Clues(
-        causes, first, others, small, strided, elements, wrong, given, astray=astray, leading=_leading(astray, text)
-    )
+    return Clues(causes, first, others, small, strided, elements, wrong, astray=astray, leading=_leading(astray, text))
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:

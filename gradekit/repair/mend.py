@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.source.draft import Behind
@@ -32,8 +31,7 @@ class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
     result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
-    wrong result was stored through, where that is known. `call` is the entry that was called, with an Input for each
-    tensor, numbers, and None for any other argument. `lines` are those that a mend of a kernel may be of, where
+    wrong result was stored through, where that is known. `lines` are those that a mend of a kernel may be of, where
     Triton refuses it or it does not come to its end; `astray` those of accesses out of bounds, or of all stores where
     something is never written, and `leading` those that decide where these go."""
 
@@ -44,7 +42,6 @@ class Clues:
     strided: bool = False
     elements: int = 0
     wrong: frozenset[str] = frozenset()
-    call: tuple[str, tuple[Any, ...]] | None = None
     lines: frozenset[int] = frozenset()
     astray: frozenset[int] = frozenset()
     leading: frozenset[int] = frozenset()

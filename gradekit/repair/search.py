@@ -15,13 +15,11 @@ from enum import Enum
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program
-from gradekit.repair.host_numbers import KnownNumbers
 from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import Idiom
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
-from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, meaning
 
 LOADED, LAUNCHED = 20_000_000, 10_000_000
@@ -276,7 +274,7 @@ class Mending:
         return self._mends[mine]
 
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
-        found = self._that_change(in_order(self._by_rules(clues), clues), clues)
+        found = in_order(self._by_rules(clues), clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         likely = [mend for mend in fresh if mend.rank <= LIKELIEST][:BEFORE_SCREENING]
@@ -287,16 +285,6 @@ class Mending:
         clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
         yield from (mend for mend in looked if mend not in vague)
         yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
-
-    def _that_change(self, found: list[Mend], clues: Clues) -> list[Mend]:
-        """Those that change a number of the failing call, or something else than numbers."""
-        draft = draft_of(self.text) if clues.call is not None else None
-        if draft is None or clues.call is None:
-            return found
-        with survived("The look at the numbers of a call"):
-            known = KnownNumbers(draft, *clues.call)
-            return [mend for mend in found if not known.are_left_by(mend)]
-        return found
 
 
 def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:

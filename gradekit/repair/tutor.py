@@ -190,9 +190,9 @@ _LACKING = (Cause.UNWRITTEN_OUTPUT, Cause.UNINITIALIZED_READ, Cause.NO_KERNEL, C
 
 def launch_missing(text: str, clues: Clues) -> Diagnosis | None:
     """What is said of a kernel that no line mentions but its own; None where there is none, or where nothing shows that
-    a result lacks what a kernel was to store."""
+    a result lacks what a kernel was to store: what programs compete for is stored, and in the wrong places."""
     draft = draft_of(text)
-    seen = [cause for cause in _LACKING if cause in clues.causes]
+    seen = [cause for cause in _LACKING if cause in clues.causes and Cause.WRITE_CONFLICT not in clues.causes]
     if draft is None or not seen or len(draft.never_launched) != 1:
         return None
     (kernel,) = draft.never_launched

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from gradekit.findings import Cause
+from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
-from gradekit.plugin.tutoring import raised_by
+from gradekit.plugin.tutoring import apart, raised_by
 from gradekit.repair.failed_check import Example
 from gradekit.repair.other_checks import with_a_mend
 from gradekit.repair.search import OtherChecks
@@ -104,3 +105,12 @@ def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_ri
         for one, (_, before, _) in zip(held, examples, strict=True) if before is not None
     }  # fmt: skip
     assert with_a_mend(held, Called(), "", errors.get) is found  # type: ignore[arg-type]
+
+
+def test_a_view_is_asked_for_with_a_gap_behind_each_dimension_too() -> None:
+    turned = Input("float32", (3, 3, 16), (3, 1, 9))  # whose first two dimensions are one in memory
+    assert apart({"call": (turned, 0.5)}) == {"call": (Input("float32", (3, 3, 16), (4, 1, 16)), 0.5)}
+    spread = Input("float32", (2, 3, 4), (4, 0, 1))
+    assert apart(spread) == Input("float32", (2, 3, 4), (5, 0, 1)), "what is expanded stays so"
+    for plain in (Input("float32", (2, 3, 4), (12, 4, 1)), Input("float32", (3, 4), (1, 3))):
+        assert apart(plain) == plain

@@ -82,6 +82,8 @@ def test_a_kernel_that_no_line_mentions_is_named_where_a_result_is_lacking() -> 
     found = launch_missing(wrong, LACKING)
     assert found is not None and found.sentence.startswith(f"Nothing launches `{name}`")
     assert launch_missing(wrong, Clues(frozenset({Cause.WRONG_VALUES}), ())) is None
+    stored = Clues(LACKING.causes | {Cause.WRITE_CONFLICT}, ())
+    assert launch_missing(wrong, stored) is None, "what programs compete for is stored"
     assert launch_missing(LAYER_NORM, LACKING) is None
 
 
