@@ -288,12 +288,12 @@ def course_file(folder: Path) -> Path | None:
     return None
 
 
-def course_language(folder: Path) -> str:
-    """The `lang` of the course that `folder` lies in; "en" where it says none."""
+def course_setting(folder: Path, key: str) -> str:
+    """What the course that `folder` lies in says of `key`, such as its `lang`; "" where it says nothing."""
     path = course_file(folder)
     with contextlib.suppress(AssignmentError, AttributeError):
-        return str(read_toml(path).get("course", {}).get("lang", "en")) if path else "en"
-    return "en"
+        return str(read_toml(path).get("course", {}).get(key, "")) if path else ""
+    return ""
 
 
 def _course_path(path: Path) -> list[str]:

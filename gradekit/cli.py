@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gradekit.assignment import course_language
+from gradekit.assignment import course_setting
 from gradekit.authoring.lint_command import lint
 from gradekit.authoring.new_command import new
 from gradekit.batch.class_commands import COMMANDS as BATCH
@@ -94,11 +94,13 @@ def main(assignments: str | None, lang: str | None) -> None:
     """
     if assignments:
         os.environ["GRADEKIT_ASSIGNMENTS"] = assignments  # for every process that takes part
-    wanted = lang or os.environ.get(translation.VARIABLE) or course_language(Path.cwd())
+    wanted = lang or os.environ.get(translation.VARIABLE) or course_setting(Path.cwd(), "lang") or "en"
     if wanted not in translation.languages():
         raise click.UsageError(f"no language {wanted!r}; there are {', '.join(translation.languages())}")
     if wanted != translation.language():
         os.environ[translation.VARIABLE] = wanted
+    if docs := course_setting(Path.cwd(), "docs"):
+        os.environ.setdefault("GRADEKIT_DOCS", docs)
 
 
 @main.command()

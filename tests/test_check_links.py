@@ -30,8 +30,11 @@ def test_files_and_anchors_that_are_there_are_fine(tmp_path: Path, check_links: 
 
 
 def test_what_leads_nowhere_is_named_with_its_page(tmp_path: Path, check_links: ModuleType) -> None:
-    made = site(tmp_path, a='<a href="gone.html">x</a><img src="b%20c.png"><a href="a.html#gone">y</a>')
+    links = '<a href="gone.html">x</a><img src="b%20c.png"><a href="a.html#gone">y</a>'
+    words = '<a href="#:~:text=two%20words">here</a><a href="#:~:text=no%20words">x</a><p>two <b>words</b></p>'
+    made = site(tmp_path, a=links + words)
     assert list(check_links.broken(made)) == [
         "a.html: gone.html: no such file", "a.html: b%20c.png: no such file", "a.html: a.html#gone: no such anchor",
+        "a.html: #:~:text=no%20words: no such words",
     ]  # fmt: skip
     assert check_links.main([str(made)]) == 1

@@ -2,7 +2,7 @@
 
     python tools/check_links.py docs/_build/html [--external]
 
-Ends with 1 where a page, a file or an anchor is missing.
+Ends with 1 where a page, a file, an anchor, or words that a link leads to (#:~:text=) are missing.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class PageLinks(HTMLParser):
         super().__init__()
         self.targets: list[str] = []
         self.anchors: set[str] = set()
+        self.text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -28,6 +29,10 @@ class PageLinks(HTMLParser):
         known = dict(attrs)
         self.anchors |= {value for name in ("id", "name") if (value := known.get(name))}
         self.targets += [value for name in ("href", "src") if (value := known.get(name))]
+
+    def handle_data(self, data: str) -> None:
+        """Note the text."""
+        self.text += data
 
 
 def broken(site: Path) -> Iterator[str]:
@@ -47,8 +52,10 @@ def _missing(file: Path, target: str, pages: dict[Path, PageLinks]) -> str:
     there = there / "index.html" if there.is_dir() else there
     if not there.is_file():
         return "no such file"
-    anchor = unquote(parts.fragment)
-    return "no such anchor" if anchor and there in pages and anchor not in pages[there].anchors else ""
+    anchor, _, words = parts.fragment.partition(":~:text=")
+    if words and unquote(words) not in " ".join(pages[there].text.split()):
+        return "no such words"
+    return "no such anchor" if anchor and there in pages and unquote(anchor) not in pages[there].anchors else ""
 
 
 def external(site: Path) -> list[str]:

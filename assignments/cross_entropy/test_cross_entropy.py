@@ -43,21 +43,21 @@ def expected(*call):
     return reference(cross_entropy, *call, scale=sizes)
 
 
-@points(15)
+@points(15, handout="the loss of each row")
 @given(call=calls(LOSS, dtypes=["float32"], layouts=PLAIN))
 def test_contiguous_float32(submission, call):
     """Agrees with torch on contiguous float32 logits"""
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-@points(15)
+@points(15, handout="zeros past the end win the maximum")
 @given(call=calls(LOSS, dtypes=["float32"], sizes={"M": [1, 3], "V": AROUND_TILES}, layouts=PLAIN))
 def test_boundary_sizes(submission, call):
     """Is right for vocabularies around a power of two"""
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="a loss of 11.76 is 11.75 in bfloat16")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=calls(LOSS, dtypes=["float32"], sizes={"M": [1, 5, 30], "V": [1, 2, 100, 900]}, layouts=PLAIN))
 def test_every_dtype(submission, dtype, call):
@@ -66,7 +66,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.cross_entropy(*inputs), expected(*inputs))
 
 
-@points(10)
+@points(10, handout="V is 1 to 262144")
 @given(call=calls(LOSS, sizes={"M": [1, 2], "V": [8191, 32_000, 50_257, 128_256]}, layouts=PLAIN, values={"logits": ["normal"]},
                   how={"at_most": 1 << 18}))  # fmt: skip
 def test_large_vocabularies(submission, call):
@@ -74,7 +74,7 @@ def test_large_vocabularies(submission, call):
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="it lies in one of them, and is 0 in all the others")
 @given(call=calls(LOSS, sizes={"M": [1, 4], "V": [1, 2, 33, 300, 2000]}, layouts=PLAIN, values={"labels": ["least", "most"]}))
 def test_first_and_last_label(submission, call):
     """Finds the first word and the last"""
@@ -84,28 +84,28 @@ def test_first_and_last_label(submission, call):
 EXTREME = {"logits": ["far_above", "far_below", "negative", "spread", "spike", "zeros", "shifted"]}
 
 
-@points(10)
+@points(10, handout="take the maximum away before exp")
 @given(call=calls(LOSS, sizes={"M": [1, 8], "V": [1, 2, 33, 300, 1500]}, layouts=PLAIN, values=EXTREME))
 def test_extreme_values(submission, call):
     """Stays right where exp alone overflows, or gives nothing but zeros"""
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="logits has two strides, labels one")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded logits and labels as they are"""
     assert_close(submission.cross_entropy(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="load it by its address")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.cross_entropy(*call))
 
 
-@points(5, kind="memory")
+@points(5, kind="memory", handout="No second matrix")
 @given(call=calls(LOSS, sizes={"M": [20, 30], "V": [700, 900]}, layouts=PLAIN))
 def test_no_second_matrix(submission, call):
     """Allocates far less than the logits: no matrix of probabilities"""
@@ -114,7 +114,7 @@ def test_no_second_matrix(submission, call):
     assert_allocates(submission.cross_entropy(*call), at_most_bytes=4 * rows + max(logits.numel // 4, 64 * rows))
 
 
-@points(5, kind="structure")
+@points(5, kind="structure", handout="Inputs are never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""

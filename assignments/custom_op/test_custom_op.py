@@ -102,14 +102,14 @@ def inspected(submission):
     return submission.bias_gelu.inspected(normal((3, 5, 70)), normal((70,)))
 
 
-@points(15)
+@points(15, handout="gelu is the exact one")
 @given(call=calls(BIAS_GELU, dtypes=["float32"], sizes={"N": (1, 1100)}, layouts=PLAIN, values=KINDS, how=MATRICES))
 def test_contiguous_float32(submission, call):
     """Agrees with torch's gelu(x + bias) on contiguous float32 inputs"""
     assert_close(submission.bias_gelu(*call), expected(*call))
 
 
-@points(10)
+@points(10, handout="Arithmetic is float32, but for x + bias")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(
     call=calls(
@@ -127,14 +127,14 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.bias_gelu(*inputs), expected(*inputs))
 
 
-@points(10)
+@points(10, handout="of one to four dimensions")
 @given(call=ANY_RANK)
 def test_any_shape_and_layout(submission, call):
     """Takes one to four dimensions, and reads any view as it is"""
     assert_close(submission.bias_gelu(*call[:2]), expected(*call[:2]))
 
 
-@points(10)
+@points(10, handout="Its derivative is")
 @given(call=ANY_RANK)
 def test_gradient_of_x(submission, call):
     """The gradient of x agrees with autograd's"""
@@ -143,7 +143,7 @@ def test_gradient_of_x(submission, call):
     assert_close(found, expected_gradients(*call)[X])
 
 
-@points(10)
+@points(10, handout="which is that of x added up over all rows")
 @given(call=ANY_RANK)
 def test_gradient_of_bias(submission, call):
     """The gradient of bias agrees with autograd's"""
@@ -152,7 +152,7 @@ def test_gradient_of_bias(submission, call):
     assert_close(found, expected_gradients(*call)[BIAS])
 
 
-@points(5, kind="memory")
+@points(5, kind="memory", handout="Both may be any view, also the gradient that backward gets")
 @given(call=ANY_RANK)
 def test_memory(submission, call):
     """Both passes stay inside their tensors; inputs stay as they are"""
@@ -162,26 +162,26 @@ def test_memory(submission, call):
     assert_memory_clean(submission.bias_gelu.gradient(*call[:2], upstream=call[2], wanted=(X, BIAS)))
 
 
-@points(10, kind="structure")
+@points(10, kind="structure", handout="as an operator of torch, in a namespace of your choice")
 def test_operator(submission):
     """Is an operator of torch, with a schema that changes no input"""
     assert_operator(inspected(submission))
 
 
-@points(10, kind="structure")
+@points(10, kind="structure", handout="torch's own torch.library.opcheck is asked about it")
 @pytest.mark.parametrize("check", OPCHECKS)
 def test_opcheck(submission, check):
     """Passes torch's own checks of operators"""
     assert_opcheck(inspected(submission), check)
 
 
-@points(10, kind="structure")
+@points(10, kind="structure", handout="A model that calls it compiles with")
 def test_in_a_model(submission):
     """A model with it compiles to one graph, its kernel inside"""
     assert_compiles(inspected(submission))
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="the most that you can do is to be its equal")
 def test_speed(submission):
     """Is faster than torch's two operations, on a GPU"""
     timed = submission.bias_gelu.timed(normal((8192, 4096)), normal((4096,)), against=bias_gelu, expected=expected)

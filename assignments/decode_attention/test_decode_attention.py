@@ -74,42 +74,42 @@ def drawn(values, sizes=None, layouts=PLAIN, **said):
 GROUPED = drawn(POISON, {"G": [1, 2], "S": [1, 33, 300], "D": [16, 80]}, VIEWS)
 
 
-@points(8)
+@points(8, handout="It returns a new [B, Hq, D] tensor")
 @given(call=drawn(kinds(*KINDS, ends=WHOLE), {"H": [1, 2, 8]}, dtypes=["float32"]))
 def test_whole_caches_in_float32(submission, call):
     """Agrees with softmax(q K^T) V where the whole cache counts"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="so many positions of sequence b count")
 @given(call=drawn(POISON, {"B": [1, 2, 5]}))
 def test_ragged_lengths(submission, call):
     """Ignores whatever lies past a sequence's length, NaN too"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="A part without positions")
 @given(call=drawn(kinds("normal"), {"S": AROUND_TILES, "D": [16, 64]}, dtypes=["float16", "float32"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile of positions"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="D from 1 to 256, a power of two or not")
 @given(call=drawn(kinds("normal"), {"S": [1, 50], "D": HEAD_SIZES}))
 def test_any_head_size(submission, call):
     """Takes heads of 1 to 256 elements, powers of two or not"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="Query heads 0 to Hq / Hkv - 1 share head 0 of the cache")
 @given(call=drawn(kinds("normal"), {"G": [2, 3, 8], "S": [1, 33, 64, 200]}))
 def test_grouped_queries(submission, call):
     """Lets a group of query heads share one head of the cache"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(9)
+@points(9, handout="may be rounded to the inputs' dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn(kinds(*KINDS), {"G": [1, 2], "S": [1, 33, 64, 200]}, dtypes=["float32"]))
 def test_every_dtype(submission, dtype, call):
@@ -118,7 +118,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="All may be any view, lengths too")
 @given(call=GROUPED)
 def test_any_stride_and_offset(submission, call):
     """Reads queries, caches and lengths in any layout"""
@@ -130,7 +130,7 @@ LONG_KINDS["q k_cache v_cache"][1:] = [("faint", "faint", "trend"), ("normal", "
 LONG = {"B": [1, 2], "H": 1, "S": [1000, 2048, 4000], "D": [16, 64]}
 
 
-@points(4)
+@points(4, handout="Split the positions over several programs")
 @settings(max_examples=2)
 @given(call=drawn(LONG_KINDS, LONG, how={"at_most": 1 << 18}))
 def test_long_caches(submission, call):
@@ -149,21 +149,21 @@ LARGE_SCORES = calls(
 )
 
 
-@points(4)
+@points(4, handout="take the maximum away before exp")
 @given(call=LARGE_SCORES)
 def test_large_scores(submission, call):
     """Stays right where scores are far too large for exp"""
     assert_close(submission.decode_attention(*call), expected(*call))
 
 
-@points(7, kind="memory")
+@points(7, kind="memory", handout="the NaN there comes through: mask the load")
 @given(call=GROUPED)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.decode_attention(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="Inputs are never modified")
 @given(call=GROUPED)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
@@ -179,7 +179,7 @@ def in_one(q, k_cache, v_cache, lengths, sm_scale):
     return (torch.softmax(scores.masked_fill(past, -torch.inf), -1) @ v_cache).flatten(1, 2)
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="most of the card has nothing to do")
 @pytest.mark.parametrize("heads", [(32, 8), (8, 8)], ids=["grouped", "one_each"])
 def test_speed(submission, heads):
     """Is 1.2 times as fast as torch for 16 sequences of up to 4096, float16, on a GPU"""

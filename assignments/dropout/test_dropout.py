@@ -115,7 +115,7 @@ def large(said=LARGE, **others):
     return calls(DROPOUT, how={"ranks": [1], "at_most": 1 << 18}, others=others, **said)
 
 
-@points(18)
+@points(18, handout="each element is 0 or x / (1 - p), computed in float32")
 @given(call=drawn(dtypes=["float32"], sizes=SIZES, layouts=PLAIN))
 def test_scales_what_it_keeps(submission, call):
     """What is kept is divided by 1 - p; where p is 0, that is all"""
@@ -125,7 +125,7 @@ def test_scales_what_it_keeps(submission, call):
         assert_same(kept, torch.ones_like(kept), "With p = 0 nothing may be dropped.")
 
 
-@points(10)
+@points(10, handout="The result is a new tensor of x's shape and dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn(dtypes=["float32"], sizes={"...": [1, 2, 5], "N": [1, 33, 64]}, layouts=PLAIN))
 def test_every_dtype(submission, dtype, call):
@@ -134,7 +134,7 @@ def test_every_dtype(submission, dtype, call):
     checked_mask(submission, replace(x, dtype=dtype), p, seed)
 
 
-@points(12)
+@points(12, handout="p taken for the probability of being kept")
 @given(call=large())
 def test_keep_rate(submission, call):
     """Keeps a share of 1 - p, as far as chance allows"""
@@ -143,7 +143,7 @@ def test_keep_rate(submission, call):
     assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
 
 
-@points(6)
+@points(6, handout="The counter is the element's number")
 @given(call=large(LONGER, **HALF))
 def test_no_pattern(submission, call):
     """Drops each element independently: neighbours, rows, blocks"""
@@ -164,7 +164,7 @@ def test_no_pattern(submission, call):
             assert_count(worst, trials, 0.5, f"With p = 0.5, {what}, an element was kept")
 
 
-@points(8)
+@points(8, handout="The same seed gives the same mask for every x of that shape")
 @given(call=drawn(dtypes=["float32"], sizes=SIZES, layouts=PLAIN))
 def test_same_seed(submission, call):
     """The same seed gives the same mask, whatever the values"""
@@ -174,7 +174,7 @@ def test_same_seed(submission, call):
     assert_same(one, another, "Two tensors of one shape, with the same p and seed, lost different elements.")
 
 
-@points(8)
+@points(8, handout="the next seed gives the same mask, moved by one")
 @given(call=large(**HALF))
 def test_another_seed(submission, call):
     """Another seed gives another mask, and not the same one shifted"""
@@ -191,7 +191,7 @@ def test_another_seed(submission, call):
         assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {pair} agreed on an element")
 
 
-@points(8)
+@points(8, handout="and however it lies in memory")
 @given(call=ANY_VIEW)
 def test_any_shape_and_layout(submission, call):
     """Reads any view; the mask depends on the shape, not on strides"""
@@ -201,7 +201,7 @@ def test_any_shape_and_layout(submission, call):
     assert_same(one, another, "A view lost other elements than a contiguous tensor of its shape, with the same seed.")
 
 
-@points(12)
+@points(12, handout="The gradient of x is that of the result")
 @given(call=drawn(sizes={"...": [1, 3, 8], "N": [1, 16, 20]}, layouts={"x": PLAIN}, upstream=["normal", "positive"]))
 def test_gradient(submission, call):
     """The backward pass drops what the forward pass has dropped"""
@@ -212,14 +212,14 @@ def test_gradient(submission, call):
         assert_close(found, expected_gradient(kept, values, p, seed, upstream))
 
 
-@points(4, kind="memory")
+@points(4, kind="memory", handout="x has up to four dimensions")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.dropout(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="Neither pass allocates more than its result")
 @given(call=drawn(dtypes=["float32"], sizes={"...": [2, 5, 30], "N": [2, 16, 30]}, layouts=PLAIN, upstream=["normal"]))
 def test_no_mask_in_memory(submission, call):
     """Allocates the results of both passes, and no mask"""
@@ -232,7 +232,7 @@ def test_no_mask_in_memory(submission, call):
     checked_mask(submission, x, p, seed)
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="tl.rand draws four numbers and throws three away")
 def test_speed(submission):
     """Is as fast as torch's dropout, on a GPU"""
     x = Input("float32", (1024, 4096), (4096, 1), 0, "positive")

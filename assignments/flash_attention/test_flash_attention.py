@@ -121,21 +121,21 @@ def gradient(submission, call, number):
 MANY_HEADS = {"B": [1, 2], "H": [1, 2, 40], "S": (1, 150), "D": [16, 32, 64, 128]}
 
 
-@points(8)
+@points(8, handout="It returns a new [B, H, S, D] tensor")
 @given(call=drawn(dtypes=["float32"], causal=[False], sizes=MANY_HEADS))
 def test_every_key(submission, call):
     """Agrees with softmax(q k^T) v in float32"""
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="query i sees keys 0 to i alone")
 @given(call=drawn(dtypes=["float32"], causal=[True], sizes=MANY_HEADS))
 def test_causal(submission, call):
     """Hides from each query what comes after it, where causal"""
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="Keys past the end")
 @given(
     call=drawn(
         dtypes=["float16", "float32"], sizes={"B": 1, "H": [1, 2], "S": AROUND_TILES, "D": [16, 32]}, kinds=["normal"]
@@ -146,7 +146,7 @@ def test_boundary_sizes(submission, call):
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(9)
+@points(9, handout="may be rounded to the inputs' dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn(dtypes=["float32"], sizes={"B": [1, 2], "H": [1, 2], "S": [1, 16, 33, 150], "D": [16, 32, 64, 128]}))
 def test_every_dtype(submission, dtype, call):
@@ -155,7 +155,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(6)
+@points(6, handout="Any strides")
 @given(call=drawn(layouts=VIEWS, **IN_ANY_LAYOUT))
 def test_any_stride_and_offset(submission, call):
     """Reads q, k and v in any layout"""
@@ -173,28 +173,28 @@ LARGE_SCORES = calls(
 )
 
 
-@points(4)
+@points(4, handout="Scores may be large")
 @given(call=LARGE_SCORES)
 def test_large_scores(submission, call):
     """Stays right where scores are far too large for exp"""
     assert_close(submission.attention(*call), expected(*call))
 
 
-@points(6)
+@points(6, handout="The backward pass makes P again, and must hide the same")
 @given(call=TRAINED)
 def test_gradient_of_v(submission, call):
     """Gives v its gradient"""
     assert_close(gradient(submission, call, 2), expected_gradient(2, *call))
 
 
-@points(6)
+@points(6, handout="A wrong delta")
 @given(call=TRAINED)
 def test_gradient_of_q(submission, call):
     """Gives q its gradient"""
     assert_close(gradient(submission, call, 0), expected_gradient(0, *call))
 
 
-@points(6)
+@points(6, handout="sm_scale missing")
 @given(call=TRAINED)
 def test_gradient_of_k(submission, call):
     """Gives k its gradient"""
@@ -206,7 +206,7 @@ def test_gradient_of_k(submission, call):
 LONG_SUMS = [("positive", "faint", "trend"), ("faint", "positive", "trend"), ("faint", "trend", "trend")]
 
 
-@points(4)
+@points(4, handout="A sum kept in 16 bit")
 @given(
     call=calls(
         ATTENTION,
@@ -233,7 +233,7 @@ def long(sizes):
     return drawn(dtypes=["float16"], sizes=shape, kinds=["normal"], upstream=["normal"])
 
 
-@points(5, kind="structure")
+@points(5, kind="structure", handout="Never allocate a tensor of [S, S]")
 @settings(max_examples=1)
 @given(call=long([512, 1100]))
 def test_never_stores_the_weights(submission, call):
@@ -246,7 +246,7 @@ def test_never_stores_the_weights(submission, call):
     assert_growth(ATTENTION, submission.attention, *inputs, upstream=grad, wanted=(0, 1, 2))
 
 
-@points(6, kind="memory")
+@points(6, kind="memory", handout="Keys past the end")
 @given(call=drawn(layouts=["contiguous", "transposed", "expanded"], upstream=["normal"], **IN_ANY_LAYOUT))
 def test_memory(submission, call):
     """Stays inside its tensors, forward and backward"""
@@ -254,7 +254,7 @@ def test_memory(submission, call):
     assert_memory_clean(gradient(submission, call, 0))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="It returns a new [B, H, S, D] tensor")
 @given(call=drawn(layouts=VIEWS, **IN_ANY_LAYOUT))
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
@@ -280,14 +280,14 @@ def timed(submission, causal, against):
     return submission.attention.timed(q, k, v, causal, 0.125, against=against, expected=expected)
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="what happens when a tile is too large")
 @pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
 def test_faster_than_four_steps(submission, causal):
     """Is twice as fast as attention in four steps at 4096, float16, on a GPU"""
     assert_speed(timed(submission, causal, in_four_steps), at_least(2.0, "eager", some_from=1.0))
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="Try tiles of 64 and 128, 4 and 8 warps")
 @pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
 def test_speed_beside_torch(submission, causal):
     """Is half as fast as torch's own fused attention, on a GPU"""

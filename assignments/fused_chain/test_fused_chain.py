@@ -61,14 +61,14 @@ def expected(x, bias, residual):
     return reference(chain, x, bias, residual, bound=errors)
 
 
-@points(16)
+@points(16, handout="which is a bias, a GELU in its tanh form, and a residual connection")
 @given(call=calls(FUSED, dtypes=["float32"], layouts=PLAIN, values=KINDS))
 def test_contiguous_float32(submission, call):
     """Computes the chain for contiguous float32 inputs"""
     assert_close(submission.fused_chain(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="one tile of 1024 columns is right until N is 1025")
 @given(
     call=calls(
         FUSED, dtypes=["float32"], sizes=AROUND_BLOCKS, layouts=PLAIN, values=["normal"],
@@ -80,7 +80,7 @@ def test_boundary_sizes(submission, call):
     assert_close(submission.fused_chain(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="all have the same dtype: float32, float16 or bfloat16")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(
     call=calls(FUSED, dtypes=["float32"], sizes={"M": [1, 2, 40], "N": [1, 64, 65, 600]}, layouts=PLAIN, values=KINDS)
@@ -91,28 +91,28 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.fused_chain(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="Pass their strides to the kernel")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.fused_chain(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="nothing else is promised")
 @given(call=calls(FUSED, sizes={"M": [1, 20], "N": [1, 33, 200]}, layouts=PLAIN, values={"x bias residual": EXTREME}))
 def test_extreme_values(submission, call):
     """Stays right for large x, where exp and h**3 overflow"""
     assert_close(submission.fused_chain(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="the last rows keep what torch.empty left there")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.fused_chain(*call))
 
 
-@points(12, kind="structure")
+@points(12, kind="structure", handout="One launch, and nothing allocated but the result")
 @given(call=ANY_VIEW)
 def test_one_launch_one_allocation(submission, call):
     """One launch, no memory but the result, inputs as they were"""
@@ -126,7 +126,7 @@ def test_one_launch_one_allocation(submission, call):
 M, N = 8192, 4096
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="Twice as fast as eager torch")
 def test_speed(submission):
     """Is twice as fast as eager torch at [8192, 4096], on a GPU"""
     inputs = normal((M, N), seed=1), normal((N,), seed=2), normal((M, N), seed=3)

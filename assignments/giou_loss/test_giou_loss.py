@@ -127,28 +127,28 @@ BLOCKS = {"B": [1, 2, 5], "N": AROUND_BLOCKS}
 SMALL = {"B": [1, 2, 8], "N": [1, 2, 16, 30]}
 
 
-@points(10)
+@points(10, handout="the sum of GIoU over the real boxes, divided by their number")
 @given(call=drawn([REAL, LEFT, FLAT, TINY], dtypes=["float32"], layouts=PLAIN))
 def test_contiguous_float32(submission, call):
     """Agrees with the formula on contiguous float32 boxes"""
     assert_close(submission.giou_loss(*call), expected(*call))
 
 
-@points(10)
+@points(10, handout="B and N are 1 or more")
 @given(call=drawn([REAL], dtypes=["float32"], sizes=BLOCKS, layouts=PLAIN, how={"at_most": 1 << 19}))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a block of boxes"""
     assert_close(submission.giou_loss(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="A target whose bottom is <= 0 is padding")
 @given(call=drawn([PADDED, JUNK], layouts=PLAIN))
 def test_padding(submission, call):
     """Counts real boxes only, whatever lies in the others"""
     assert_close(submission.giou_loss(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="Arithmetic in the inputs' dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn([REAL, PADDED, LEFT], dtypes=["float32"], sizes=SMALL, layouts=PLAIN))
 def test_every_dtype(submission, dtype, call):
@@ -157,14 +157,14 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.giou_loss(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="Both may be any view")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.giou_loss(*call[:2]), expected(*call[:2]))
 
 
-@points(12)
+@points(12, handout="it too moves with the sides of pred")
 @given(call=TRAINED)
 def test_gradient(submission, call):
     """The gradient of pred agrees with autograd's"""
@@ -172,7 +172,7 @@ def test_gradient(submission, call):
     assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*call))
 
 
-@points(5)
+@points(5, handout="The gradient has pred's shape and dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn([APART], dtypes=["float32"], sizes=SMALL, layouts=FEW_VIEWS, upstream=["normal"]))
 def test_gradient_of_views(submission, dtype, call):
@@ -181,7 +181,7 @@ def test_gradient_of_views(submission, dtype, call):
     assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*pair, upstream))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="or by 1 where there are none")
 @given(call=drawn([NO_BOX], sizes={"B": [1, 2, 8], "N": [1, 2, 33, 40]}, layouts=PLAIN, upstream=UPSTREAM))
 def test_nothing_but_padding(submission, call):
     """A batch of nothing but padding gives 0, and a gradient of 0"""
@@ -190,7 +190,7 @@ def test_nothing_but_padding(submission, call):
     assert_close(submission.giou_loss.gradient(*pair, upstream=upstream), expected_gradient(*call))
 
 
-@points(5, kind="memory")
+@points(5, kind="memory", handout="write one number for each box or for each program")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Both passes stay inside their tensors; nobody writes to one place"""
@@ -199,7 +199,7 @@ def test_memory(submission, call):
     assert_memory_clean(submission.giou_loss.gradient(*pair, upstream=upstream))
 
 
-@points(7, kind="structure")
+@points(7, kind="structure", handout="at most 12 bytes for each box")
 @given(call=drawn([REAL], dtypes=["float16", "bfloat16"], sizes={"B": [1, 8], "N": [100, 256, 400]}, layouts=PLAIN))
 def test_native_dtypes(submission, call):
     """Casts in registers: no copy of the inputs, nor changes to them"""
@@ -214,13 +214,13 @@ def boxes_of(batch, boxes, seed=0):
     return Input("float32", (batch, boxes, 4), (4 * boxes, 4, 1), 0, "boxes", seed)
 
 
-@points(5, kind="structure")
+@points(5, kind="structure", handout="use a torch.autograd.Function")
 def test_in_a_model(submission):
     """A model with this loss compiles to one graph, backward too"""
     assert_compiles(submission.giou_loss.inspected(boxes_of(3, 70), boxes_of(3, 70, seed=1)))
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="what counts is the number of launches")
 @pytest.mark.parametrize("batch", [32, 4096], ids=["32x256", "4096x256"])
 def test_speed(submission, batch):
     """The forward pass is faster than torch's, on a GPU"""

@@ -37,28 +37,28 @@ def expected(*call):
     return reference(kv_cache_update, *call)
 
 
-@points(20)
+@points(20, handout="It writes to both caches")
 @given(call=calls(UPDATE, dtypes=["float32"], sizes=SMALL, layouts=PLAIN))
 def test_contiguous_float32(submission, call):
     """Puts each key and value in its place, and leaves the rest"""
     assert_close(submission.kv_cache_update(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="D is 1 to 1024, a power of two or not")
 @given(call=calls(UPDATE, dtypes=["float32"], sizes={"B": [1, 3], "H": [1, 2], "S": [1, 7], "D": AROUND_TILES}, layouts=PLAIN))
 def test_head_sizes(submission, call):
     """Is right for heads of any size, powers of two or not"""
     assert_close(submission.kv_cache_update(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="each from 0 to S - 1")
 @given(call=calls(UPDATE, sizes=SMALL, layouts=PLAIN, values={"positions": ["least", "most"]}))
 def test_first_and_last_position(submission, call):
     """Writes the first place of a cache and the last"""
     assert_close(submission.kv_cache_update(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="Every bit is copied as it is")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=calls(UPDATE, dtypes=["float32"], sizes={"B": [1, 9], "H": [1, 5], "S": [1, 60], "D": [8, 100]}, layouts=PLAIN))
 def test_every_dtype(submission, dtype, call):
@@ -68,21 +68,21 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.kv_cache_update(*inputs), expected(*inputs))
 
 
-@points(16)
+@points(16, handout="Use all strides: a cache has four")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Writes caches, and reads keys, values and positions, in any layout"""
     assert_close(submission.kv_cache_update(*call), expected(*call))
 
 
-@points(13, kind="memory")
+@points(13, kind="memory", handout="no two elements of a cache share memory")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Writes to no other memory, also between the elements of a sliced cache; no races"""
     assert_memory_clean(submission.kv_cache_update(*call))
 
 
-@points(10, kind="memory")
+@points(10, kind="memory", handout="Nothing as large as a cache is allocated, read or written")
 @given(call=calls(UPDATE, sizes={"B": [2], "H": [2], "S": [200], "D": [64, 80]}, layouts=PLAIN))
 def test_no_copy_of_the_cache(submission, call):
     """Touches the new rows alone: no second cache, no pass over the old one"""
@@ -92,7 +92,7 @@ def test_no_copy_of_the_cache(submission, call):
     assert_bytes_moved(result, at_most=8 * k.numel * 4 + 64 * positions.numel * k_cache.shape[1])
 
 
-@points(5, kind="structure")
+@points(5, kind="structure", handout="k, v and positions are never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves keys, values and positions as they were"""

@@ -99,7 +99,7 @@ def gradient(submission, call, only):
     return submission.layer_norm.gradient(*inputs, upstream=upstream, wanted=(X, WEIGHT, BIAS), only=only)
 
 
-@points(12)
+@points(12, handout="Rows are normalized by their own mean and variance")
 @given(
     call=calls(LAYER_NORM, dtypes=["float32"], layouts=PLAIN, values={"x": ["normal", "mixed", "spike"], **PARAMETERS})
 )
@@ -108,7 +108,7 @@ def test_contiguous_float32(submission, call):
     assert_close(submission.layer_norm(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="loaded as 0 they are harmless in the mean")
 @given(
     call=calls(
         LAYER_NORM, dtypes=["float32"], sizes=AROUND_POWERS, layouts=PLAIN, values=["normal"],
@@ -120,7 +120,7 @@ def test_boundary_sizes(submission, call):
     assert_close(submission.layer_norm(*call), expected(*call))
 
 
-@points(10)
+@points(10, handout="All arithmetic and all sums are float32")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(
     call=calls(
@@ -137,14 +137,14 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.layer_norm(*inputs), expected(*inputs))
 
 
-@points(8)
+@points(8, handout="All tensors may be any view")
 @given(call=calls(LAYER_NORM, **VIEWS, how={"aliases": LAYER_NORM.aliases}))
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.layer_norm(*call), expected(*call))
 
 
-@points(7)
+@points(7, handout="Take the differences first")
 @given(
     call=calls(
         LAYER_NORM,
@@ -160,28 +160,28 @@ def test_far_from_zero(submission, call):
     assert_close(submission.layer_norm(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="A gradient of x without its two sums")
 @given(call=TRAINED)
 def test_gradient_of_x(submission, call):
     """The gradient of x agrees with autograd's"""
     assert_close(gradient(submission, call, X), expected_gradients(*call)[X])
 
 
-@points(10)
+@points(10, handout="Sums over rows in float16")
 @given(call=TRAINED)
 def test_gradient_of_weight(submission, call):
     """The gradient of weight agrees with autograd's"""
     assert_close(gradient(submission, call, WEIGHT), expected_gradients(*call)[WEIGHT])
 
 
-@points(6)
+@points(6, handout="with respect to x, weight and bias")
 @given(call=TRAINED)
 def test_gradient_of_bias(submission, call):
     """The gradient of bias agrees with autograd's"""
     assert_close(gradient(submission, call, BIAS), expected_gradients(*call)[BIAS])
 
 
-@points(5)
+@points(5, handout="y.sum().backward() sends one number")
 @given(call=ANY_VIEW)
 def test_gradients_any_stride(submission, call):
     """Gradients are right for views too, also for an expanded upstream"""
@@ -190,7 +190,7 @@ def test_gradients_any_stride(submission, call):
     assert_close(found, expected_gradients(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="Columns beyond the end")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Both passes stay inside their tensors; nobody writes to one place"""
@@ -198,7 +198,7 @@ def test_memory(submission, call):
     assert_memory_clean(gradient(submission, call, X))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="at most 16 bytes for each row")
 @given(call=FRUGAL)
 def test_frugal(submission, call):
     """Keeps a few numbers a row for backward; inputs stay as they are"""
@@ -210,7 +210,7 @@ def test_frugal(submission, call):
     assert_close(result, expected(*call[:3]))
 
 
-@points(10, kind="speed")
+@points(10, kind="speed", handout="A right forward pass reads x once and writes the result once")
 @pytest.mark.parametrize("shape", [(8192, 4096), (32_768, 1000)], ids=["8192x4096", "32768x1000"])
 def test_speed(submission, shape):
     """The forward pass is as fast as torch's, on a GPU"""

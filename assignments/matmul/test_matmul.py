@@ -39,21 +39,21 @@ def expected(a, b):
     return reference(torch.matmul, a, b, scale=torch.matmul, terms=a.shape[1], input_precision="tf32")
 
 
-@points(16)
+@points(16, handout="It returns a @ b")
 @given(call=calls(MATMUL, dtypes=["float32"], layouts=PLAIN, values=KINDS))
 def test_contiguous_float32(submission, call):
     """Multiplies contiguous float32 matrices"""
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(16)
+@points(16, handout="the tail of the sum is lost")
 @given(call=calls(MATMUL, dtypes=["float16"], sizes=TALL, layouts=PLAIN, values=["normal"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, in M, K and N"""
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="the result is a new [M, N] tensor of the inputs' dtype")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=calls(MATMUL, dtypes=["float32"], sizes=each([1, 32, 33, 130]), layouts=PLAIN, values=KINDS))
 def test_every_dtype(submission, dtype, call):
@@ -62,7 +62,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="Two strides each")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
@@ -72,7 +72,7 @@ def test_any_stride_and_offset(submission, call):
 LONG = {"M": [1, 20], "K": [1500, 2048, 2500], "N": [1, 20]}
 
 
-@points(8)
+@points(8, handout="The sum is accumulated in float32")
 @settings(max_examples=4)
 @given(call=calls(MATMUL, sizes=LONG, layouts=PLAIN, values={"a b": [("positive", "positive"), ("normal", "normal")]}))
 def test_accumulates_in_float32(submission, call):
@@ -80,21 +80,21 @@ def test_accumulates_in_float32(submission, call):
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(4)
+@points(4, handout="and convert at the very end")
 @given(call=calls(MATMUL, sizes=each([1, 17, 40]), layouts=PLAIN, values={"a b": [("large", "tiny")]}))
 def test_extreme_values(submission, call):
     """Multiplies the dtype's largest numbers by its smallest"""
     assert_close(submission.matmul(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="The store still needs one")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.matmul(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="Inputs are never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
@@ -111,13 +111,13 @@ def timed_product(submission):
     return submission.matmul.timed(a, b, against=torch.matmul, expected=expected)
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="0.6 times as fast earns all points")
 def test_speed(submission):
     """Is 0.6 times as fast as torch at 4096, float16, on a GPU"""
     assert_speed(timed_product(submission), at_least(0.6, "eager", some_from=0.3))
 
 
-@points(5, kind="speed", bonus=True)
+@points(5, kind="speed", bonus=True, handout="is worth 5 points of bonus")
 def test_speed_bonus(submission):
     """Is 0.9 times as fast as torch at 4096: a bonus"""
     assert_speed(timed_product(submission), at_least(0.9, "eager"))

@@ -45,14 +45,14 @@ def expected(x):
     return reference(softmax, x, scale=amplified)
 
 
-@points(16)
+@points(16, handout="It returns the softmax of x over its last dimension")
 @given(call=calls(SOFTMAX, dtypes=["float32"], layouts=PLAIN, values=FINITE))
 def test_contiguous_float32(submission, call):
     """Agrees with torch.softmax on contiguous float32 matrices"""
     assert_close(submission.softmax(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="a tile must be a power of two wide")
 @given(
     call=calls(
         SOFTMAX,
@@ -68,7 +68,7 @@ def test_boundary_sizes(submission, call):
     assert_close(submission.softmax(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="N is 1 to 32768")
 @given(
     call=calls(
         SOFTMAX, sizes={"M": [1, 3], "N": WIDE}, layouts=PLAIN, values=["normal", "spike", "ones"], how={"at_most": 1 << 17}
@@ -79,7 +79,7 @@ def test_wide_rows(submission, call):
     assert_close(submission.softmax(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="computed in float32, rounded once")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=calls(SOFTMAX, dtypes=["float32"], sizes={"M": [1, 2, 30], "N": (1, 1100)}, layouts=PLAIN, values=FINITE))
 def test_every_dtype(submission, dtype, call):
@@ -88,7 +88,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.softmax(x), expected(x))
 
 
-@points(12)
+@points(12, handout="It has two strides; use both")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
@@ -98,7 +98,7 @@ def test_any_stride_and_offset(submission, call):
 EXTREME = ("large", "negative", "mixed", "subnormal", "zeros")
 
 
-@points(4)
+@points(4, handout="So are magnitudes up to the dtype's maximum")
 @given(call=calls(SOFTMAX, sizes={"M": [1, 20], "N": [1, 2, 33, 64, 300]}, layouts=PLAIN, values=EXTREME))
 def test_extreme_values(submission, call):
     """Stays right for magnitudes up to the dtype's maximum"""
@@ -108,21 +108,21 @@ def test_extreme_values(submission, call):
 INFINITE = ("neg_inf_first", "neg_inf", "neg_inf_runs")
 
 
-@points(4)
+@points(4, handout="Entries of -inf are legal")
 @given(call=calls(SOFTMAX, sizes={"M": [1, 5], "N": [1, 2, 33, 128, 1025, 5000]}, layouts=PLAIN, values=INFINITE))
 def test_minus_infinity(submission, call):
     """Gives -inf the weight 0, also where a row begins with it"""
     assert_close(submission.softmax(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="Think about the 24 elements that do not exist")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.softmax(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="The input is never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its input as it was, and answers with a new tensor"""
@@ -131,7 +131,7 @@ def test_inputs_unmodified(submission, call):
     assert_close(result, expected(*call))
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="As fast as eager torch and 0.85 times as fast as compiled")
 @pytest.mark.parametrize("shape", [(8192, 4096), (32768, 1000)], ids=["8192x4096", "32768x1000"])
 def test_speed(submission, shape):
     """Is as fast as torch, on a GPU"""

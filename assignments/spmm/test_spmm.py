@@ -61,7 +61,7 @@ def drawn(patterns=ALL_PATTERNS, sizes=None, kinds=("normal",), layouts=PLAIN, *
 ANY_VIEW = drawn(layouts=VIEWS)
 
 
-@points(12)
+@points(12, handout="It returns a new [M, N] tensor: the product")
 @given(
     call=drawn(
         ["even", "full"],
@@ -75,14 +75,14 @@ def test_contiguous_float32(submission, call):
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(10)
+@points(10, handout="A row may have no element: its result is 0")
 @given(call=drawn(["ragged", "none", "few"], {"M": [1, 2, 17, 60], "K": [1, 2, 16, 33, 300]}, ("normal", "nan_row")))
 def test_empty_rows(submission, call):
     """Gives an empty row the result 0, among rows of any length"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="Rows may be as long as K: loop")
 @settings(max_examples=4)
 @given(call=drawn(["one_long", "stairs"], {"M": [1, 2, 30, 130], "K": [300, 1024, 2500], "N": [1, 16, 40]}))
 def test_one_long_row(submission, call):
@@ -90,14 +90,14 @@ def test_one_long_row(submission, call):
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="The lanes past the row's end then gather row 0 of dense")
 @given(call=drawn(["full"], {"M": [1, 20], "K": AROUND_TILES, "N": [1, 64, 129, 600]}, dtypes=["float32", "float16"]))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a tile, in columns and in elements"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(9)
+@points(9, handout="the result is rounded to the inputs' dtype, once")
 @pytest.mark.parametrize("dtype", FLOATS)
 @given(call=drawn(sizes={"K": [1, 64, 150]}, kinds=("normal", "positive", "mixed"), dtypes=["float32"]))
 def test_every_dtype(submission, dtype, call):
@@ -107,14 +107,14 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(9)
+@points(9, handout="All four may be any view")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads all four tensors in any layout"""
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(4)
+@points(4, handout="2048 + 1 is 2048 there")
 @settings(max_examples=4)
 @given(call=drawn(["full"], {"M": [1, 4], "K": [1500, 2048, 2500], "N": [1, 20]}, ("positive", "normal")))
 def test_accumulates_in_float32(submission, call):
@@ -122,14 +122,14 @@ def test_accumulates_in_float32(submission, call):
     assert_close(submission.spmm(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="the store must happen for every row")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.spmm(*call))
 
 
-@points(6, kind="structure")
+@points(6, kind="structure", handout="Begin with one program for each row")
 @settings(max_examples=4)
 @given(call=drawn(["few"], {"M": [20, 60], "K": [500, 1000], "N": [16, 70]}))
 def test_work_follows_the_elements(submission, call):
@@ -143,7 +143,7 @@ def test_work_follows_the_elements(submission, call):
     assert_bytes_moved(result, at_most=read + copied)
 
 
-@points(6, kind="structure")
+@points(6, kind="structure", handout="Inputs are never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
@@ -157,7 +157,7 @@ def by_torch(crow, col, values, dense):
     return torch.sparse_csr_tensor(crow, col, values, (len(crow) - 1, dense.shape[0])) @ dense
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="Let many be under way")
 @pytest.mark.parametrize("columns", [64, 256])
 def test_speed(submission, columns):
     """Is as fast as torch for 32768 rows of up to 32 elements, on a GPU"""

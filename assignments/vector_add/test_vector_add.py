@@ -32,7 +32,7 @@ def expected(x, y):
     return reference(lambda x, y: x + y, x, y)
 
 
-@points(16)
+@points(16, handout="It returns x + y")
 @given(call=calls(ADD, dtypes=["float32"], sizes={"N": (1, 5000)}, values=["ones", "normal", "subnormal", "exponents"],
                   layouts=PLAIN, how=FLAT))  # fmt: skip
 def test_contiguous_float32(submission, call):
@@ -40,14 +40,14 @@ def test_contiguous_float32(submission, call):
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(16)
+@points(16, handout="the tail is never computed, and a short vector not at all")
 @given(call=calls(ADD, dtypes=["float32"], sizes={"N": AROUND_BLOCKS}, layouts=PLAIN, values=["normal"], how=FLAT))
 def test_boundary_sizes(submission, call):
     """Is right around the size of a block"""
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="the same dtype: float32, float16, bfloat16 or int32")
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(call=calls(ADD, dtypes=["float32"], sizes={"N": [1, 16, 37, 3000]}, layouts=PLAIN, values=TELLING, how=FLAT))
 def test_every_dtype(submission, dtype, call):
@@ -56,7 +56,7 @@ def test_every_dtype(submission, dtype, call):
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(8)
+@points(8, handout="rank 1, 2 or 3")
 @given(
     call=calls(
         ADD, dtypes=["float32", "int32"], sizes={"...": (1, 40), "N": (1, 40)}, layouts=PLAIN, values=["normal"],
@@ -68,28 +68,28 @@ def test_ranks(submission, call):
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(12)
+@points(12, handout="transposed, sliced, expanded, beginning anywhere in their memory")
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="possibly no elements at all")
 @given(call=calls(ADD, sizes={"...": [0, 1, 3], "N": 0}, layouts=PLAIN, values=["ones"]))
 def test_empty(submission, call):
     """Returns an empty tensor for empty ones"""
     assert_close(submission.add(*call), expected(*call))
 
 
-@points(8, kind="memory")
+@points(8, kind="memory", handout="the kernel still writes over what is not its own")
 @given(call=ANY_VIEW)
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, no races"""
     assert_memory_clean(submission.add(*call))
 
 
-@points(4, kind="structure")
+@points(4, kind="structure", handout="Inputs are never modified")
 @given(call=ANY_VIEW)
 def test_inputs_unmodified(submission, call):
     """Leaves its inputs as they were, and answers with a new tensor"""
@@ -101,7 +101,7 @@ def test_inputs_unmodified(submission, call):
 N = 1 << 25
 
 
-@points(20, kind="speed")
+@points(20, kind="speed", handout="0.9 times as fast as both earns all points")
 def test_speed(submission):
     """Adds 33 million numbers about as fast as torch, on a GPU"""
     x, y = normal((N,), seed=1), normal((N,), seed=2)

@@ -1,8 +1,9 @@
-"""The table of a handout that says what an entry takes: made from its domain."""
+"""A handout: its table of what an entry takes, made from the domain, and its text as a page shows it."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ScalarDomain, SizeDomain, Tensor
 
@@ -27,6 +28,11 @@ def handout(text: str, entry: EntryDomain) -> str:
     table = f"| argument | shape | dtype |\n|---|---|---|\n{rows}\n{sizes}.{limits} {no_larger}{one}\n"
     new = f"{BEGIN}\n{table}{END}"
     return re.sub(f"{BEGIN}.*{END}", lambda match: new, text, flags=re.DOTALL)
+
+
+def as_shown(path: Path) -> str:
+    """The text of the handout at `path` as a page shows it, on one line; "" where there is none."""
+    return " ".join(re.sub("[*`]", "", path.read_text(encoding="utf-8")).split()) if path.is_file() else ""
 
 
 def _called(entry: EntryDomain) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from gradekit import domain
 from gradekit.assignment import Assignment, AssignmentError, load, read_toml
 from gradekit.authoring import python_text
+from gradekit.authoring.handout import as_shown
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
 from gradekit.course.verify import Claim
@@ -127,7 +128,7 @@ class _Lint:
     def _known(self) -> Known:
         trees = [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
         added = {kind for tree in trees for kind in python_text.own_kinds(tree)}
-        return Known(self._entries, [*self._entries], python_text.all_kinds(added))
+        return Known(self._entries, python_text.all_kinds(added), as_shown(self.assignment.handout))
 
     def _of_python(self, path: Path) -> Iterator[Complaint]:
         tree = _parsed(path)

@@ -31,11 +31,11 @@ class Remark:
 
 @dataclass(frozen=True)
 class Known:
-    """What an assignment's tests may name: its entries by name, what a submission defines, kinds of values."""
+    """What an assignment's tests may name: its entries by name, kinds of values, and words of its `handout`."""
 
     entries: Mapping[str, EntryDomain]
-    functions: Collection[str]
     kinds: Collection[str]
+    handout: str = ""
 
 
 def own_kinds(tree: ast.Module) -> set[str]:
@@ -112,7 +112,7 @@ def titles_and_points(found: Iterable[ast.FunctionDef]) -> Iterator[tuple[str, f
 def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:
     """What is wrong with the tests themselves."""
     for test in tests(tree):
-        yield from _points(test)
+        yield from _points(test, known.handout)
         yield from _parameters(test)
         if ast.get_docstring(test) is None:
             yield Remark(test.lineno, f"{test.name} has no docstring: its first line is what students read", True)
@@ -120,12 +120,15 @@ def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:
         yield from _named(node, known)
 
 
-def _points(test: ast.FunctionDef) -> Iterator[Remark]:
+def _points(test: ast.FunctionDef, handout: str) -> Iterator[Remark]:
     call = _decorator(test, "points")
     if call is None:
         yield Remark(test.lineno, f"{test.name} has no @points(...): it is worth nothing")
         return
-    kinds = _texts([keyword.value for keyword in call.keywords if keyword.arg == "kind"])
+    for words in _texts(_texts_of_keyword(call, "handout")):
+        if handout.count(words) != 1:
+            yield Remark(call.lineno, f"points: the handout has {words!r} {handout.count(words)} times, not once")
+    kinds = _texts(_texts_of_keyword(call, "kind"))
     for kind in kinds:
         if kind not in list(Kind):
             yield Remark(call.lineno, f"points: there is no kind {kind!r} ({near(kind, list(Kind))})")
@@ -155,9 +158,9 @@ def _parameters(test: ast.FunctionDef) -> Iterator[Remark]:
 def _named(node: ast.AST, known: Known) -> Iterator[Remark]:
     match node:
         case ast.Attribute(value=ast.Name(id="submission"), attr=name) if (
-            known.functions and name not in known.functions
+            known.entries and name not in known.entries
         ):
-            yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.functions)})")
+            yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.entries)})")
         case ast.Attribute(value=ast.Name(id="Cause"), attr=name) if name.isupper() and name not in Cause.__members__:
             yield Remark(node.lineno, f"Cause.{name}: there is no such cause ({near(name, list(Cause.__members__))})")
         case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=str(name))) if (

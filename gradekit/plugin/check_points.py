@@ -29,25 +29,28 @@ class Worth:
     title: str | None = None
     bonus: bool = False
     prove: bool = True
+    handout: str = ""
 
 
 def points(
-    possible: float, *, kind: str = "correctness", title: str | None = None, bonus: bool = False, prove: bool = True
-) -> pytest.MarkDecorator:
+    possible: float, *, kind: str = "correctness", title: str | None = None, bonus: bool = False, prove: bool = True,
+    handout: str = "",
+) -> pytest.MarkDecorator:  # fmt: skip
     """Say what a test is worth: `@points(30, kind="memory")`.
 
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
     or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
     credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims
     for all sizes of the assignment's domain, as far as that goes, and a check of correctness that a call is right for
-    all values, unless `prove` is False.
+    all values, unless `prove` is False. `handout` are words of the handout's paragraph that the check holds: a report
+    leads there.
 
     Raises:
         ValueError: negative points, or a kind that the report does not have.
     """
     if possible < 0:
         raise ValueError(f"points cannot be negative, got {possible}")
-    return pytest.mark.points(Worth(float(possible), Kind(kind), title, bonus, prove))
+    return pytest.mark.points(Worth(float(possible), Kind(kind), title, bonus, prove, handout))
 
 
 def worth(item: pytest.Item) -> Worth:

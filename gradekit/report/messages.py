@@ -21,7 +21,7 @@ def page() -> str:
         "A check that fails says what was seen, the line, and the smallest input that shows it.",
         "## Causes",
         "Where the cause is clear, the record has one of these words, and the report says what to do.",
-        _table(("cause", "what happened", "what to do"), causes),
+        re.sub(r"(?m)^\| `(.+?)`", r'| <a id="\1"></a>`\1`', _table(("cause", "what happened", "what to do"), causes)),
         "## Errors of Triton, torch and Python",
         "Where the message of an error matches, the report adds a sentence of its own.",
         _table(("the error's message (a regular expression)", "what to do"), errors),

@@ -6,6 +6,7 @@ computed here; `templates` cleans and escapes all of it.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +20,16 @@ from gradekit.report.rests_on import in_words, unsure
 from gradekit.report.text import counted, points
 from gradekit.submission import place
 
+DOCS = "GRADEKIT_DOCS"
+"""The variable that says where gradekit's documentation is on the web, such as on a course's own site."""
+
 
 def render(
     record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = (), *,
     before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
     """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name,
-    `before` the record of the check before, `links` where the "handout", the "steps" of a failing call and the page of
-    "causes" are."""
+    `before` the record of the check before, `links` where the "handout" and the "steps" of a failing call are."""
     return templates.page("report.html", view(record, source, hand_in, before, links or {}), "report.js")
 
 
@@ -35,10 +38,11 @@ def view(
     before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """What the template shows beside the record itself."""
-    checks = _checks(record)
+    checks, docs = _checks(record), os.environ.get(DOCS, "")
+    beside = {"handout": "", "steps": "", "causes": f"{docs.rstrip('/')}/messages.html" if docs else ""}
     return {
         "title": f"{record['assignment'] or 'submission'}: report", "record": record, **_score(record["score"]),
-        "hand_in": hand_in, "links": {"handout": "", "steps": "", "causes": ""} | dict(links or {}),
+        "hand_in": hand_in, "links": beside | dict(links or {}),
         "last_time": last_time(before, record), "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])), "checks": checks, "plot": pictures.plot(record["checks"]),
         "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
@@ -137,7 +141,7 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "sign": MARKS["accepted" if ended == "accepted" else check["outcome"]],
         "ending": "accepted in part" if ended == "accepted" else ended,
         "meaning": Cause(check["cause"]).meaning if check["cause"] in set(Cause) else "",
-        "sections": _SECTIONS.get(check["kind"], ()), "place": place(submission, source["line"]) if source else "",
+        "place": place(submission, source["line"]) if source else "",
         "wrong": None if details.get("tiles") else pictures.wrong(details),
         "tiles": pictures.tiles(details.get("tiles"), details), "outside": pictures.outside(findings),
         "claims": {name: list(map(proofs.row, each["claims"])) for name, each in details.get("proofs", {}).items()},
@@ -147,12 +151,6 @@ def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str,
         "which": [said.format(coverage[name]) for name, said in _CALLS.items() if coverage.get(name)],
     }  # fmt: skip
 
-
-_SECTIONS = {
-    "correctness": ("Your task", "Common mistakes"), "memory": ("Your task", "Common mistakes"),
-    "structure": ("May I call torch?",), "speed": ("How it is graded",),
-}  # fmt: skip
-"""The headings of a handout under which it speaks of a kind of check: those that every handout has."""
 
 _CALLS = {
     "rows": "{} from the plan that combines sizes, layouts, dtypes and values",

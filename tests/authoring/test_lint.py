@@ -91,7 +91,8 @@ TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py"
         (TESTS, "    assert_close,\n", "    assert_closes,\n", "gradekit offers no assert_closes (did you mean assert_close?)"),
         (TESTS, "(submission, call)", "(submision, call)", "takes submision, which is neither a fixture nor drawn (did you mean submission?)"),
         (TESTS, "submission.softmax(*call)", "submission.softmx(*call)", "test_softmax.py:LINE: submission.softmx: there is no such entry (did you mean softmax?)"),
-        (TESTS, "@points(16)\n", "", "test_softmax.py:LINE: test_contiguous_float32 has no @points(...): it is worth nothing"),
+        (TESTS, "use both", "use one", "test_softmax.py:LINE: points: the handout has 'It has two strides; use one' 0 times, not once"),
+        (TESTS, '@points(16, handout="It returns the softmax of x over its last dimension")\n', "", "test_softmax.py:LINE: test_contiguous_float32 has no @points(...): it is worth nothing"),
         (TESTS, '["normal", "ties"]', '["norml", "ties"]', "test_softmax.py:LINE: calls: there is no kind of values 'norml' (did you mean normal?)"),
         (TESTS, 'sizes={"M": [1, 2, 7, 30], "N"', 'sizes={"M": [1, 2, 7, 30], "n"', "test_softmax.py:LINE: calls: there is no size 'n'"),
         (TESTS, 'domain_of(__file__)["softmax"]', 'domain_of(__file__)["sofmax"]', "domain.toml has no entry 'sofmax' (did you mean softmax?)"),
@@ -120,8 +121,8 @@ def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
 @pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
-        (TESTS, "@points(16)", "@points(6)", "the points of its checks sum up to 90, and to 100 as a rule"),
-        (TESTS, '@points(8, kind="memory")', "@points(8)", 'test_memory is about memory: write @points(..., kind="memory")'),
+        (TESTS, "@points(16,", "@points(6,", "the points of its checks sum up to 90, and to 100 as a rule"),
+        (TESTS, '@points(8, kind="memory",', "@points(8,", 'test_memory is about memory: write @points(..., kind="memory")'),
         (TESTS, '    """Agrees with torch.softmax on contiguous float32 matrices"""\n', "", "test_contiguous_float32 has no docstring"),
     ],
 )  # fmt: skip

@@ -50,10 +50,14 @@ def speed(size: int, student: float, eager: float, compiled: float) -> dict[str,
     }  # fmt: skip
 
 
+WORDS = "The result is a new [M, N] tensor of the same dtype"
+"""Of the handout of softmax."""
+
+
 def full_record() -> dict[str, Any]:
     """One check of every kind and outcome, with all that a page can draw."""
     line = SourceLine(15, SOURCE.split("\n")[14])
-    wrong = {"tiles": TILES, "wrong": 80, "total": 400, "first": {"index": [16, 0]}, "coverage": COVERAGE}
+    wrong = {"tiles": TILES, "wrong": 80, "total": 400, "first": {"index": [16, 0]}, "coverage": COVERAGE, "handout": WORDS}
     example = {**(FAILED.counterexample or {}), "call": "softmax(x)"}
     failed = replace(FAILED, source=line, details=wrong, counterexample=example)
     memory = replace(
@@ -77,7 +81,8 @@ def report_page() -> str:
     before["checks"][0] |= {"outcome": "failed", "earned": 0}  # passes now
     before["checks"][3] |= {"outcome": "passed", "earned": 30}  # fails now
     before["checks"][1] |= {"source": {"line": 3, "text": "another line"}}  # fails for another reason
-    return page.render(found, SOURCE, hand_in, before=before, links={"handout": "README.md", "steps": "steps.html"})
+    links = {"handout": "README.md", "steps": "steps.html", "causes": "../messages.html"}
+    return page.render(found, SOURCE, hand_in, before=before, links=links)
 
 
 def class_lines(count: int) -> list[Line]:

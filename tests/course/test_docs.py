@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from click.testing import CliRunner
 
 import gradekit
 from gradekit.assignment import discover
+from gradekit.authoring import python_text
+from gradekit.authoring.handout import as_shown
 from gradekit.cli import main
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
-from gradekit.report import page
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -24,11 +26,12 @@ def test_every_name_that_gradekit_offers_is_explained() -> None:
     assert [name for name in gradekit.__all__ if not re.search(rf"`{name}\b", INSTRUCTORS)] == []
 
 
-def test_every_handout_of_a_kernel_has_the_headings_to_which_reports_lead() -> None:
-    headings = {heading for kinds in page._SECTIONS.values() for heading in kinds}
-    kernels = [known for known in discover(ROOT / "assignments").values() if not known.is_quiz]
-    lacking = {each.id: headings - set(re.findall(r"(?m)^## (.+)$", (each.folder / "README.md").read_text())) for each in kernels}
-    assert len(kernels) > 10 and [id for id, missing in lacking.items() if missing] == []
+@pytest.mark.parametrize("id", [id for id, known in discover(ROOT / "assignments").items() if not known.is_quiz])
+def test_every_check_names_words_that_its_handout_has_once(id: str) -> None:
+    text = (ROOT / "assignments" / id / f"test_{id}.py").read_text()
+    words = re.findall(r'(?m)^@points.*handout="(.+?)"', text)
+    page = as_shown(ROOT / "assignments" / id / "README.md")
+    assert len(words) == len(python_text.tests(ast.parse(text))) and [one for one in words if page.count(one) != 1] == []
 
 
 def test_every_layout_and_kind_of_values_is_explained() -> None:

@@ -156,15 +156,18 @@ def test_what_has_changed_since_the_check_before_leads_to_the_cards() -> None:
 
 
 def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what_lies_beside() -> None:
-    failed = replace(FAILED, counterexample={**(FAILED.counterexample or {}), "call": "softmax(x)"})
-    links = {"handout": "README.md", "steps": "submission-steps.html"}
+    failed = replace(
+        FAILED, counterexample={**(FAILED.counterexample or {}), "call": "softmax(x)"}, details={"handout": "so-called rows, of N"}
+    )
+    links = {"handout": "README.md", "steps": "submission-steps.html", "causes": "../messages.html"}
     tags = Tags(page.render(record(failed), SOURCE, links=links))
     for command in ("view", "replay"):
         assert f"gradekit {command} submission.py -a softmax -k test_matches_torch" in tags.text
     hrefs = {a.get("href") for t, a in tags.tags if t == "a"}
-    assert {"README.md", "README.md#your-task", "README.md#common-mistakes", "submission-steps.html"} <= hrefs
+    paragraph = "README.md#:~:text=so%2Dcalled%20rows%2C%20of%20N"
+    assert {"README.md", paragraph, "submission-steps.html", f"../messages.html#{FAILED.cause}"} <= hrefs
     alone = page.render(record(failed), SOURCE, links={"handout": "README.md"})
-    assert "README.md#your-task" in alone and "step by step</a>" not in alone
+    assert paragraph in alone and "step by step</a>" not in alone and "messages.html" not in alone
     secret = replace(failed, details={"hidden": True})
     assert "gradekit view" not in Tags(page.render(record(secret), SOURCE)).text
 
