@@ -135,14 +135,15 @@ def run(
 
 
 def run_as(
-    reader: Reader, program: Program, inputs: Sequence[Tensor], option: int, allow: Collection[str], budget: Budget
-) -> RunResult:
+    reader: Reader, program: Program, inputs: Sequence[Tensor], option: int, allow: Collection[str], budget: Budget,
+    observer: Observer | None = None,
+) -> RunResult:  # fmt: skip
     """As `run`, with other modules for the kernels than their own: those that `reader` gives.
 
     Raises:
         Unsupported, OverBudget, ForbiddenOp: as `run` does.
     """
-    return _ran(_Setup(program, inputs, option, allow, (), USUAL, None, reader=reader), Meter(budget))
+    return _ran(_Setup(program, inputs, option, allow, (), USUAL, observer, reader=reader), Meter(budget))
 
 
 def _ran(setup: _Setup, meter: Meter) -> RunResult:

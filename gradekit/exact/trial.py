@@ -87,7 +87,7 @@ class Seen:
     off: float = 0.0
 
 
-_NOT_TRIED = (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget)
+NOT_TRIED = (NotExact, engine.Unsupported, engine.ForbiddenOp, engine.OverBudget)
 
 Outcome = Seen | Failure
 """Of one result of a call: what a trial has shown of it, or why it is wrong."""
@@ -98,6 +98,18 @@ def tried(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
     those of the examples, its usual results too."""
     trial = _Trial(call, specs)
     return [trial.outcome(*part) for part in call.parts]
+
+
+def run_exactly(call: ExactCall, specs: Sequence[Input], observer: engine.Observer) -> None:
+    """Runs the call, with these tensors, in exact arithmetic under an observer; raises what is in NOT_TRIED."""
+    _run(call, widened(call.program), wide_tensors([spec.tensor() for spec in specs]), observer)
+
+
+def _run(
+    call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: engine.Observer | None = None
+) -> list[Any]:
+    budget = engine.Budget(call.work, MOST_BYTES)
+    return run_as(exact.reader, exact.program, tensors, call.option, call.allow, budget, observer).results
 
 
 class _Trial:
@@ -116,14 +128,14 @@ class _Trial:
                 self._hold_usual(part, place)
         except Failure as failure:
             return failure
-        except _NOT_TRIED as error:
+        except NOT_TRIED as error:
             return Seen(str(error))
         return seen
 
     def _seen(self, part: int, place: int) -> Seen:
         try:
             return Seen(off=self._held(part, place))
-        except _NOT_TRIED as error:
+        except NOT_TRIED as error:
             return Seen(str(error))
 
     def _same(self, part: int) -> int:
@@ -177,9 +189,7 @@ class _Trial:
         return widened(self.call.program)
 
     def _run(self, exact: Exact) -> list[Any]:
-        call, budget = self.call, engine.Budget(self.call.work, MOST_BYTES)
-        ran = run_as(exact.reader, exact.program, self.wide, call.option, call.allow, budget)
-        return ran.results
+        return _run(self.call, exact, self.wide)
 
     @functools.cached_property
     def _exact(self) -> list[Any]:

@@ -41,8 +41,10 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         return _added[word].make(name, shape, dtype, generator)
     if word == CHOSEN:
         return _chosen(shape, *parameters)
-    if word in (FAR, FARTHEST):
-        return _far(shape, dtype, generator, word, *parameters)
+    if word == SCALED:
+        return _positive(shape, dtype, generator) * float(*parameters)
+    if word == FAR:
+        return _far(shape, dtype, generator, *parameters)
     if word in WHOLE:
         return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
@@ -60,7 +62,7 @@ def is_known(name: str) -> bool:
     word, _, rest = name.partition(":")
     if word == WITH:
         return is_known(rest.partition(":")[2])
-    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, FAR, FARTHEST)
+    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, SCALED, FAR)
 
 
 def poison(dtype: torch.dtype) -> float | int | bool:
@@ -353,37 +355,24 @@ tensor that has a range they are."""
 RANGED = ("between", "sorted", "few", "least", "most")
 
 
-FAR, FARTHEST = "far", "farthest"
-"""The kinds of tensors whose rows lie far from what checks draw: the first row of far:2 is the third of FAR_ROWS, the
-next the fourth, and so on in turn; those of farthest lie near the ends of the dtype, where squares leave it."""
-
-FAR_ROWS = ("below", "wide", "first", "beside", "above", "last", "faint")
+FAR = "far"
+"""The kind of tensors whose rows lie by turns beside a large number and around a single one: the first row of far:0 has
+the former, that of far:1 the latter."""
 
 
-def _far(
-    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, word: str, number: str
-) -> torch.Tensor:
-    """Normal numbers, and some from 1 to 2, moved by what float `dtype` has room for."""
+def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, number: str) -> torch.Tensor:
+    """Normal numbers, moved by what float `dtype` has room for."""
     info, size = torch.finfo(dtype), max((*shape, 1)[len(shape) and -2], 1)
-    top, digits = math.frexp(info.max)[1], round(-math.log2(info.eps))
-    large, one, beside = 2.0 ** max(top // 4, 10), 2.0 ** min(top - 3, 16), 2.0 ** (digits - 3)
-    if word == FARTHEST:
-        large = one = beside = 2.0 ** (top * 4 // 5)
-    values, others = _normal(shape, dtype, generator), 1 + _uniform(shape, generator)
-    for row, (flat, above) in enumerate(zip(values.view(-1, size), others.view(-1, size), strict=True)):
-        match FAR_ROWS[(int(number) + row) % len(FAR_ROWS)]:
-            case "below" | "above" as side:
-                flat[:] = above * (large if side == "above" else -large)
-            case "wide" | "faint" as spread:
-                flat *= large if spread == "wide" else 1 / large
-            case "beside":
-                flat += beside
-            case "first":
-                flat[:1] = one
-            case "last":
-                flat[-1:] = -one
+    one, beside = 2.0 ** min(math.frexp(info.max)[1] - 3, 16), 0.125 / info.eps
+    values = _normal(shape, dtype, generator)
+    rows = values.view(-1, size)
+    rows[int(number) :: 2] += beside
+    rows[1 - int(number) :: 2, :1] = one
     return values
 
+
+SCALED = "scaled"
+"""The kind of tensors whose values are positive, times the number that follows, such as "scaled:-1024"."""
 
 CHOSEN = "chosen"
 """The kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"."""

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+import torch
 
 from gradekit.domain import EntryDomain, Tensor
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.ttir import Op
+from gradekit.exact.thresholds import rows_beyond
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
-from gradekit.inputs.value_kinds import FAR, FAR_ROWS, FARTHEST
+from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
 from gradekit.judge.contents import reference_key
 from gradekit.judge.evidence import Diagnosis, errors_are_small
@@ -192,15 +194,20 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
         return [Seen(call)] * len(seen.program.results)
     entry = subject.assignment.domain.get(seen.entry)
     rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
-    rounding = ("operands",) if entry is None or entry.rounding is None or seen.wanted else entry.rounding
-    free = {one.name for one in entry.tensors if _may_be_far(one)} if entry and "operands" not in rounding else set()
-    names = [name for name, spec in zip(call.names, call.specs, strict=True) if name in free and "float" in spec.dtype]
-    rows += [*_all_far(names, call.specs), *_some_far(names)]
-    found = [
-        _on_values(seen, replace(call, option=option), row, number)
-        for option in _options(seen.program)
-        for number, row in enumerate(rows)
-    ]
+    rounding = ("operands",) if entry is None or entry.rounding is None else entry.rounding
+    any_value = {one.name for one in entry.tensors if _may_be_far(one)} if entry else set()
+    free = [n for n, spec in zip(call.names, call.specs, strict=True) if n in any_value and "float" in spec.dtype]
+    # A backward pass that computes again what the forward pass had differs from it where numbers are large, and may; so
+    # do products of operands that may be rounded.
+    names = [] if "operands" in rounding or seen.wanted else free
+    rows += _all_far(names, call.specs)
+    top = math.frexp(torch.finfo(call.dtype).max)[1]
+    most = 2.0 ** (top // 4 if "operands" in rounding else top - 3)
+    found = []
+    for option in _options(seen.program):
+        mine = replace(call, option=option)
+        beyond = rows_beyond(mine, free, most)
+        found += [_on_values(seen, mine, row, number) for number, row in enumerate([*rows, *beyond])]
     longest = max(examples, key=lambda pair: _length(pair[0]))
     if longest is not examples[0] and not isinstance(other := _exact_call(subject, *longest), str):
         found += [_on_values(longest[0], other, row, len(rows)) for row in _all_far(names, other.specs)]
@@ -208,25 +215,15 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
 
 
 def _may_be_far(tensor: Tensor) -> bool:
-    """Whether a tensor's values may be any: no kind of an assignment's own says what they are. (A backward pass that
-    computes again what the forward pass had differs from it where numbers are large, and may; so do products of
-    operands that may be rounded.)"""
+    """Whether a tensor's values may be any: no kind of an assignment's own says what they are."""
     return tensor.range is None and "normal" in tensor.values
 
 
 def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[str, str]]:
-    """All of these tensors far from the values of examples, until their rows have been of each kind."""
+    """All of these tensors far from the values of examples, until their rows have been of both kinds."""
     largest = max((spec.shape for spec in specs), key=math.prod, default=())
-    for number in range(0, len(FAR_ROWS) if names else 0, max(math.prod(largest[:-1]), 1)):
-        yield {name: f"{FAR}:{number + 3 * place}" for place, name in enumerate(names)}
-
-
-def _some_far(names: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """All at the ends of what their dtype has; all but one far, which is 1 everywhere; and one alone."""
-    yield {name: f"{FARTHEST}:{place}" for place, name in enumerate(names)}
-    for place, one in enumerate(names if names[1:] else ()):
-        yield {name: f"{FAR}:{place + 3 * other}" for other, name in enumerate(names)} | {one: "ones"}
-        yield {one: f"{FAR}:{2 * place}"}
+    for number in range((1 if math.prod(largest[:-1]) > 1 else 2) if names else 0):
+        yield {name: f"{FAR}:{(number + place) % 2}" for place, name in enumerate(names)}
 
 
 def _length(seen: Observation) -> int:
@@ -441,6 +438,7 @@ def _called_in_ways(
 
 def _holds(relation: Relation, call: Callable[..., Observation], seen: Observation, expected: Reference) -> bool:
     """`assert_relation`, whose failure can be tried on a subject of another text."""
+
     def repeat(subject: Subject) -> None:
         another = getattr(subject, seen.entry)
         assert_close(another(*seen.inputs), [expected])

@@ -1,4 +1,5 @@
-"""What is right only among the values that checks draw fails: each form of a call is tried far from them."""
+"""What is right only among the values that checks draw fails: each form of a call is tried far from them, and on both
+sides of the numbers in its text."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradekit.exact.thresholds import thresholds
 from gradekit.findings import Cause, Outcome
-from gradekit.inputs.value_kinds import FAR_ROWS, make
+from gradekit.inputs.value_kinds import make
 from tests.exact.test_wrong_formulas import checked
 
 WRONG = {
@@ -26,6 +28,12 @@ WRONG = {
         [("tl.log(total) + (highest - logit)", "(tl.log(total) + highest).to(tl.int32, bitcast=True).to(tl.float32, bitcast=True) - logit")],
         Cause.WRONG_VALUES,
     ),
+    "a finite number for what is masked, beside products whose operands may be rounded": (
+        "decode_attention", "whole_caches", [('end, scores, -float("inf"))', "end, scores, -1.0e9)")], Cause.WRONG_FORMULA,
+    ),
+    "a maximum that begins with a number": (
+        "cross_entropy", "boundary", [('tl.full((BLOCK,), -float("inf")', "tl.full((BLOCK,), -1.0e30")], Cause.WRONG_FORMULA,
+    ),
 }  # fmt: skip
 
 
@@ -34,22 +42,40 @@ def test_what_is_right_for_usual_values_alone_fails(name: str, tmp_path: Path) -
     assignment, keyword, edits, cause = WRONG[name]
     check = checked(tmp_path, assignment, edits, keyword)
     assert (check.outcome, check.cause) == (Outcome.FAILED, cause), check.message
-    assert "of values 'far" in check.message
+    assert ("of values 'scaled" if cause is Cause.WRONG_FORMULA else "of values 'far") in check.message
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["far:0", "farthest:3"])
+@pytest.mark.parametrize("kind", ["far:0", "far:1", "scaled:-4096"])
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 3), (1,), (2, 4, 5)])
 def test_far_values_are_finite_in_any_shape(shape: tuple[int, ...], kind: str, dtype: torch.dtype) -> None:
     values = make(kind, shape, dtype, torch.Generator().manual_seed(0))
     assert values.shape == shape and bool(values.to(dtype).isfinite().all())
 
 
-def test_each_row_is_far_in_another_way_and_each_kind_comes_in_turn() -> None:
-    rows = len(FAR_ROWS)
-    first, second = (make(f"far:{n}", (rows, 50), torch.float32, torch.Generator().manual_seed(0)) for n in (0, 1))
-    below, above = FAR_ROWS.index("below"), FAR_ROWS.index("above")
-    assert bool((first[below] < -1e8).all()) and bool((first[above] > 1e8).all())
-    assert bool((second[below - 1] < -1e8).all()) and bool((second[above - 1] > 1e8).all())
-    beside = first[FAR_ROWS.index("beside")]
-    assert 1e6 < float(beside.min()) and 1 < float(beside.max() - beside.min()) < 10
+def test_rows_are_far_in_two_ways_by_turns() -> None:
+    first, second = (make(f"far:{n}", (2, 50), torch.float32, torch.Generator().manual_seed(0)) for n in (0, 1))
+    for beside, around in ((first[0], first[1]), (second[1], second[0])):
+        assert 1e6 < float(beside.min()) and 1 < float(beside.max() - beside.min()) < 10
+        assert float(around[0]) == 65536 and float(around[1:].abs().max()) < 10
+
+
+def test_a_number_is_met_by_what_is_loaded_compared_chosen_or_added() -> None:
+    ttir = """
+module {
+  tt.func public @kernel(%p: !tt.ptr<f32>, %m: i1) {
+    %big = arith.constant 1.000000e+06 : f32
+    %none = arith.constant 0xFF800000 : f32
+    %zero = arith.constant 0.000000e+00 : f32
+    %half = arith.constant 5.000000e-01 : f32
+    %x = tt.load %p, %m, %big : !tt.ptr<f32>
+    %y = arith.maxnumf %x, %none : f32
+    %z = arith.mulf %y, %half : f32
+    %c = arith.select %m, %zero, %big : f32
+    %w = arith.addf %c, %z : f32
+    tt.store %p, %w : !tt.ptr<f32>
+    tt.return
+  }
+}
+"""
+    assert [(one.met, one.number) for one in thresholds(ttir)] == [("x", 1e6), ("z", 1e6)]
