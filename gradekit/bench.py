@@ -115,9 +115,7 @@ def bench(
     assignment = find(submission, given_id, None if path.is_file() else path)
     plan, card = sweep(assignment, sizes, vary), Device(device)
     card.need()
-    subject = Subject(
-        submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card
-    )
+    subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card)
     rows = []
     try:
         for row in _rows(subject, plan):

@@ -378,5 +378,3 @@ class Canvas:
                 raise CanvasError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
         except (urllib.error.URLError, TimeoutError) as error:
             raise CanvasError(f"Canvas cannot be reached at {self.url}: {one_line(str(error))}") from None
-
-

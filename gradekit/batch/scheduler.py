@@ -294,5 +294,3 @@ def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, An
     seconds = round(report.seconds + speed.seconds, 3)
     environment = {**report.environment, **card}
     return record.to_dict(replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))
-
-

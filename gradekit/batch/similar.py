@@ -186,6 +186,7 @@ _SYMMETRIC = frozenset(
 _TELLING = ("predicate", "axis", "kind")
 """Attributes that say what an operation does; the others say how, or with what numbers."""
 
+
 def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     """Of a submission by the programs of its calls and its source text.
 

@@ -1,8 +1,8 @@
 """Constants say where to look: numbers of a kernel that its values meet in a comparison, a choice, an extreme or a sum.
 
-On the other side of such a number (-1e9 for what is masked, 88 before exp) a program may be another one. Which values of
-a call's tensors lead there is seen by running it: one tensor is made larger or smaller, with values of one sign, until
-what meets the number is mostly beyond it.
+On the other side of such a number (-1e9 for what is masked, 88 before exp) a program may be another one. Which values
+of a call's tensors lead there is seen by running it: one tensor is made larger or smaller, with values of one sign,
+until what meets the number is mostly beyond it.
 """
 
 from __future__ import annotations

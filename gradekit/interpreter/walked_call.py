@@ -336,8 +336,10 @@ def has_effects(part: ast.AST, code: Code) -> bool:
 def _stores(name: str, code: Code) -> bool:
     """Whether a function of this name may store something."""
     own = code.functions.get(name)
-    return name.rpartition(".")[2] in _EFFECTS or own is not None and any(
-        called(node).rpartition(".")[2] in _EFFECTS for node in parts_of(own)
+    return (
+        name.rpartition(".")[2] in _EFFECTS
+        or own is not None
+        and any(called(node).rpartition(".")[2] in _EFFECTS for node in parts_of(own))
     )
 
 

@@ -63,25 +63,6 @@ def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: st
     )
 
 
-def result_strides(evidence: Evidence) -> Diagnosis | None:
-    """The result is not contiguous, and right if it is read as if it were: the kernel stored it so."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.actual.is_contiguous() or comparison.wrong_count < 2:
-        return None
-    actual, shape = comparison.actual, comparison.actual.shape
-    if actual.untyped_storage().nbytes() < (actual.storage_offset() + actual.numel()) * actual.element_size():
-        return None
-    stored = actual.as_strided(shape, row_major(shape), actual.storage_offset()).double()
-    if not bool(same(stored, comparison.reference.exact.double(), comparison.reference.allowance).all()):
-        return None
-    return Diagnosis(
-        Cause.IGNORES_STRIDES,
-        f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
-        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
-        hint="allocate the result with torch.empty(x.shape, ...), or store to it with its own strides",
-    )
-
-
 # --- the whole result is something else ------------------------------------------------------------------------------
 
 
@@ -136,37 +117,6 @@ def _right_if(comparison: Comparison, exact: torch.Tensor) -> bool:
     allowance = comparison.reference.allowance
     other = allowance.T if allowance.dim() == 2 and allowance.shape == exact.shape else allowance
     return bool(same(comparison.value.double(), exact, torch.maximum(allowance, other)).all())
-
-
-def shifted(evidence: Evidence) -> Diagnosis | None:
-    """Every element holds the value that belongs some places before or after it: by one, by a block, by a row."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong_count < 4:
-        return None
-    for shift in _shifts(comparison.wrong):
-        if _is_shifted(comparison, shift):
-            places = "one place" if abs(shift) == 1 else f"{abs(shift)} places"
-            side = "before" if shift > 0 else "after"
-            return Diagnosis(
-                Cause.WRONG_VALUES,
-                f"The result is shifted: every element holds the value that belongs {places} {side} it. "
-                "Look at how the offsets are computed.",
-            )
-    return None
-
-
-def _shifts(wrong: torch.Tensor) -> list[int]:
-    row = wrong.shape[-1] if wrong.dim() > 1 else 1
-    sizes = sorted({1, row} | {1 << k for k in range(13)})
-    return [s for size in sizes for s in (size, -size) if wrong.numel() - size >= max(8, 2 * size)]
-
-
-def _is_shifted(comparison: Comparison, shift: int) -> bool:
-    value, exact = comparison.value.double().flatten(), comparison.reference.exact.double().flatten()
-    allowance, wrong = comparison.reference.allowance.flatten(), comparison.wrong.flatten()
-    here, there = (slice(shift, None), slice(None, -shift)) if shift > 0 else (slice(None, shift), slice(-shift, None))
-    held = same(value[here], exact[there], allowance[there])
-    return bool(held.all()) and int(wrong[here].sum()) >= 4 and varied(exact[there])
 
 
 def one_factor(evidence: Evidence) -> Diagnosis | None:

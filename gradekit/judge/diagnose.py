@@ -15,17 +15,13 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
-    by_text.unparenthesized_masks,
-    by_text.rows_beside_columns,
     by_value.ignores_strides,
-    by_value.result_strides,
     by_finding.unset_memory,
     by_finding.missing_mask,
     by_finding.unwritten,
     by_value.all_zeros,
     by_value.unchanged_input,
     by_value.transposed,
-    by_value.shifted,
     by_value.integers_as_floats,
     by_value.one_factor,
     by_value.only_the_first,

@@ -126,6 +126,7 @@ class CheckRun:
 
     def _make_examples(self, test: Callable[..., Any]) -> Examples:
         """The Examples of a test that uses Hypothesis; they note in the evidence what they ran."""
+
         def ended(passed: bool) -> None:
             if self.subject.calls:
                 self.evidence.ran.append(self.subject.calls[-1].args)

@@ -261,6 +261,7 @@ class Examples:
             example.overrun()
         return skips
 
+
 def _innermost(error: BaseException) -> TracebackType | None:
     entry = error.__traceback__
     while entry is not None and entry.tb_next is not None:

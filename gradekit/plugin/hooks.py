@@ -151,5 +151,3 @@ def _assignment(config: pytest.Config) -> Assignment:
         return load(folders[0].resolve())
     except AssignmentError as error:
         raise pytest.UsageError(str(error)) from None
-
-

@@ -458,9 +458,7 @@ def _wraps(launched: LaunchClaims, access: SymbolicAccess, owed: Owed) -> ProofV
     """The access at sizes for which `owed` does not hold where memory is touched."""
     wide = Substitution(_widened)
     grid = [p < wide.term(g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
-    narrow = [
-        wide.term(of_atom(a)) <= INT32 for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)
-    ]
+    narrow = [wide.term(of_atom(a)) <= INT32 for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)]
     where: list[Truth] = [*grid, *narrow, wide.truth(owed.path), wide.truth(access.active)]
     answer = launched.solver.ask_once(where, wide.term(owed.value) <= INT32)
     if answer.verdict != q.REFUTED:

@@ -160,7 +160,8 @@ def _dims(relation: Relation, args: Sequence[Any]) -> list[int | None]:
     known = dict(zip((argument.name for argument in relation.entry.arguments), args, strict=False))
     described = {name: relation.entry.argument(name) for name in known}
     return [
-        _dim(noun, relation.name, len(known[name].shape)) if isinstance(noun, Tensor) and known[name] is not None
+        _dim(noun, relation.name, len(known[name].shape))
+        if isinstance(noun, Tensor) and known[name] is not None
         else None
         for name, noun in described.items()
     ]

@@ -73,6 +73,9 @@ def _named(word: str, titles: list[str]) -> str:
 
 
 def _comparable(before: Record | None, record: Record) -> bool:
-    return before is not None and before["assignment"] == record["assignment"] and record["status"] == "graded" and (
-        before["status"] == "graded"
+    return (
+        before is not None
+        and before["assignment"] == record["assignment"]
+        and record["status"] == "graded"
+        and (before["status"] == "graded")
     )

@@ -103,7 +103,7 @@ def _template(english: str, translated: str) -> _Template:
             seen.add(hole)
     if not pieces[-1] and pieces[-2:-1] != [""] and not pieces[-2].endswith((": ", ". ")):
         pattern += r"(?<!\.)"  # the full stop is no part of a value
-    code = frozenset(_group(match[1]) for match in re.finditer(f"[`\"]({_HOLE.pattern})[`\"]", english))
+    code = frozenset(_group(match[1]) for match in re.finditer(f'[`"]({_HOLE.pattern})[`"]', english))
     return _Template(re.compile(pattern, re.DOTALL), tuple(pieces), translated, code)
 
 

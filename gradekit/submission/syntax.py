@@ -96,5 +96,3 @@ def _place(error: SyntaxError, text: str) -> SourceLine | None:
     if error.lineno is None or not 1 <= error.lineno <= len(lines):
         return None
     return SourceLine(error.lineno, lines[error.lineno - 1])
-
-

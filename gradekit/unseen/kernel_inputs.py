@@ -144,9 +144,7 @@ class KernelInputs:
                 if path is not None:
                     yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
 
-    def _solved(
-        self, want: Missing | SizeWant, draws: Draws, path: Path, far: bool
-    ) -> Sequence[dict[str, int]]:
+    def _solved(self, want: Missing | SizeWant, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
         return self.search.solutions(want, path, scope, (*want.numbers, *self._numbers()), ROUGH).sizes

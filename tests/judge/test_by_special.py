@@ -107,7 +107,9 @@ def test_the_hint_is_that_of_the_operation_whatever_its_numbers_look_like() -> N
 
 
 def test_bits_that_are_stored_as_integers_have_no_origin() -> None:
-    as_bits = TAIL.replace("out_ptr + n, y,", "(out_ptr + n).to(tl.pointer_type(tl.int32), bitcast=True), y.to(tl.int32, bitcast=True),")
+    as_bits = TAIL.replace(
+        "out_ptr + n, y,", "(out_ptr + n).to(tl.pointer_type(tl.int32), bitcast=True), y.to(tl.int32, bitcast=True),"
+    )
     assert as_bits != TAIL and origin(HEAD + "    y = tl.sqrt(x)" + as_bits) is None
 
 

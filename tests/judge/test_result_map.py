@@ -75,4 +75,7 @@ def test_a_failed_check_keeps_the_map_of_its_counterexample() -> None:
     report = grade(assignment, path, profile="quick", device="cpu", keyword="test_memory")
     (check,) = report.checks
     assert check.details["findings"][0]["size"] >= 1
-    assert sum(count for _, count in check.details["tiles"]["owners"]) == check.details["tiles"]["columns"] * check.details["tiles"]["rows"]
+    assert (
+        sum(count for _, count in check.details["tiles"]["owners"])
+        == check.details["tiles"]["columns"] * check.details["tiles"]["rows"]
+    )
