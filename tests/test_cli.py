@@ -251,9 +251,9 @@ def test_marks_beyond_ascii_are_for_streams_that_can_carry_them(encoding: str | 
 def test_verify_shows_each_claim_and_fails_where_one_does_not_hold(
     course: Path, monkeypatch: pytest.MonkeyPatch, problem: str, code: int, mark: str
 ) -> None:
-    claim = verify.Claim("starter.py", "earns nothing", lambda: problem)
+    claim = verify.Claim("starter.py", "earns nothing", lambda: (problem, ""))
     monkeypatch.setattr("gradekit.course.verify.claims", lambda *_, **__: [claim])
-    read = verify.Claim("its files", "have nothing to mend", lambda: "")
+    read = verify.Claim("its files", "have nothing to mend", lambda: ("", ""))
     monkeypatch.setattr("gradekit.authoring.lint.reads_well", lambda assignment: read)
     result = run("verify", "softmax")
     assert result.exit_code == code

@@ -6,7 +6,8 @@ solutions/<id>/mistakes.toml has most of them, as edits of a right submission be
 
     [pads_with_zero]                                    the mistake's name
     title = "Masked elements are loaded as 0."          what the student did
-    expect = "test_contiguous_float32 wrong-values"     the check that must fail, and the cause that it must name
+    expect = "test_contiguous_float32 wrong-values"     the check that must fail, and the cause that it must name:
+                                                        without it, `gradekit verify` says what does
     base = "right_online.py"                            where it is another file than the others'
     edit = '''
     -    x = tl.load(x_ptr + columns, mask=mask, other=-float("inf"))
@@ -45,12 +46,12 @@ class MistakeError(ValueError):
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong submission: its `text`, and the `check` that must fail for `cause`."""
+    """A wrong submission: its `text`, and the `check` that must fail for `cause`: "" and None where nobody has said."""
 
     name: str
     title: str
     check: str
-    cause: Cause
+    cause: Cause | None
     text: str
 
 
@@ -118,18 +119,15 @@ def _tables(text: str) -> dict[str, Any]:
 
 
 def _of_edit(assignment: Assignment, name: str, table: Mapping[str, Any]) -> Mistake:
-    if table.keys() != _KEYS or not all(isinstance(value, str) for value in table.values()):
-        raise MistakeError(f"it must have the strings title, expect and edit, and may have base; it has {_list(table)}")
-    check, cause = _expected(table["expect"])
+    if table.keys() | {"expect"} != _KEYS or not all(isinstance(value, str) for value in table.values()):
+        has = ", ".join(sorted(table))
+        raise MistakeError(f"it must have the strings title and edit, and may have expect and base; it has {has}")
+    check, cause = _expected(table["expect"]) if "expect" in table else ("", None)
     base = _path(assignment).with_name(table["base"])
     if not base.is_file():
         raise MistakeError(f"there is no file {base.name} to edit")
     text = edited(base.read_text(encoding="utf-8"), table["edit"], base.name)
     return Mistake(name, table["title"], check, cause, _titled(text, table["title"], assignment))
-
-
-def _list(table: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(table))
 
 
 def _titled(text: str, title: str, assignment: Assignment) -> str:

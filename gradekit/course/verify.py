@@ -11,10 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from gradekit.assignment import Assignment
-from gradekit.course.mistakes import FILE, Mistake, MistakeError, bases, mistake, names
+from gradekit.course.mistakes import FILE, MistakeError, bases, mistake, names
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.report.text import one_line, points, seconds, shortened
 from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
@@ -26,15 +27,18 @@ Grade = Callable[[GradingRequest], Report]
 """`gradekit.plugin.grade`, or a function with the same signature."""
 
 
+Found = tuple[str, str]
+"""What came of a claim: a problem, empty where it holds, and a note on what the trial left open."""
+
+
 @dataclass(frozen=True)
 class Claim:
     """Something that must hold: `subject` (a file's name, a mistake's, or a trivial result's) does `says`; try it to
-    see. `note` says then what the trial left open."""
+    see."""
 
     subject: str
     says: str
-    check: Callable[[], str]
-    note: Callable[[], str] = lambda: ""
+    check: Callable[[], Found]
 
 
 @dataclass(frozen=True)
@@ -57,82 +61,65 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
     solution = assignment.solution
     if solution is None or not solution.is_file():
         name = f"solution{assignment.suffix}"
-        return [Claim(name, "exists", lambda: f"there is no solutions/{assignment.id}/{name}")]
+        return [Claim(name, "exists", lambda: (f"there is no solutions/{assignment.id}/{name}", ""))]
 
     def graded(path: Path, keyword: str | None = None, trivial: str | None = None) -> Report:
         options = GradingOptions(keyword=keyword, trivial=trivial, profile="quick" if quick else "default", hidden=True)
         return grade(GradingRequest(assignment, path, options))
 
+    def right(path: Path) -> Found:
+        report = graded(path)
+        return earns_everything(report), " ".join(filter(None, (left_open(report), nearest_to_budget(report))))
+
+    def worthless(trivial: str) -> Found:
+        report = graded(solution, trivial=trivial)
+        problem = earns_no_correctness(report, may_be_right=trivial == "lower_precision")
+        return problem, unchanged(report, trivial)
+
+    def fails(name: str) -> Found:
+        found = mistake(assignment, name)
+        with tempfile.TemporaryDirectory(prefix="gradekit-verify-") as folder:
+            path = Path(folder, name + assignment.suffix)
+            path.write_text(found.text, encoding="utf-8")
+            return fails_for(graded(path, keyword=found.check or None), found.check, found.cause), ""
+
+    bases_too = (solution, *bases(assignment))
     return [
-        *(_right_claim(path, graded) for path in (solution, *bases(assignment))),
-        Claim(assignment.starter.name, "earns nothing", lambda: earns_nothing(graded(assignment.starter))),
-        *_mistake_claims(assignment, graded),
-        *([] if assignment.is_quiz else _trivial_claims(solution, graded)),
-    ]
+        *(Claim(path.name, "earns all that is measured", partial(right, path)) for path in bases_too),
+        Claim(assignment.starter.name, "earns nothing", lambda: (earns_nothing(graded(assignment.starter)), "")),
+        *_mistake_claims(assignment, fails),
+        *(Claim(trivial, "earns nothing for correctness", partial(worthless, trivial))
+          for trivial in (() if assignment.is_quiz else TRIVIAL_RESULTS)),
+    ]  # fmt: skip
 
 
-def _right_claim(path: Path, graded: Callable[..., Report]) -> Claim:
-    tried: list[Report] = []
-
-    def everything() -> str:
-        tried[:] = [graded(path)]
-        return earns_everything(tried[0])
-
-    def note() -> str:
-        return " ".join(filter(None, (left_open(tried[0]), nearest_to_budget(tried[0])))) if tried else ""
-
-    return Claim(path.name, "earns all that is measured", everything, note)
-
-
-def _mistake_claims(assignment: Assignment, graded: Callable[..., Report]) -> Iterator[Claim]:
+def _mistake_claims(assignment: Assignment, fails: Callable[[str], Found]) -> Iterator[Claim]:
     try:
         known = names(assignment)
     except MistakeError as error:
-        yield _broken(FILE, error)
+        yield _broken(FILE, str(error))
         return
     for name in known:
         try:
-            yield _mistake_claim(mistake(assignment, name), assignment.suffix, graded)
+            found = mistake(assignment, name)
+            expected = f"{found.check}: {found.cause.value}" if found.cause else "for what is yet to be written"
+            yield Claim(name, f"fails {expected}", partial(fails, name))
         except MistakeError as error:
-            yield _broken(name, error)
+            yield _broken(name, str(error))
 
 
-def _broken(subject: str, error: MistakeError) -> Claim:
-    return Claim(subject, "is described as it should be", lambda: str(error))
-
-
-def _mistake_claim(mistake: Mistake, suffix: str, graded: Callable[..., Report]) -> Claim:
-    def fails() -> str:
-        with tempfile.TemporaryDirectory(prefix="gradekit-verify-") as folder:
-            path = Path(folder, mistake.name + suffix)
-            path.write_text(mistake.text, encoding="utf-8")
-            return fails_for(graded(path, keyword=mistake.check), mistake.check, mistake.cause)
-
-    return Claim(mistake.name, f"fails {mistake.check}: {mistake.cause.value}", fails)
-
-
-def _trivial_claims(solution: Path, graded: Callable[..., Report]) -> Iterator[Claim]:
-    for trivial in TRIVIAL_RESULTS:
-        tried: list[Report] = []
-
-        def worthless(trivial: str = trivial, tried: list[Report] = tried) -> str:
-            tried[:] = [graded(solution, trivial=trivial)]
-            return earns_no_correctness(tried[0], may_be_right=trivial == "lower_precision")
-
-        def note(trivial: str = trivial, tried: list[Report] = tried) -> str:
-            return unchanged(tried[0], trivial) if tried else ""
-
-        yield Claim(trivial, "earns nothing for correctness", worthless, note)
+def _broken(subject: str, problem: str) -> Claim:
+    return Claim(subject, "is described as it should be", lambda: (problem, ""))
 
 
 def tried(claim: Claim) -> ClaimResult:
     """What comes of the claim; where trying it raises, it does not hold."""
     began = time.monotonic()
     try:
-        problem = claim.check()
+        problem, note = claim.check()
     except Exception as error:  # noqa: BLE001  # whatever it is, the claim has not been shown
-        problem = f"{type(error).__name__}: {error}"
-    return ClaimResult(claim, problem, time.monotonic() - began, claim.note())
+        problem, note = f"{type(error).__name__}: {error}", ""
+    return ClaimResult(claim, problem, time.monotonic() - began, note)
 
 
 # --- what a report shows: each answers with the problem, or "" --------------------------------------------------------
@@ -194,12 +181,16 @@ def _is_right(check: Check) -> bool:
     return check.details.get("trivially") == "right"
 
 
-def fails_for(report: Report, test: str, cause: Cause) -> str:
-    """The check `test`, or one of its parametrizations, failed for `cause`: as diagnosed, or as it was observed."""
-    checks = [check for check in report.checks if check.id.partition("[")[0] == test]
+def fails_for(report: Report, test: str, cause: Cause | None) -> str:
+    """The check `test`, or one of its parametrizations, failed for `cause`: as diagnosed, or as it was observed. Where
+    there is no `cause`, what a mistake's `expect` is to say, as it was measured."""
+    checks = [check for check in report.checks if test in ("", check.id.partition("[")[0])]
     failed = [check for check in checks if check.outcome is Outcome.FAILED]
     if report.status is Status.FAULT:
         return f"fault: {report.message}"
+    if cause is None:
+        told = [f'expect = "{check.id.partition("[")[0]} {check.cause.value}"' for check in failed if check.cause]
+        return f"it says no expect; this is what fails: {', or '.join(dict.fromkeys(told)) or 'nothing'}"
     if not checks:
         return f"there is no check {test}"
     if any(cause in (check.cause, check.details.get("observed_cause")) for check in failed):

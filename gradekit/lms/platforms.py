@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,19 +12,7 @@ from typing import Any
 
 from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
-from gradekit.report import (
-    autolab,
-    classroom,
-    codegrade,
-    coderunner,
-    github,
-    gradescope,
-    junit,
-    page,
-    prairielearn,
-    terminal,
-    vpl,
-)
+from gradekit.report import classroom, github, gradescope, junit, page, prairielearn, printed, terminal
 from gradekit.report import record as records
 from gradekit.report.grade import grade
 from gradekit.report.story import summary
@@ -72,11 +59,19 @@ def _json(path: Path, data: Any) -> None:
     records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
 
 
-def _autolab(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-    """Standard output is the result and its last line the scores, so nothing is said before the end."""
-    if last:
-        sys.stdout.write(autolab.render(visible(record, False), pending))
-        sys.stdout.flush()
+def _printed(render: Callable[[Record, PendingPolicy], str]) -> Deliver:
+    """Standard output is the result, so nothing is said before the end."""
+
+    def deliver(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+        if last:
+            print(render(visible(record, False), pending), end="", flush=True)
+
+    return deliver
+
+
+def _vpl(record: Record, pending: PendingPolicy) -> str:
+    """The grade, of the points that the activity has."""
+    return printed.vpl(record, pending, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
 
 
 def _classroom(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
@@ -109,23 +104,11 @@ def _oci(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None
         print(terminal.render(visible(record, False)), end="", flush=True)
 
 
-def _vpl(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-    """The grade is the last line of standard output, of the points that the activity has."""
-    if last:
-        most = float(os.environ.get("GRADEKIT_GRADE_MAX") or 100)
-        print(vpl.render(visible(record, False), pending, most), end="", flush=True)
-
-
-def _coderunner(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-    if last:
-        print(coderunner.render(visible(record, False), pending), end="", flush=True)
-
-
 def _codegrade(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
     """Structured output has a descriptor of its own, which the script opens."""
     if last:
         with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
-            stream.write(codegrade.render(visible(record, False), pending))
+            stream.write(printed.codegrade(visible(record, False), pending))
 
 
 def _gitlab(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
@@ -145,11 +128,11 @@ PLATFORMS = {
     for platform in (
         Platform("gradescope", "autograder/submission", 600, _gradescope),
         Platform("prairielearn", "grade/student", 600, _prairielearn),
-        Platform("autolab", None, 600, _autolab),
+        Platform("autolab", None, 600, _printed(printed.autolab)),
         Platform("classroom", None, 600, _classroom, is_read_by_students=True),
         Platform("gitlab", None, 600, _gitlab, tells_by_exit_code=True, is_read_by_students=True),
-        Platform("vpl", None, 240, _vpl),
-        Platform("coderunner", None, 120, _coderunner),
+        Platform("vpl", None, 240, _printed(_vpl)),
+        Platform("coderunner", None, 120, _printed(printed.coderunner)),
         Platform("codegrade", None, 600, _codegrade),
         Platform("oci", "submission", 3600, _oci, tells_by_exit_code=True),
     )

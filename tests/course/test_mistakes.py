@@ -67,7 +67,7 @@ def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
     [
         (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause bad-luck"),
         (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
-        (EDIT.replace("title", "says"), "it must have the strings title, expect and edit, and may have base; it has base, "),
+        (EDIT.replace("title", "says"), "it must have the strings title and edit, and may have expect and base; it has base, "),
         ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),
         ('bas = "right_b.py"\n' + EDIT, "bas is 'right_b.py', but must be a table, [bas]"),
         (EDIT.replace("x + 1", "x + 9"), "adds_two: these lines stand 0 times in solution.py, not once:\n    return x + 9"),

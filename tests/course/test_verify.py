@@ -188,16 +188,26 @@ def test_an_assignment_without_a_solution_cannot_be_verified(softmax: Assignment
 
 
 def test_a_claim_whose_trial_breaks_does_not_hold() -> None:
-    def broken() -> str:
+    def broken() -> tuple[str, str]:
         raise ValueError("oh")
 
     result = tried(Claim("solution.py", "earns all", broken))
     assert result.problem == "ValueError: oh"
 
 
+def nothing() -> tuple[str, str]:
+    return "", ""
+
+
+def test_a_mistake_that_expects_nothing_is_told_what_fails() -> None:
+    told = fails_for(report(PASSED, FAILED), "", None)
+    assert told == f'it says no expect; this is what fails: expect = "{FAILED.id} {FAILED.cause}"'
+    assert fails_for(report(PASSED), "", None).endswith("fails: nothing")
+
+
 def test_the_table_shows_what_is_wrong_below_its_row() -> None:
-    good = ClaimResult(Claim("solution.py", "earns all", str), "", 3.2)
-    bad = ClaimResult(Claim("zeros", "earns nothing", str), "test_a passed, 10 of 10", 0.5)
+    good = ClaimResult(Claim("solution.py", "earns all", nothing), "", 3.2)
+    bad = ClaimResult(Claim("zeros", "earns nothing", nothing), "test_a passed, 10 of 10", 0.5)
     assert row(good, 12) == "  ok      3.2 s  solution.py   earns all"
     assert row(bad, 12) == "  FAIL   0.50 s  zeros         earns nothing\n        test_a passed, 10 of 10"
     assert summary([good, bad]) == "1 of 2 claims hold; 3.7 s"

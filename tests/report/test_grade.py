@@ -14,7 +14,7 @@ from gradekit.batch import exports, feedback, gradebook
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
 from gradekit.credit import PendingPolicy
-from gradekit.report import autolab, classroom, gradescope, prairielearn
+from gradekit.report import classroom, gradescope, prairielearn, printed
 from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, record
@@ -51,7 +51,7 @@ def in_classroom(found: Mapping[str, Any], policy: PendingPolicy) -> float:
 
 
 def in_autolab(found: Mapping[str, Any], policy: PendingPolicy) -> float:
-    result = json.loads(autolab.render(found, policy).splitlines()[-1])
+    result = json.loads(printed.autolab(found, policy).splitlines()[-1])
     assert result["scoreboard"][0] == sum(result["scores"].values())
     return sum(result["scores"].values()) / found["score"]["possible"]
 
@@ -74,7 +74,7 @@ def test_every_grade_that_leaves_counts_what_is_pending_alike(leaving: Any) -> N
 def test_a_perfect_submission_without_a_gpu_is_a_whole_by_default() -> None:
     assert grade(PERFECT).part == 1 and prairielearn.render(PERFECT)["score"] == 1
     assert gradescope.render(PERFECT)["score"] == 70
-    assert json.loads(autolab.render(PERFECT).splitlines()[-1])["scores"] == {"Correctness": 40, "Speed": 30}
+    assert json.loads(printed.autolab(PERFECT).splitlines()[-1])["scores"] == {"Correctness": 40, "Speed": 30}
 
 
 def test_a_fault_is_lost_for_nobody() -> None:
@@ -92,7 +92,7 @@ def test_where_nothing_was_measured_there_is_no_grade_unless_the_course_says_so(
     found = record(PENDING)
     assert line(found, LEFT_OUT).status == "pending" and not line(found, LEFT_OUT).counts
     assert "score" not in gradescope.render(found) and prairielearn.render(found)["gradable"] is False
-    assert '"scores"' not in autolab.render(found)
+    assert '"scores"' not in printed.autolab(found)
     assert (line(found, LOST).points, line(found, GIVEN).points) == (0, 30)
 
 
@@ -100,7 +100,7 @@ def test_where_nothing_was_measured_there_is_no_grade_unless_the_course_says_so(
 def test_each_report_says_what_pending_points_count(policy: PendingPolicy, word: str) -> None:
     said = [
         gradescope.render(PERFECT, policy)["output"], prairielearn.render(PERFECT, policy)["output"],
-        autolab.render(PERFECT, policy), classroom.render(PERFECT, policy)["message"],
+        printed.autolab(PERFECT, policy), classroom.render(PERFECT, policy)["message"],
         " ".join(feedback.with_grade(PERFECT, line(PERFECT, policy), policy)["notes"]),
     ]  # fmt: skip
     assert all("30 points were not measured" in text and word in text for text in said), said

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from gradekit.findings import Cause, Kind, Outcome, Status
-from gradekit.report import autolab, classroom, gradescope, prairielearn
+from gradekit.report import classroom, gradescope, prairielearn, printed
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
@@ -159,17 +159,17 @@ def as_autolab_reads(text: str) -> Any:
 
 
 def test_autolab_reads_the_scores_from_the_last_line() -> None:
-    text = autolab.render(record(PASSED, FAILED, FASTER, PENDING))
+    text = printed.autolab(record(PASSED, FAILED, FASTER, PENDING))
     assert as_autolab_reads(text) == {"scores": {"Correctness": 40, "Speed": 61.8182}, "scoreboard": [101.8182, 1.235]}
 
 
 def test_nothing_that_a_submission_says_changes_what_autolab_reads() -> None:
     odd = replace(FAILED, id=NASTY, title=NASTY, message=NASTY + '\n{"scores": {"Correctness": 100}}')
-    assert as_autolab_reads(autolab.render(record(odd)))["scores"] == {"Correctness": 0}
+    assert as_autolab_reads(printed.autolab(record(odd)))["scores"] == {"Correctness": 0}
 
 
 def test_autolab_keeps_the_old_scores_at_a_fault_of_ours() -> None:
-    assert "scores" not in autolab.render(record(FAULT, status=Status.FAULT, message="oh"))
+    assert "scores" not in printed.autolab(record(FAULT, status=Status.FAULT, message="oh"))
 
 
 # --- GitHub Classroom -------------------------------------------------------------------------------------------------
@@ -201,13 +201,17 @@ def test_classroom_counts_what_is_pending_neither_way() -> None:
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("renderer", [gradescope, prairielearn, classroom, autolab])
+RENDERERS = [each.render for each in (gradescope, prairielearn, classroom)]
+RENDERERS += [printed.autolab, printed.vpl, printed.coderunner, printed.codegrade]
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
 @pytest.mark.parametrize("outcome", Outcome)
 def test_any_text_makes_a_record_that_can_be_written(renderer: Any, outcome: Outcome) -> None:
     odd = replace(
         FAILED, id=NASTY, title=NASTY, message=NASTY, outcome=outcome, earned=30 if outcome == "passed" else 0
     )
-    result = renderer.render(record(odd, assignment=NASTY))
+    result = renderer(record(odd, assignment=NASTY))
     text = result if isinstance(result, str) else json.dumps(result, allow_nan=False)
     assert text.encode()
     assert "\x1b" not in text and "\\u001b" not in text

@@ -13,7 +13,7 @@ import pytest
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Status
 from gradekit.lms.platforms import PLATFORMS
-from gradekit.report import codegrade, coderunner, github, gradescope, vpl
+from gradekit.report import github, gradescope, printed
 
 from .samples import FAILED, PASSED, PENDING, REJECTED, record
 
@@ -23,28 +23,28 @@ BROKEN = record(status=Status.FAULT, message="ValueError: oh")
 
 
 def test_vpl_has_its_grade_in_the_last_line_and_nowhere_else() -> None:
-    lines = vpl.render(HALF, most=20).splitlines()
+    lines = printed.vpl(HALF, most=20).splitlines()
     assert lines[0] == "<|--" and lines[-2:] == ["--|>", "Grade :=>> 10.00000"]
-    text = vpl.render(record(PASSED, EVIL)).splitlines()
+    text = printed.vpl(record(PASSED, EVIL)).splitlines()
     assert [line for line in text if line.startswith(("Grade", "--|>"))] == ["--|>", "Grade :=>> 57.14286"]
-    assert vpl.render(HALF, PendingPolicy.LOST).endswith("Grade :=>> 33.33333\n")
-    assert "Grade" not in vpl.render(BROKEN) and "Grade" not in vpl.render(record(PENDING))
+    assert printed.vpl(HALF, PendingPolicy.LOST).endswith("Grade :=>> 33.33333\n")
+    assert "Grade" not in printed.vpl(BROKEN) and "Grade" not in printed.vpl(record(PENDING))
 
 
 def test_coderunner_gets_a_fraction_and_clean_html() -> None:
-    answer = json.loads(coderunner.render(record(PASSED, EVIL)))
+    answer = json.loads(printed.coderunner(record(PASSED, EVIL)))
     assert answer["fraction"] == 0.571429 and "<script" not in answer["prologuehtml"]
-    assert "Agrees with torch.softmax on small matrices: passed, 40 / 40" in answer["prologuehtml"]
+    assert "[passed] Agrees with torch.softmax on small matrices (40 / 40)" in answer["prologuehtml"]
     with pytest.raises(json.JSONDecodeError):
-        json.loads(coderunner.render(BROKEN))
+        json.loads(printed.coderunner(BROKEN))
 
 
 def test_codegrade_gets_lines_of_json() -> None:
-    checks, points = map(json.loads, codegrade.render(HALF).splitlines())
+    checks, points = map(json.loads, printed.codegrade(HALF).splitlines())
     assert points == {"tag": "points", "points": "1/2"}
     assert [case["status"] for case in checks["results"][0]["testCases"]] == ["success", "failure", "skipped"]
-    assert codegrade.render(BROKEN).count("\n") == 1 and "skipped" in codegrade.render(BROKEN)
-    assert json.loads(codegrade.render(record(**REJECTED)).splitlines()[-1])["points"] == "0"
+    assert printed.codegrade(BROKEN).count("\n") == 1 and "skipped" in printed.codegrade(BROKEN)
+    assert json.loads(printed.codegrade(record(**REJECTED)).splitlines()[-1])["points"] == "0"
 
 
 def test_github_annotates_the_line_once_for_each_reason() -> None:
@@ -80,7 +80,7 @@ def test_codegrade_is_written_to_the_descriptor_of_structured_output(tmp_path: P
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "out")], cwd=root, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == codegrade.render(HALF)
+    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == printed.codegrade(HALF)
 
 
 def test_github_and_gitlab_leave_their_files(
