@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, in_other_dtypes
 from gradekit.unseen.host_branches import HostBranches, TracedForm
 from gradekit.unseen.host_inputs import HostInputs
-from gradekit.unseen.kernel_inputs import KernelInputs, far_values, looked_up, near_fractions
+from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
 
@@ -113,7 +113,7 @@ class FurtherInputs:
         for turn in range(ROUNDS):
             before = len(found.ran)
             forms = self._traced()
-            special = [] if turn else self._special(draws, forms)
+            special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), LOOKED_UP)]
             calls = self._host.further(draws, forms)
             self._see_kernels()
             calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
@@ -158,11 +158,7 @@ class FurtherInputs:
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms = self._traced()
 
-        def far() -> Sequence[Mapping[str, Any]]:
-            self._see_kernels()
-            return far_values(draws, forms, self._kernels.missing())
-
-        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(forms), far):
+        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(forms)):
             while call := stretch.next():
                 self._last, failed = 0, len(found.untried)
                 if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:
@@ -180,12 +176,6 @@ class FurtherInputs:
             f = made[key]
             self._forms[key] = TracedForm(key, f.entry, f.args, f.wanted, f.upstream)
         return [self._forms[key] for key in made]
-
-    def _special(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
-        self._see_kernels()
-        numbers = [*self._text.fractions, *self._kernels.compared_fractions()]
-        keys = itertools.islice(looked_up(draws, forms, self._text.keys), LOOKED_UP)
-        return [*near_fractions(draws, forms, numbers), *keys]
 
     def _seen_and_unseen(self, found: FurtherRun) -> dict[str, Any]:
         told, (of, seen) = self._host.as_data(), self._kernels.counts

@@ -1,5 +1,4 @@
-"""What the text of host code tells: numbers that a size or a scalar may be special for, and decisions that nothing
-follows.
+"""What the text of host code tells: sizes that stand in tables, and decisions that nothing follows.
 
 A traced size remembers where it comes from until it becomes text, a key, a float or an address. What host code decides
 by such a thing is named for a person to look at: no input is looked for.
@@ -13,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 MOST_NAMED = 20
-"""Decisions that are named, and numbers of each kind that are tried."""
+"""Decisions that are named, and sizes of tables that are tried."""
 
 FORGETFUL = frozenset(
     {"str", "repr", "hash", "bin", "hex", "oct", "chr", "ord", "bytes", "bytearray", "format", "ascii", "int", "float",
@@ -35,7 +34,6 @@ FLOATS = frozenset({"float()", "math", "a float"})
 """What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
 
 DTYPES = frozenset({"dtype", "element_size", "itemsize"})
-LIMITING = frozenset({"min", "max", "minimum", "maximum", "clamp"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 Kinds = frozenset[str]
@@ -44,11 +42,10 @@ Kinds = frozenset[str]
 
 @dataclass(frozen=True)
 class HostText:
-    """`fractions` are the numbers that scalars may be compared with, `keys` what stands in tables (a number, or several
-    together), `by_dtype` the lines of conditions that stand beside a question for a dtype."""
+    """`keys` are what stands in tables (a number, or several together), `by_dtype` the lines of conditions that stand
+    beside a question for a dtype."""
 
     tree: ast.Module
-    fractions: tuple[float, ...]
     keys: tuple[tuple[int, ...], ...]
     by_dtype: frozenset[int]
 
@@ -73,10 +70,9 @@ def host_text(text: str) -> HostText:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         tree = ast.Module([], [])
-    compared = [float(n) for node in ast.walk(tree) if _compares(node) for n in _numbers(node)]
     keys = dict.fromkeys(key for node in ast.walk(tree) for key in _keys(node))
     by_dtype = frozenset(line for function in host_functions(tree) for line in _beside_dtypes(function))
-    return HostText(tree, tuple(dict.fromkeys(compared)), tuple(keys)[:MOST_NAMED], by_dtype)
+    return HostText(tree, tuple(keys)[:MOST_NAMED], by_dtype)
 
 
 def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
@@ -93,14 +89,6 @@ def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
 def _numbers(tree: ast.AST) -> Iterator[int | float]:
     values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
     yield from (n for n in values if isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < 1 << 63)
-
-
-def _compares(node: ast.AST) -> bool:
-    """Whether it is a comparison, or a minimum or maximum, which is one too."""
-    match node:
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            return name in LIMITING
-    return isinstance(node, ast.Compare)
 
 
 def _keys(node: ast.AST) -> Iterator[tuple[int, ...]]:
@@ -205,7 +193,9 @@ class _Unfollowed:
             case ast.Compare(left=left, ops=ops, comparators=[*others]):
                 contained = any(isinstance(op, (ast.In, ast.NotIn)) for op in ops)
                 exact = all(isinstance(other, (ast.Tuple, ast.List)) for other in others) or _is_dtype(left)
-                return ("a table",) if contained and not exact else ()
+                if contained and not exact:
+                    return ("a table",)
+                return ("a float",) if any(n != int(n) for n in _numbers(node)) else ()
         return ()
 
     def _is_table(self, node: ast.AST) -> bool:

@@ -87,12 +87,6 @@ def like(draws: Draws, form: TracedForm) -> dict[str, Any]:
     return found
 
 
-def widest(draws: Draws, forms: Sequence[TracedForm]) -> TracedForm | None:
-    """A traced call like those of `draws` without tensors of 16-bit floats, in which large sums overflow."""
-    mine = (form for form in forms if fits(draws, form) and form.elements)
-    return next((form for form in mine if not any("float16" in view.dtype for view in form.views)), None)
-
-
 def values_of(draws: Draws, kinds: Mapping[str, str]) -> dict[str, Any]:
     """What picks these kinds of values by the names of tensors, and for the others the check's first."""
     return {f"values {names}": _together(names, options, kinds) for names, options in draws.values}

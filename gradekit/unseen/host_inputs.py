@@ -10,18 +10,13 @@ from typing import Any
 
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input
-from gradekit.origins import Condition
-from gradekit.size_terms import leaves_in
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, each_layout, layouts_like, sizes_alone
+from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, sizes_alone
 from gradekit.unseen.search import OtherWay, Search, Solutions
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
-
-MOST_LAYOUTS = 40
-"""Layouts for which one comparison is solved for."""
 
 Way = tuple[HostBranch, bool]
 _Choice = tuple[Mapping[str, int], Mapping[str, Any], bool]
@@ -92,8 +87,7 @@ class HostInputs:
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         condition, branch = wanted.path.steps[wanted.step]
         way = branch, not condition.held
-        found = self._strided(draws, wanted) or self._sized(draws, wanted, way)
-        for sizes, picks, narrow in found:
+        for sizes, picks, narrow in self._sized(draws, wanted, way):
             call = made(draws, wanted.path.form, sizes, turn, picks)
             if all(arg.storage_size <= LARGEST for arg in call if isinstance(arg, Input)):
                 tried = functools.partial(self._note, way, narrow)
@@ -128,24 +122,6 @@ class HostInputs:
     def _looked_for(self, wanted: OtherWay, same_path: bool, scope: CallScope) -> Solutions:
         return self.search.solutions(replace(wanted, same_path=same_path), wanted.path, scope)
 
-    def _strided(self, draws: Draws, wanted: OtherWay) -> list[_Choice]:
-        """For a comparison of strides or offsets: sizes with the first layout that serves, the larger ones first."""
-        path, found = wanted.path, list[_Choice]()
-        if not _placed(draws, path, path.steps[: wanted.step + 1]):
-            return []
-        asked = [path.steps[wanted.step]]
-        layouts = each_layout(draws, path.form, _placed(draws, path, asked), _placed(draws, path, path.steps, "offset"))
-        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), True, BEYOND)
-        for laid_out in itertools.islice(layouts, MOST_LAYOUTS):
-            picks = {label: pick for one in laid_out for label, pick in one.picks.items()}
-            for same_path in (True,) if found else (True, False):
-                sizes = self._looked_for(wanted, same_path, replace(scope, laid_out=laid_out)).sizes
-                if sizes:
-                    found = [(one, picks, False) for one in reversed(sizes)]
-                    if same_path:
-                        return found
-        return found
-
 
 def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
     """The branches in their order, the same comparison with other layouts, and then with other dtypes, at the end."""
@@ -159,11 +135,3 @@ def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
 def _imprecise(wanted: OtherWay) -> int:
     """How many of a path's tensors are no float32: where results are rounded to less, mistakes may be hidden."""
     return sum(view.dtype != "float32" for view in wanted.path.form.views)
-
-
-def _placed(draws: Draws, path: Path, steps: Iterable[tuple[Condition, HostBranch]], *kinds: str) -> set[str]:
-    """The names of tensors of which these steps ask for a "stride", or where they begin ("offset"), or either."""
-    numbers = [number for condition, _ in steps for number in (condition.left, condition.right)]
-    leaves = leaves_in(path.origins.terms, *numbers)
-    places = {leaf[1] for leaf in leaves if leaf[0] in (kinds or ("stride", "offset"))}
-    return {tensor.name for number, tensor in enumerate(draws.tensors) if number in places}

@@ -11,17 +11,16 @@ from typing import Any
 
 import torch
 
-from gradekit.domain import ScalarDomain
 from gradekit.engine.branch_coverage import MASKED, SEVERAL
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
 from gradekit.program import Kernel
-from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of, widest
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, ROUGH, CallScope, fractions, sizes_alone
-from gradekit.unseen.search import COMPARING, MANY, Calls, ConstantWay, Missing, Search, SizeWant, wrapped_indices
+from gradekit.unseen.scope import BEYOND, FAR, ROUGH, CallScope, sizes_alone
+from gradekit.unseen.search import MANY, Calls, ConstantWay, Missing, Search, SizeWant, wrapped_indices
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
@@ -99,13 +98,6 @@ class KernelInputs:
         told = dict.fromkeys((one.branch.line, one.branch.never) for one in self.missing())
         told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
         return [{"line": line, "what": what} for line, what in told]
-
-    def compared_fractions(self) -> list[float]:
-        """The numbers below 1 that kernels themselves compare with what is not loaded, in the order of lines."""
-        asked = sorted(self._first.items(), key=lambda one: (one[0].line or 0, one[0].place))
-        compared = [missing for branch, missing in asked if branch.name in COMPARING]
-        numbers = [n for one in compared if not one.is_loaded for n in numbers_in(one.behind, True)]
-        return list(dict.fromkeys(abs(n) for n in numbers if 0 < abs(n) < 1))
 
     def limits(self, forms: Sequence[TracedForm]) -> list[int]:
         """The numbers that sizes may lie beyond (see `KernelText.limits`), of each kernel those that several of its
@@ -272,33 +264,6 @@ def kinds_alike(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
     return [*found, *(others | {name: BALANCED} for name in names[:1] if _have(draws, dtypes, name, (1.0, -1.0)))]
 
 
-MOST_FAR = 4096.0
-"""How far from zero values lie in calls that make sums and products large: what is added up must not overflow."""
-
-
-def far_kinds(draws: Draws, dtypes: dict[str, str]) -> list[dict[str, str]]:
-    """For what a kernel makes of many elements, and no example has made so large: all elements 1; all near the largest
-    that the check's kinds have, the first tensor unlike the others, the two in turn, and all near the least."""
-    names = [*_plain_tensors(draws)]
-    ends = {name: _ends(_range(_kinds(draws, name), dtypes.get(name, "float32"))) for name in names}
-    up = {name: _near(most) for name, (_, most) in ends.items() if most > 0}
-    down = {name: _near(least) for name, (least, _) in ends.items() if least < 0}
-    turns = {name: f"{CHOSEN}:cells:1:{most!r};{least!r}" for name, (least, most) in ends.items() if least < 0 < most}
-    ones = {name: "ones" for name, (_, most) in ends.items() if most >= 1}
-    first = [names[0]] if names[1:] else []
-    unlike = [up | {name: down[name] for name in first if name in down}, down | {n: up[n] for n in first if n in up}]
-    return [one for one in (ones, up, *(unlike if first else ()), turns, down) if one and len(one) == len(names)]
-
-
-def _ends(found: tuple[float, float, float]) -> tuple[float, float]:
-    least, most, _ = found
-    return max(round(least), -MOST_FAR), min(round(most), MOST_FAR)
-
-
-def _near(value: float) -> str:
-    return f"{CHOSEN}:cells:1:{value!r};{value * 3 / 4!r}"
-
-
 def _have(draws: Draws, dtypes: dict[str, str], name: str, values: Sequence[float]) -> bool:
     return all(_may_be(value, _kinds(draws, name), dtypes.get(name, "float32")) for value in values)
 
@@ -371,61 +336,11 @@ def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm
                 yield FurtherCall(call, together.says(), together.line)
 
 
-def far_values(draws: Draws, forms: Sequence[TracedForm], missing: Sequence[Missing]) -> list[Mapping[str, Any]]:
-    """What picks values that make sums, maxima, counts and products as large as they may be, one choice for each kind;
-    none where no comparison that is `missing` asks for them."""
-    form = widest(draws, forms)
-    if form is None or not any(one.is_far for one in missing):
-        return []
-    return [values_of(draws, kinds) for kinds in far_kinds(draws, _dtypes(draws, form))]
-
-
 def _dtypes(draws: Draws, form: TracedForm) -> dict[str, str]:
     return {tensor.name: view.dtype for tensor, view in zip(draws.tensors, form.views, strict=False)}
 
 
-# --- fractions that are compared with a scalar, and sizes of tables ---------------------------------------------------
-
-BESIDE, SMALLEST = 2.0**-10, 1e-6
-"""How far beside a fraction, as a share of it, and the smallest that is tried."""
-
-DIGITS = 7
-"""Numbers that differ behind so many digits are one that was rounded to float32."""
-
-MOST_NUMBERS = 6
-SIZES = (512, 1024, 2048, 4096)
-
-
-def near_fractions(draws: Draws, forms: Sequence[TracedForm], numbers: Sequence[float]) -> Iterator[FurtherCall]:
-    """Calls with a fraction in the middle of two numbers that follow each other, then a little beside each number, each
-    sum and each difference of two, and the numbers themselves, in the scalar's range.
-
-    They have many elements, since what is done too often shows in many alone.
-    """
-    form = next((one for one in forms if fits(draws, one) and one.elements), None)
-    close = _close_to([n for n in numbers if 0 < n < 1])
-    values = [(scalar.name, value) for scalar in fractions(draws) for value in close if _is_in_range(scalar, value)]
-    sizes = _many(CallScope(draws, rank_of(draws, form), True, BEYOND)) if form is not None and values else {}
-    for turn, (name, value) in enumerate(dict.fromkeys(values) if form is not None else ()):
-        told = f"{name} is {value:.6g}, close to a number that it is compared with"
-        yield FurtherCall(made(draws, form, sizes, turn, {name: value}), told)  # type: ignore[arg-type]
-
-
-def _is_in_range(scalar: ScalarDomain, value: float) -> bool:
-    return max(scalar.least or 0.0, SMALLEST) <= value <= (scalar.most or 0.0)
-
-
-def _close_to(numbers: Sequence[float]) -> list[float]:
-    few = list(dict.fromkeys(round(n, DIGITS) for n in numbers))[:MOST_NUMBERS]
-    sums = [a + sign * b for a in few for b in few if a > b for sign in (1, -1)]
-    beside = dict.fromkeys(round(n, DIGITS) for n in (*few, *sums))
-    between = [(a + b) / 2 for a, b in itertools.pairwise(sorted(few))]
-    return [*between, *(number * (1 + side * BESIDE) for number in beside for side in (1, -1)), *few]
-
-
-def _many(scope: CallScope) -> dict[str, int]:
-    """Sizes of a call with as many elements as may be."""
-    return max((scope.near(size, LARGEST) for size in SIZES), key=scope.count)
+# --- sizes of tables --------------------------------------------------------------------------------------------------
 
 
 def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[int, ...]]) -> Iterator[FurtherCall]:

@@ -37,7 +37,7 @@ from gradekit.program import (
     writes,
 )
 from gradekit.reuse import SharedCache, shared
-from gradekit.unseen.further import FurtherCall, fits, made, rank_of, widest
+from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
 from gradekit.unseen.scope import FAR, CallScope
@@ -45,12 +45,6 @@ from gradekit.unseen.scope import FAR, CallScope
 LENGTHS = (17, 257, 1031, 4099, 65_551)
 """Primes, or nearly: no tile divides them, and each is beyond a power of two. The steps are short where what
 grows as the square begins to show: what one tile holds takes as much work as one element."""
-
-FAR_OUT = (67, 1031, 8209, 32_771)
-"""Those with values that make sums, maxima and products as large as a check's kinds of values let them be."""
-
-MOST_FAR = 3
-"""Dimensions that are stretched with such values: those that are added up come first."""
 
 OTHERS, MANY = (2, 130), 3
 """The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
@@ -70,10 +64,6 @@ LEAST_BEYOND, MOST_LIMITS = 512, 2
 """The least length beyond a limit that is worth it, and how many limits of a kernel are gone beyond: the largest."""
 
 
-FarValues = Callable[[], Sequence[Mapping[str, Any]]]
-"""Kinds of values, by what they are picked for; none once nothing is missing that they could reach."""
-
-
 @dataclass
 class LongDimensions:
     """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; beyond limits,
@@ -84,11 +74,9 @@ class LongDimensions:
     _done: set[tuple[Any, ...]] = field(default_factory=set)
     _made: dict[tuple[Any, ...], list[Stretch]] = field(default_factory=dict)
 
-    def begun(
-        self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = (), far: FarValues = lambda: ()
-    ) -> Iterator[Stretch]:
-        """Those that are left of this check's calls: to some lengths, to twice the `limits` of kernels, and with the
-        values that `far` gives, as long as it does. Each is to be run before the next is asked for."""
+    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> Iterator[Stretch]:
+        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels. Each is to
+        be run before the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
@@ -100,10 +88,6 @@ class LongDimensions:
                 yield Stretch(draws, form, scope, name, OTHERS[0], (*LENGTHS[:2], *beyond), MOST_BEYOND)
         for name in scope.sizes:
             yield from self._usual(draws, form, scope, name)
-        wide = widest(draws, mine)
-        for more in far() if wide is not None else ():
-            if wide is not None and more in far():  # each size then: what is passed may show farther out alone
-                yield from self._far(draws, wide, scope, more)
 
     def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension; with other choices as long as each so far was cut short or empty."""
@@ -121,12 +105,6 @@ class LongDimensions:
         longest = max([LENGTHS[0], *(one.reached for one in made)])
         if is_other:
             yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[1])])
-
-    def _far(self, draws: Draws, form: TracedForm, scope: CallScope, more: Mapping[str, Any]) -> Iterator[Stretch]:
-        for name in sorted(scope.sizes, key=functools.partial(_outer, draws))[:MOST_FAR]:
-            if self._is_new(form, name, tuple(more.items())):
-                lengths = sorted({min(length, scope.range(name)[1]) for length in FAR_OUT})
-                yield Stretch(draws, form, scope, name, OTHERS[0], lengths, more=more)
 
     def _is_new(self, form: TracedForm, name: str, values: Any = None) -> bool:
         key = *_key(form, name), values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate, names_in
 from gradekit.inputs.draws import Draws, shape_parts
-from gradekit.inputs.layouts import Placement, place, row_major, variants
+from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
 from gradekit.reuse import SharedCache, shared
 from gradekit.size_terms import Leaf
@@ -34,13 +34,12 @@ MOST_PRODUCT = 1 << 26
 @dataclass(frozen=True)
 class CallScope:
     """Calls of a check's `draws` with `rank` dimensions that have no name. `wide` says that sizes which the check lists
-    may be any that the entry promises; `laid_out` says how tensors lie, where strides and offsets are to be known."""
+    may be any that the entry promises."""
 
     draws: Draws
     rank: int
     wide: bool = False
     beyond: int = 1
-    laid_out: tuple[LaidOut, ...] = ()
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -199,18 +198,6 @@ class CallScope:
         found = [torch.as_tensor(evaluate(end, known)) for end in ends if names_in(end) and names_in(end) <= {*names}]
         return functools.reduce(torch.maximum, found) if found else None
 
-    def strides(self, names: Mapping[str, Tensor]) -> dict[Leaf, Any]:
-        """The strides and offsets that host code is given in these calls, of the tensors that are `laid_out`."""
-        found: dict[Leaf, Any] = {}
-        how = {one.name: one for one in self.laid_out}
-        shapes = self._shapes(self._known(names))
-        for number, (tensor, shape) in enumerate(zip(self.draws.tensors, shapes, strict=False)):
-            if tensor.name in how:
-                strides, offset = how[tensor.name].place(tuple(shape))
-                found["offset", number] = offset
-                found |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
-        return found
-
     def _product(self, names: Mapping[str, Tensor]) -> Tensor:
         product = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)
         for name in self.sizes:
@@ -234,11 +221,6 @@ def sizes_alone(draws: Draws) -> Draws:
     """Equal for checks that differ in dtypes, layouts and kinds of values alone: what is solved for one, the other has
     too."""
     return replace(draws, dtypes=(), choices=(), layouts=(), values=(), aliases=())
-
-
-def fractions(draws: Draws) -> list[ScalarDomain]:
-    """The scalars of a check that are floats with a range."""
-    return [s for s in _ranged(draws) if s.type == "float"]
 
 
 def _ranged(draws: Draws) -> list[ScalarDomain]:
@@ -359,63 +341,6 @@ def constants(terms: Sequence[Leaf]) -> list[int]:
 
 DENSE = ("contiguous", "offset")
 """Layouts whose strides are those of a contiguous tensor."""
-
-
-@dataclass(frozen=True)
-class LaidOut:
-    """The tensor `name` in a variant of a layout."""
-
-    name: str
-    layout: str = "contiguous"
-    variant: int = 0
-
-    def place(self, shape: tuple[Any, ...]) -> Placement:
-        """Strides and offset, in elements."""
-        return place(self.layout, shape, self.variant)
-
-    @property
-    def picks(self) -> dict[str, Any]:
-        """What picks it for a call."""
-        return {f"layout {self.name}": self.layout, f"variant {self.name}": self.variant}
-
-
-def each_layout(
-    draws: Draws, form: TracedForm, first: Collection[str] = (), shifted: Collection[str] = ()
-) -> Iterator[tuple[LaidOut, ...]]:
-    """How the tensors of a traced call may lie: as in the call itself; then one of them, those in `first` before
-    others, in each layout and variant that the check has for it; then all. Those that are contiguous stay so, and begin
-    elsewhere only if they are `shifted`."""
-    options = {name: _options(draws, name, view, name in shifted) for name, view in _views(draws, form).items()}
-    if not all(options.values()):
-        return
-    own = {name: each[0] for name, each in options.items()}
-    found = [own]
-    for name in sorted(options, key=lambda name: name not in first):
-        found += [own | {name: one} for one in options[name][1:]]
-    several = [name for name, each in options.items() if len(each) > 1]
-    longest = max((len(options[name]) for name in several[1:] and several), default=0)
-    for shift in range(longest):
-        for turn in range(longest):
-            each = enumerate(several)
-            found.append(own | {name: options[name][(turn + shift * n) % len(options[name])] for n, name in each})
-    yield from dict.fromkeys(tuple(one.values()) for one in found)
-
-
-def _options(draws: Draws, name: str, view: View, shifted: bool) -> list[LaidOut]:
-    """The layouts that a tensor may have, the one in which it lies itself first."""
-    is_dense = view.stride == row_major(view.shape)
-    every = [option.partition(":") for option in dict(draws.layouts)[name]]
-    found = [
-        LaidOut(name, layout, variant) for layout, _, only in every if (layout in DENSE) == is_dense
-        for variant in ([int(only)] if only else range(variants(layout, len(view.shape))))
-    ]  # fmt: skip
-    found.sort(
-        key=lambda one: (
-            one.place(view.shape)[0] != view.stride,
-            is_dense and bool(view.offset) != bool(one.place(view.shape)[1]),
-        )
-    )
-    return found if shifted or not is_dense else found[:1] or [LaidOut(name)]
 
 
 def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, Any]]:

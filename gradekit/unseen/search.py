@@ -18,7 +18,7 @@ from torch import Tensor
 from gradekit.domain import evaluate
 from gradekit.domain.entries import names_in
 from gradekit.engine import Op
-from gradekit.engine.branch_coverage import CLAMP, MASKED
+from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS
 from gradekit.reuse import LruCache
 from gradekit.size_terms import Leaf, behind, leaves_in
@@ -130,7 +130,7 @@ class Candidates(Calls):
     """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor."""
 
     def __init__(self, path: Path, scope: CallScope, columns: Mapping[str, Tensor]) -> None:
-        leaves, count = scope.leaves(columns) | scope.strides(columns), len(next(iter(columns.values())))
+        leaves, count = scope.leaves(columns), len(next(iter(columns.values())))
         super().__init__(path, leaves, count, scope.most_held(columns))
         self.scope, self.columns = scope, columns
 
@@ -245,14 +245,7 @@ class OtherWay(Want):
         return None if level is None else among.each(level)
 
 
-COMPARING = frozenset({"arith.cmpf", "arith.minnumf", "arith.maxnumf", "arith.minimumf", "arith.maximumf"})
-"""Operations that compare two floats."""
-
 _OF_MANY = ("tt.reduce", "tt.dot")
-
-LEAST_FAR = 2.0
-"""Numbers nearer to zero than this are reached, or passed, by values of any kind."""
-
 
 @dataclass(frozen=True)
 class Missing(Want):
@@ -305,11 +298,6 @@ class Missing(Want):
         return self.text.behind(tuple(self.text.ops[self.number].operands))
 
     @property
-    def is_loaded(self) -> bool:
-        """Whether it depends on elements of tensors."""
-        return any(op.name in LOADS for op in self.behind)
-
-    @property
     def is_of_sizes(self) -> bool:
         """Whether sizes may decide which way it goes: not what was loaded."""
         return not any(op.name in LOADS for op in self.text.behind(tuple(self._deciding)))
@@ -319,16 +307,6 @@ class Missing(Want):
         """Whether it depends on many elements together: how many are negative, or their sum."""
         behind = self.text.computed_from(self._deciding)
         return not behind.isdisjoint(_OF_MANY) and not behind.isdisjoint(LOADS)
-
-    @property
-    def is_far(self) -> bool:
-        """Whether it compares what was computed from loaded elements, through loops too, with a number away from 0."""
-        op = self.text.ops[self.number]
-        numbers = [n for n in map(self.text.number, op.operands) if n is not None]
-        if op.name not in (*COMPARING, CLAMP, "arith.cmpi") or not any(abs(n) > LEAST_FAR for n in numbers):
-            return False
-        behind = self.text.computed_from(self._deciding)
-        return self.is_of_many if op.name == "arith.cmpi" else not behind.isdisjoint(LOADS)
 
     @property
     def _deciding(self) -> Sequence[str]:

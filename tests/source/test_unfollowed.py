@@ -9,7 +9,7 @@ from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.program import View
 from gradekit.source.unfollowed import host_text
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.kernel_inputs import looked_up, near_fractions
+from gradekit.unseen.kernel_inputs import looked_up
 
 TABLE = "SIZES = {4096: 8, 333: 4}\n\n\n"
 
@@ -29,6 +29,7 @@ def lines(body: str, lost: tuple[int, ...] = ()) -> list[int]:
         "while bin(n).count('1') == 7:\n    n = 1",
         "kernel[(n,)](x, BLOCK=int(n ** 0.5))",
         "if n > 9000 and n ** 0.5 % 1 == 0:\n    n = n - 1",
+        "if 0.6 < p < 0.7:\n    n = n - 1",
         "y = [a for a in x if re.match('4+', repr(a))]",
     ],
 )
@@ -75,11 +76,3 @@ def test_sizes_that_stand_in_a_table_are_tried() -> None:
     form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
     made = [one.call[0].shape for one in looked_up(draws, [form], host_text(TABLE + "T = {(41, 13): 1}").keys)]
     assert (41, 13) in made and any(4096 in shape for shape in made) and any(333 in shape for shape in made)
-
-
-def test_a_fraction_that_is_compared_is_tried_itself_and_on_either_side() -> None:
-    draws = draws_of(calls(domain_of(get("dropout").tests)["dropout"]))
-    assert draws is not None
-    form = TracedForm("", "dropout", (View(0, "float32", (7, 7), (7, 1)),))
-    tried = [one.call[1] for one in near_fractions(draws, [form], [0.35])]
-    assert 0.35 in tried and min(tried) < 0.35 < max(tried)
