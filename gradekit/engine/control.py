@@ -7,6 +7,7 @@ still in it. So a program never executes what it would not execute on the card.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -133,8 +134,8 @@ def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
 
 
 def _count(frame: Frame, op: Op, numbers: range, carried: Values) -> Values:
-    for number in numbers:
-        carried = run_region(frame.inner(), op.regions[0], [number, *carried])
+    for turn, number in enumerate(numbers, 1):
+        carried = run_region(frame.turn(op, turn), op.regions[0], [number, *carried])
         if number == numbers[0]:
             _afford_others(frame, op, len(numbers) - 1, frame.count * (len(numbers) - 1))
     return carried
@@ -157,8 +158,8 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
     while survivors.leave(_still(trips, survivors.alive, turn), survivors.carried):
         inner = survivors.inner()
         number = _number(inner, op, turn, bits)
-        survivors.carried = run_region(inner, op.regions[0], [number, *survivors.carried])
         turn += 1
+        survivors.carried = run_region(inner.turn(op, turn), op.regions[0], [number, *survivors.carried])
         if turn == 1:
             _afford_others(frame, op, int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
     return survivors.results(op.result_types)
@@ -186,12 +187,13 @@ def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:
 @evaluates("scf.while")
 def _evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
     survivors = Survivors(frame, [frame.values[name] for name in op.operands])
-    while True:
-        inner = survivors.inner()
+    for turn in itertools.count(1):
+        inner = survivors.inner().turn(op, turn)
         _, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
         if not survivors.leave(truths(inner, values[0]), values[1:]):
-            return survivors.results(op.result_types)
-        survivors.carried = run_region(survivors.inner(), op.regions[1], survivors.carried)
+            break
+        survivors.carried = run_region(survivors.inner().turn(op, turn), op.regions[1], survivors.carried)
+    return survivors.results(op.result_types)
 
 
 # --- branches between blocks, as an early return makes them -----------------------------------------------------------
@@ -226,7 +228,7 @@ def run_blocks(frame: Frame, region: Region, arguments: Sequence[Any]) -> Values
         if not pieces:
             continue
         scope, given = _enter(frame, block, pieces, earlier)
-        inner = Frame(frame.context, scope.index.numel(), scope)
+        inner = Frame(frame.context, scope.index.numel(), scope, frame.loops)
         end, values = run_block(inner, block, given)
         earlier.append(scope)
         if end.name in BRANCHES:
@@ -279,7 +281,7 @@ def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
     """Runs a function for the frame's programs: a frame of its own, in which nothing else is known."""
     if function.body.blocks[0].compiled is None:
         compile_region(function.body, {})
-    own = Frame(frame.context, frame.count)
+    own = Frame(frame.context, frame.count, loops=frame.loops)
     own.values[PROGRAM] = frame.get(PROGRAM)
     own.values.update(zip(function.arguments, arguments, strict=True))
     return run_region(own, function.body, arguments if function.body.blocks[0].arguments else ())

@@ -31,6 +31,9 @@ PROGRAM = "program id"
 """The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
 
 
+Loops = tuple[tuple["Op", int], ...]
+"""The loops that an operation is in, outermost first, each with its turn from 1 on."""
+
 Observe = Callable[["Frame", "Op"], None]
 """Called after an operation, while its operands and results are in the frame. Several programs may share the frame."""
 
@@ -87,12 +90,14 @@ class Scope(dict[str, Any]):
 
 
 class Frame:
-    """The values of one region: see the module."""
+    """The values of one region: see the module. `loops` are those around it, None in code for one element."""
 
-    __slots__ = ("context", "count", "values")
+    __slots__ = ("context", "count", "loops", "values")
 
-    def __init__(self, context: LaunchContext, count: int, values: Scope | None = None) -> None:
-        self.context, self.count = context, count
+    def __init__(
+        self, context: LaunchContext, count: int, values: Scope | None = None, loops: Loops | None = ()
+    ) -> None:
+        self.context, self.count, self.loops = context, count, loops
         self.values: Scope = Scope() if values is None else values
 
     def get(self, name: str) -> Any:
@@ -103,7 +108,13 @@ class Frame:
         """A frame for a region inside this one, for those programs at `select`; for all of them, this one itself."""
         if select is None:
             return self
-        return Frame(self.context, select.numel(), Scope(self.values, select))
+        return Frame(self.context, select.numel(), Scope(self.values, select), self.loops)
+
+    def turn(self, loop: Op, number: int) -> Frame:
+        """The same frame in turn `number`, from 1 on, of a loop inside it."""
+        return Frame(
+            self.context, self.count, self.values, None if self.loops is None else (*self.loops, (loop, number))
+        )
 
     # --- operands in the form that an operation wants ----------------------------------------------------------------
 

@@ -63,6 +63,7 @@ def elementwise(frame: Frame, region: Region, arguments: Tensors) -> Tensors:
     shape = arguments[0].shape
     programs = arange(shape[0]).view([-1] + [1] * (len(shape) - 1)).expand(shape).reshape(-1)
     inner = frame.inner(programs)
+    inner.loops = None
     results = run_region(inner, region, [argument.reshape(-1) for argument in arguments])
     dtypes = [argument.dtype for argument in arguments]
     return tuple(
@@ -160,6 +161,7 @@ def _evaluate_map(frame: Frame, op: Op) -> Tensors:
     packed = [part for v in values for part in v.reshape(frame.count, -1, pack).unbind(-1)]
     programs = arange(frame.count)[:, None].expand(packed[0].shape).reshape(-1)
     inner = frame.inner(programs)
+    inner.loops = None
     found = run_region(inner, region, [part.reshape(-1) for part in packed])
     parts = [part.expand(inner.count).reshape(frame.count, -1) for part in _tensors(found, op, pack, inner.count)]
     return tuple(

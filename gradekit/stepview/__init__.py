@@ -2,7 +2,6 @@
 
 tensors.py       tensors as a page draws them: rows and columns, and which of their elements an access touches
 strips.py        the value of an operation as few characters
-nesting.py       which turn of which loops an operation belongs to
 recording.py     looks on while the chosen programs run, and keeps their steps
 failing.py       which call is played, and under which conditions it fails
 played.py        a submission and an example to the record of its steps

@@ -16,7 +16,6 @@ from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
-from gradekit.stepview.nesting import LoopTurns, Nesting
 from gradekit.stepview.strips import chosen_cells, levels, tile_data
 from gradekit.stepview.tensors import Tensors, access_data
 
@@ -45,7 +44,6 @@ class PlayedProgram:
     first: list[dict[str, Any]] = field(default_factory=list)
     last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LAST_STEPS))
     count: int = 0
-    turns: LoopTurns = field(default_factory=LoopTurns)
     line: int = 0
 
     @property
@@ -83,20 +81,14 @@ class PlayRecorder:
         if not mine:
             return None
         self.programs |= {(context.launch, program): played for program, played in mine.items()}
-        nesting = Nesting.of(context.module)
 
         def observe(frame: Frame, op: Op) -> None:
-            place = nesting.places.get(id(op))
-            if place is None:
+            if frame.loops is None:
                 return
+            loops = [[frame.context.line(loop) or 0, turn] for loop, turn in frame.loops]
             for position, program in enumerate(frame.programs().tolist()):
                 if program in mine:
-                    played = mine[program]
-                    turns = played.turns.after(op, place)
-                    loops = [
-                        [frame.context.line(loop) or 0, turn] for loop, turn in zip(place.loops, turns, strict=True)
-                    ]
-                    self._note(_Ended(frame, op, position, memory), played, loops)
+                    self._note(_Ended(frame, op, position, memory), mine[program], loops)
 
         return observe
 
