@@ -9,17 +9,18 @@ looked at often enough in a launch, it costs nothing.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from gradekit.engine.masks import mask_factors
+from gradekit.engine.masks import MaskPartition
 from gradekit.engine.memory import anywhere, everywhere
 from gradekit.engine.registry import Evaluator
-from gradekit.engine.values import Affine, Below, Conjunction, Value
+from gradekit.engine.values import Below, Conjunction, Value
 from gradekit.program import Launch, Program, run_steps
 
 if TYPE_CHECKING:
@@ -185,70 +186,22 @@ def note_mask(frame: Frame, op: Op, mask: Value, shape: tuple[int, ...]) -> None
     known, looks = context.ways.get(key, 0), context.looks.get(op.number, 0)
     if known != WHOLE | NOTHING | PART and looks < MOST_LOOKS:
         context.looks[op.number] = looks + 1
-        if context.last_mask[0] is not mask or context.last_mask[1] != shape:  # often several operations have one mask
-            context.last_mask = mask, shape, left_of_tiles(mask, shape)
-        context.ways[key] = known | context.last_mask[2]
+        context.ways[key] = known | left_of_tiles(context.memory.partition(mask, shape))
 
 
-def left_of_tiles(mask: Value, shape: Sequence[int]) -> int:
-    """What a mask leaves of the programs' tiles, added up; 0 where that is not seen at little cost."""
-    if isinstance(mask, int):
-        return WHOLE if mask else NOTHING
-    factors = mask_factors(mask)
-    if not factors or not math.prod(shape):
-        return 0
-    if all(isinstance(factor, Below) and isinstance(factor.gap.base, int) for factor in factors):
-        return _of_gaps([factor.gap for factor in factors if isinstance(factor, Below)], shape)
-    whole, nothing = torch.ones(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
-    for factor in factors:
-        every, none = _by_program(factor, shape)
-        whole, nothing = whole & every, nothing | none
-    return _left(bool(whole.any()), bool(nothing.any()), not bool((whole | nothing).all()))
-
-
-def _left(whole: bool, nothing: bool, part: bool) -> int:
-    return WHOLE * whole | NOTHING * nothing | PART * part
-
-
-def _reach(gap: Affine, shape: Sequence[int]) -> tuple[int, int]:
-    """How far the gap's steps along the tile's axes lead, downwards and upwards."""
-    ends = [step * (size - 1) for step, size in zip(gap.steps[1:], shape[1:], strict=True)]
-    return sum(end for end in ends if end < 0), sum(end for end in ends if end > 0)
-
-
-def _of_gaps(gaps: Sequence[Affine], shape: Sequence[int]) -> int:
-    """Of factors that are true where a gap of numbers alone is below zero: all of them change at few programs."""
-    ends = []
-    for gap in gaps:
-        down, up = _reach(gap, shape)
-        ends.append((int(gap.base) + down, int(gap.base) + up, gap.steps[0]))
-    found = 0
-    for program in {0, *(p for one in ends for p in _changes(*one) if 0 < p < shape[0])}:
-        whole = all(most + turn * program < 0 for _, most, turn in ends)
-        nothing = any(least + turn * program >= 0 for least, _, turn in ends)
-        found |= _left(whole, nothing, not whole and not nothing)
+def left_of_tiles(partition: MaskPartition) -> int:
+    """What a mask leaves of the programs' tiles, added up."""
+    if partition.empty:
+        return NOTHING
+    boxes = [partition.box] if partition.parts is None else partition.parts
+    found = NOTHING if sum(box.sizes[0] for box in boxes) < partition.shape[0] else 0
+    for box in boxes:
+        all_of_it = WHOLE if box.sizes[1:] == list(partition.shape[1:]) else PART
+        if not box.masks:
+            found |= all_of_it
+            continue
+        flat = [mask.reshape(mask.shape[0], -1) for mask in box.masks]
+        every = functools.reduce(torch.logical_and, [mask.all(1) for mask in flat])
+        none = functools.reduce(torch.logical_or, [~mask.any(1) for mask in flat])
+        found |= all_of_it * anywhere(every) | NOTHING * anywhere(none) | PART * (not everywhere(every | none))
     return found
-
-
-def _changes(least: int, most: int, turn: int) -> Iterator[int]:
-    """The programs from which on a gap that changes by `turn` has another sign, or none of them."""
-    for start in (least, most):
-        if turn > 0:
-            yield -(start // turn)
-        elif turn < 0:
-            yield start // -turn + 1
-
-
-def _by_program(factor: Tensor | Below, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Whether a factor is true, and whether it is false, for the whole tile of each program."""
-    if isinstance(factor, Tensor):
-        flat = factor.flatten(1) if factor.dim() > 1 else factor.view(-1, 1)
-        return flat.all(1), ~flat.any(1)
-    gap, (down, up) = factor.gap, _reach(factor.gap, shape)
-    base = gap.base if isinstance(gap.base, Tensor) else torch.tensor([gap.base])
-    base = base + gap.steps[0] * torch.arange(shape[0]).view(-1, *[1] * (base.dim() - 1)) if gap.steps[0] else base
-    if base.numel() == base.shape[0]:
-        most = least = base.view(-1)
-    else:
-        least, most = base.flatten(1).aminmax(dim=1)
-    return most < -up, least >= -down

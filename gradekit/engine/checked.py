@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
 from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers, Writes
-from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, first_of, flat_index, flat_mask
+from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, LaunchMemory, first_of, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
 from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
@@ -37,7 +37,7 @@ POISON = -1
 
 
 @dataclass
-class CheckedMemory:
+class CheckedMemory(LaunchMemory):
     """Memory access for one launch of `total` programs; incidents are appended to `log`.
 
     Where a kernel awaits values by volatile loads, `stores_publish`: what stands before a plain store is known
@@ -53,7 +53,7 @@ class CheckedMemory:
     atomics_wait: bool = True
     claim: Callable[[int], None] | None = None
     histories: dict[Storage, AccessHistory] = field(default_factory=dict)
-    last: tuple[AccessPattern, Lanes] | None = None
+    last_lanes: tuple[AccessPattern, Lanes] | None = None
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -303,12 +303,12 @@ class CheckedMemory:
 
     def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
-        if self.last is None or not self.last[0].same(where):
+        if self.last_lanes is None or not self.last_lanes[0].same(where):
             width, first = math.prod(where.shape[1:]), first_of(where.offset, where.shape)
             lanes = Lanes(access, None, 1, width, flat_index(where.offset, where.shape), first=first)
             active = flat_mask(where.mask, where.shape)
-            self.last = where, lanes if active is None else lanes.keep(active)
-        return self.last[1]
+            self.last_lanes = where, lanes if active is None else lanes.keep(active)
+        return self.last_lanes[1]
 
     def _by_address(self, lanes: Lanes) -> Iterator[Lanes]:
         owners = lanes.index.div(ADDRESS_GAP, rounding_mode="floor")

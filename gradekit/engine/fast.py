@@ -10,6 +10,7 @@ read and written the same values.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -30,10 +31,21 @@ from gradekit.engine.addressing import (
     write_lanes,
 )
 from gradekit.engine.atomics import Update, update
-from gradekit.engine.lanes import first_of
-from gradekit.engine.masks import Box, MaskPartition, cut_to, dense_masks, padded
+from gradekit.engine.lanes import LaunchMemory, first_of
+from gradekit.engine.masks import Box, cut_to, dense_masks, padded
 from gradekit.engine.memory import Storage, everywhere
-from gradekit.engine.values import Affine, Integer, Later, Pointer, Unmade, Value, dense, settled, varying_axes
+from gradekit.engine.values import (
+    Affine,
+    Integer,
+    Later,
+    Pointer,
+    Unmade,
+    Value,
+    dense,
+    materialize,
+    settled,
+    varying_axes,
+)
 from gradekit.observations import Traffic
 
 Shape = Sequence[int]
@@ -73,13 +85,12 @@ class Footprint:
 
 
 @dataclass
-class FastMemory:
+class FastMemory(LaunchMemory):
     """Memory access for one launch; `finish` ends it."""
 
     traffic: Traffic
     footprints: dict[Storage, Footprint] = field(default_factory=dict)
     explains: ClassVar[bool] = False
-    _last: tuple[Value | None, Shape, MaskPartition] | None = None
 
     @property
     def in_place(self) -> bool:
@@ -98,19 +109,24 @@ class FastMemory:
         if (footprint.stored or footprint.atomic) and not storage.symbolic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
-        partition = self._partition(mask, shape)
+        partition, box = self.partition(mask, shape), self.partition(mask, shape).box
+        if partition.parts is None and not partition.empty and not box.cut:
+            return self._load_part(storage, dtype, pointer.offset, box, shape)
+        others = storage.held(_other(other, dtype, shape))
         if partition.empty:
-            return storage.held(_other(other, dtype, shape))
+            return others
         if partition.parts is None:
-            part = self._load_part(storage, dtype, pointer.offset, partition.box, shape)
-            return (
-                part
-                if not partition.box.cut
-                else padded(part, partition.box.cut, storage.held(_other(other, dtype, shape)), shape)
-            )
-        result = storage.held(_other(other, dtype, shape)).expand(shape).clone()
+            return padded(self._load_part(storage, dtype, pointer.offset, box, shape), box.cut, others, shape)
+        if len(partition.parts) == 1 and partition.parts[0].sizes == list(shape):
+            return self._load_masked(storage, dtype, pointer.offset, partition.parts[0], others, shape)
+        result = others.expand(shape).clone()
         for box in partition.parts:
-            self._load_into(result, storage, pointer.offset, box)
+            here = cut_to(result, box.cut)
+            if box.masks:
+                found = self._load_masked(storage, dtype, pointer.offset, box, here[box.programs], shape)
+            else:
+                found = self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
+            here[box.programs] = found.expand(box.sizes)
         return result
 
     def _load_part(self, storage: Storage, dtype: torch.dtype, offset: Integer, box: Box, shape: Shape) -> Tensor:
@@ -120,15 +136,18 @@ class FastMemory:
         varying = varying_axes(offset)
         return found.expand([n if axis in varying else 1 for axis, n in enumerate(box.sizes)]).contiguous()
 
-    def _load_into(self, result: Tensor, storage: Storage, offset: Integer, box: Box) -> None:
-        where = offsets_of(offset, box, result.shape)
-        if not box.masks:
-            found = self._load_box(storage, result.dtype, where, box.sizes).expand(box.sizes)
-        else:
-            index, active = active_positions(where, box.masks, box.sizes)
-            found = cut_to(result, box.cut)[box.programs]
-            found[active] = self._gather(storage, result.dtype, index)
-        cut_to(result, box.cut)[box.programs] = found
+    def _load_masked(
+        self, storage: Storage, dtype: torch.dtype, offset: Integer, box: Box, others: Tensor, shape: Shape
+    ) -> Tensor:
+        """The elements at the lanes of a box where its masks hold, and `others` elsewhere."""
+        active = functools.reduce(torch.logical_and, box.masks)
+        self.traffic.loaded += int(active.sum()) * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
+        index = torch.where(active, materialize(offsets_of(offset, box, shape), box.sizes), 0)
+        _check(index, storage.count(dtype.itemsize))
+        written = storage.written_map(dtype.itemsize)
+        if written is not None and not (storage.unit == dtype.itemsize and everywhere(written[index] | ~active)):
+            raise Suspicion("reads an element that nobody has written")
+        return torch.where(active, storage.typed(dtype)[index], others)
 
     def _load_box(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape) -> Tensor:
         """The elements at `offset` over `sizes`, all of which are active."""
@@ -141,20 +160,13 @@ class FastMemory:
             raise Suspicion("reads an element that nobody has written")
         return read_lanes(storage.typed(dtype), offset, sizes)
 
-    def _gather(self, storage: Storage, dtype: torch.dtype, index: Tensor) -> Tensor:
-        self.traffic.loaded += index.numel() * dtype.itemsize
-        _check(index, storage.count(dtype.itemsize))
-        if not storage.all_written(index, dtype.itemsize):
-            raise Suspicion("reads an element that nobody has written")
-        return storage.typed(dtype)[index]
-
     # --- stores --------------------------------------------------------------------------------------------------
 
     def store(self, pointer: Pointer, value: Tensor | Unmade, mask: Value | None, shape: Shape, access: Any) -> None:
         """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
         storage = _known(pointer)
         footprint = self._open(storage, value.dtype.itemsize)
-        partition = self._partition(mask, shape)
+        partition = self.partition(mask, shape)
         if partition.empty:
             return
         boxes = [partition.box] if partition.parts is None else partition.parts
@@ -235,18 +247,8 @@ class FastMemory:
 
     # --- the launch ----------------------------------------------------------------------------------------------
 
-    def _partition(self, mask: Value | None, shape: Shape) -> MaskPartition:
-        """The region of a mask: most kernels have one for all their accesses."""
-        known = self._last
-        if known is None or known[0] is not mask or known[1] != shape:
-            known = self._last = mask, shape, MaskPartition(mask, shape)
-        return known[2]
-
     def _footprint(self, storage: Storage) -> Footprint:
         return self.footprints.setdefault(storage, Footprint())
-
-    def barrier(self, programs: Tensor) -> None:
-        """Nothing to do: no lane reads what this launch writes."""
 
     def finish(self) -> None:
         """Ends the launch: as many elements must have been written as lanes wrote; what was written is now readable."""

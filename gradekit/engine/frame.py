@@ -42,7 +42,7 @@ Observe = Callable[["Frame", "Op"], None]
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
     called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py), `looks` says
-    how often each mask was looked at for it, `last_mask` what the last one showed (there, too)."""
+    how often each mask was looked at for it."""
 
     module: Module
     facts: KernelFacts
@@ -59,7 +59,6 @@ class LaunchContext:
     observe: Observe | None = None
     ways: dict[tuple[int, int], int] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
-    last_mask: tuple[Any, tuple[int, ...], int] = (None, (), 0)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

@@ -7,15 +7,18 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update
+from gradekit.engine.masks import MaskPartition
 from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, dense, materialize, settled
 from gradekit.observations import Site, Traffic
+
+Shape = Sequence[int]
 
 
 @dataclass(slots=True)
@@ -37,28 +40,30 @@ class AccessSite:
     early: bool = False
 
 
-class LaunchMemory(Protocol):
+class LaunchMemory:
     """Memory as the operations of one launch see it. A `shape` is (programs, *tile), `access` an AccessSite where the
     memory `explains` what it sees, and None where it does not."""
 
     traffic: Traffic
     explains: ClassVar[bool]
+    _last: tuple[Value | None, Shape, MaskPartition] | None = None
+
+    def partition(self, mask: Value | None, shape: Shape) -> MaskPartition:
+        """The active lanes of a mask: most kernels have one for all their accesses."""
+        known = self._last
+        if known is None or known[0] is not mask or known[1] != shape:
+            known = self._last = mask, shape, MaskPartition(mask, shape)
+        return known[2]
 
     def load(
-        self,
-        pointer: Pointer,
-        mask: Value | None,
-        other: Value | None,
-        dtype: torch.dtype,
-        shape: Sequence[int],
-        access: Any,
+        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Shape, access: Any
     ) -> Tensor:
         """The elements at `pointer` over `shape`, lazily broadcast; lanes outside of `mask` give `other`."""
-        ...
+        raise NotImplementedError
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], access: Any) -> None:
+    def store(self, pointer: Pointer, value: Any, mask: Value | None, shape: Shape, access: Any) -> None:
         """Writes `value`, lazily broadcast, at `pointer` over `shape` where `mask` is true."""
-        ...
+        raise NotImplementedError
 
     def atomic(
         self,
@@ -66,23 +71,19 @@ class LaunchMemory(Protocol):
         change: Update,
         operands: tuple[Tensor, ...],
         mask: Value | None,
-        shape: Sequence[int],
+        shape: Shape,
         access: Any,
     ) -> Tensor:
         """Applies `change` to the elements at `pointer`, as if lanes came one after another in program order; gives the
         old values, over `shape`."""
-        ...
+        raise NotImplementedError
 
     def barrier(self, programs: Tensor) -> None:
-        """All lanes of each of these programs have come here before any goes on."""
-        ...
+        """All lanes of each of these programs have come here before any goes on: nothing to do, where no lane reads
+        what its launch writes."""
 
     def finish(self) -> None:
         """Ends the launch: what it wrote can be read by what comes after it."""
-        ...
-
-
-Shape = Sequence[int]
 
 
 @dataclass

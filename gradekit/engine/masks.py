@@ -119,12 +119,14 @@ class MaskPartition:
         return parts
 
     def _parts_by(self, masks: list[Tensor]) -> list[Box]:
-        """The programs that use all of the box, and the rest with masks."""
+        """The programs that use all of the box, and the rest with masks; where these are most, all are."""
         cut, sizes = self.box.cut, self.box.sizes
         masks = [cut_to(mask, cut) for mask in masks]
         whole = torch.ones(sizes[0], dtype=torch.bool)
         for mask in masks:
             whole &= mask.flatten(1).all(1) if mask.dim() > 1 else mask
+        if 2 * int(whole.sum()) < sizes[0]:
+            return [Box(slice(0, sizes[0]), cut, sizes, masks)]
         parts = []
         for programs, some in ((whole.nonzero().view(-1), False), ((~whole).nonzero().view(-1), True)):
             if count := programs.numel():

@@ -20,6 +20,7 @@ from gradekit.engine.atomics import Update
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.lanes import LaunchMemory
 from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
 from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
@@ -179,7 +180,7 @@ def strata(total: int, sample: int, chance: random.Random) -> list[int]:
 
 
 @dataclass
-class CountingMemory:
+class CountingMemory(LaunchMemory):
     """Memory access for one launch that is counted and not made, but for reads of storages that have data.
 
     `written` has the ids of storages that something wrote before this launch, `stored` those that this launch writes.
@@ -225,12 +226,6 @@ class CountingMemory:
         self.traffic.stored += moved
         self._stores(pointer)
         return torch.zeros([1], dtype=operands[0].dtype).expand(list(shape))
-
-    def barrier(self, programs: Tensor) -> None:
-        """Nothing to do: no lane reads what this launch writes."""
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
 
     def _stores(self, pointer: Pointer) -> None:
         if pointer.storage is not None:

@@ -18,6 +18,7 @@ from gradekit.engine import Budget, Module
 from gradekit.engine.budget import Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
+from gradekit.engine.lanes import LaunchMemory
 from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.values import Pointer, dense
@@ -42,7 +43,7 @@ class Touched:
     programs: Tensor
 
 
-class _ProbeMemory:
+class _ProbeMemory(LaunchMemory):
     """Memory of a launch that holds nothing; `touched` is what was asked of it."""
 
     explains: ClassVar[bool] = True
@@ -65,10 +66,6 @@ class _ProbeMemory:
     ) -> Tensor:
         self._note("atomic", pointer, mask, shape, access)
         return torch.zeros([1] * len(shape), dtype=operands[0].dtype).expand(tuple(shape)).clone()
-
-    def barrier(self, programs: Tensor) -> None: ...
-
-    def finish(self) -> None: ...
 
     def _note(self, kind: str, pointer: Pointer, mask: Any, shape: Sequence[int], access: Any) -> None:
         size = tuple(shape)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
+from gradekit.engine.masks import MaskPartition
 from gradekit.engine.values import Affine, Below, Conjunction, dense
 
 SHAPE = (5, 4, 8)
@@ -42,18 +43,18 @@ def test_it_is_what_the_elements_say(by_program: bool) -> None:
         columns = below(draw.randint(-12, 6), (0, 0, draw.choice([0, 1, 3])), False)
         for factors in ((rows,), (columns,), (rows, columns)):
             tensors = [dense(factor, torch.bool, SHAPE) for factor in factors]
-            said = left_of_tiles(Conjunction(factors), SHAPE)
+            said = left_of_tiles(MaskPartition(Conjunction(factors), SHAPE))
             assert said == told(tensors), factors
-            assert left_of_tiles(Conjunction(tuple(tensors)), SHAPE) == said
+            assert left_of_tiles(MaskPartition(Conjunction(tuple(tensors)), SHAPE)) == said
             seen.add(said)
     assert seen >= {WHOLE, NOTHING, PART, WHOLE | PART, NOTHING | PART, WHOLE | NOTHING | PART}
 
 
 def test_a_mask_that_is_one_value_leaves_all_or_nothing() -> None:
-    assert [left_of_tiles(mask, SHAPE) for mask in (True, False)] == [WHOLE, NOTHING]
+    assert [left_of_tiles(MaskPartition(mask, SHAPE)) for mask in (True, False)] == [WHOLE, NOTHING]
 
 
 def test_masks_of_single_elements_have_no_part() -> None:
     for bits in itertools.product([False, True], repeat=3):
         mask = torch.tensor(bits)
-        assert left_of_tiles(mask, (3,)) == WHOLE * any(bits) + NOTHING * (not all(bits))
+        assert left_of_tiles(MaskPartition(mask, (3,))) == WHOLE * any(bits) + NOTHING * (not all(bits))
