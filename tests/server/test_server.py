@@ -67,7 +67,7 @@ def test_a_record_is_the_same_cold_from_a_private_process_and_twice_from_a_resid
     )  # fmt: skip
     wanted = _without_seconds(json.loads(here.stdout))
     assert wanted["score"]["earned"] > 0
-    for how in ("--no-server", "--server", "--server", "--server"):  # the last two with what the one before has learned
+    for how in ("--no-server", "--server", "--server"):  # the last with what the one before has learned
         assert _without_seconds(_record(environment, SOLUTION, how, *words)) == wanted
 
 
