@@ -17,6 +17,8 @@ Text to text: nothing is imported or run here.
 from __future__ import annotations
 
 import ast
+import contextlib
+import difflib
 import functools
 import itertools
 import re
@@ -96,48 +98,17 @@ def _functions(text: str) -> list[ast.FunctionDef]:
 
 
 def edit_between(old: str, new: str) -> str:
-    """The edit, of one place, that makes `new` of `old`: `edited(old, edit_between(old, new), "")` is `new`.
+    """The edit that makes `new` of `old`, with as few lines that stay as tell its places from others:
+    `edited(old, edit_between(old, new), "")` is `new`.
 
     Raises:
-        EditError: they are the same, or the place cannot be told from others.
+        EditError: they are the same, or no edit tells its places.
     """
     before, after = old.splitlines(), new.splitlines()
-    if before == after:
-        raise EditError("its edit changes nothing")
-    first = _common(before, after)
-    last = _common(before[first:][::-1], after[first:][::-1])
-    function = _enclosing(old, first)
-    start, end = first, len(before) - last
-    while start == end or not _fits(_written(function, before, after, (start, first, last, end)), old, new):
-        if start == 0:
-            raise EditError(f"no edit tells line {first + 1} from others")
-        start -= 1
-    return _written(function, before, after, (start, first, last, end))
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """The number of equal lines at the beginning."""
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return sum(1 for _ in same)
-
-
-def _enclosing(text: str, line: int) -> str:
-    """The innermost function around a line, counted from 0; "" where there is none, or another of its name."""
-    nodes = _functions(text)
-    around = [node for node in nodes if node.lineno - 1 <= line < (node.end_lineno or 0)]
-    name = max(around, key=lambda node: node.lineno).name if around else ""
-    return name if [node.name for node in nodes].count(name) == 1 else ""
-
-
-def _written(function: str, before: Sequence[str], after: Sequence[str], place: tuple[int, int, int, int]) -> str:
-    start, first, last, end = place
-    lines = [f"@@ {function}"] if function else []
-    lines += [f" {line}" for line in before[start:first]] + [f"-{line}" for line in before[first:end]]
-    return "\n".join(lines + [f"+{line}" for line in after[first : len(after) - last]]) + "\n"
-
-
-def _fits(edit: str, old: str, new: str) -> bool:
-    try:
-        return edited(old, edit, "").splitlines() == new.splitlines()
-    except EditError:
-        return False
+    for context in range(len(before) + 1):
+        lines = difflib.unified_diff(before, after, n=context, lineterm="")
+        edit = "".join("\n" if line.startswith("@@") else f"{line}\n" for line in list(lines)[2:]).strip("\n") + "\n"
+        with contextlib.suppress(EditError):
+            if edited(old, edit, "").splitlines() == after:
+                return edit
+    raise EditError("no edit makes one of the other")

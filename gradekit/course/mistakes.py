@@ -14,8 +14,8 @@ solutions/<id>/mistakes.toml has most of them, as edits of a right submission be
     +    x = tl.load(x_ptr + columns, mask=mask, other=0.0)
     '''
 
-gradekit.course.edits says how an edit is written. A mistake of another shape is a file wrong_<name>.py (or .toml) of
-its own, whose first line is `# expect: <check> <cause>` and whose second line is the title.
+gradekit.course.edits says how an edit is written. Without one, the mistake is its base as it is: a wrong submission of
+another shape, in a file of its own such as wrong_published.py.
 
 Text to text: nothing is imported or run here.
 """
@@ -59,12 +59,9 @@ def names(assignment: Assignment) -> list[str]:
     """The names of an assignment's mistakes, sorted.
 
     Raises:
-        MistakeError: mistakes.toml is not TOML, or a name stands there and for a file too.
+        MistakeError: mistakes.toml is not TOML.
     """
-    edits, files = _edits(assignment), _files(assignment)
-    if twice := sorted(edits.keys() & files.keys()):
-        raise MistakeError(f"{_path(assignment)}: {twice[0]} is a mistake there, and {files[twice[0]].name} is a file")
-    return sorted(edits.keys() | files.keys())
+    return sorted(_tables_of(assignment))
 
 
 def mistake(assignment: Assignment, name: str) -> Mistake:
@@ -73,14 +70,11 @@ def mistake(assignment: Assignment, name: str) -> Mistake:
     Raises:
         MistakeError: there is none, it is described wrongly, or its edit does not fit its base.
     """
-    if name in (files := _files(assignment)):
-        return _of_file(files[name], name)
-    edits = _edits(assignment)
-    if name not in edits:
-        known = ", ".join(names(assignment)) or "none"
-        raise MistakeError(f"{assignment.id} has no mistake {name}; it has {known}")
+    tables = _tables_of(assignment)
+    if name not in tables:
+        raise MistakeError(f"{assignment.id} has no mistake {name}; it has {', '.join(sorted(tables)) or 'none'}")
     try:
-        return _of_edit(assignment, name, edits[name])
+        return _of_table(assignment, name, tables[name])
     except (MistakeError, EditError) as error:
         raise MistakeError(f"{_path(assignment)}: {name}: {error}") from None
 
@@ -90,15 +84,12 @@ def bases(assignment: Assignment) -> list[Path]:
     return sorted(assignment.solutions.glob(f"right_*{assignment.suffix}")) if assignment.solutions else []
 
 
-# --- as edits ---------------------------------------------------------------------------------------------------------
-
-
 def _path(assignment: Assignment) -> Path:
     assert assignment.solutions is not None
     return assignment.solutions / FILE
 
 
-def _edits(assignment: Assignment) -> dict[str, dict[str, Any]]:
+def _tables_of(assignment: Assignment) -> dict[str, dict[str, Any]]:
     """The tables of mistakes.toml by name, each with its `base`."""
     if assignment.solutions is None or not _path(assignment).is_file():
         return {}
@@ -118,15 +109,16 @@ def _tables(text: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _of_edit(assignment: Assignment, name: str, table: Mapping[str, Any]) -> Mistake:
-    if table.keys() | {"expect"} != _KEYS or not all(isinstance(value, str) for value in table.values()):
+def _of_table(assignment: Assignment, name: str, table: Mapping[str, Any]) -> Mistake:
+    if table.keys() | {"expect", "edit"} != _KEYS or not all(isinstance(value, str) for value in table.values()):
         has = ", ".join(sorted(table))
-        raise MistakeError(f"it must have the strings title and edit, and may have expect and base; it has {has}")
+        raise MistakeError(f"it must have the string title, and may have expect, base and edit; it has {has}")
     check, cause = _expected(table["expect"]) if "expect" in table else ("", None)
     base = _path(assignment).with_name(table["base"])
     if not base.is_file():
         raise MistakeError(f"there is no file {base.name} to edit")
-    text = edited(base.read_text(encoding="utf-8"), table["edit"], base.name)
+    text = base.read_text(encoding="utf-8")
+    text = edited(text, table["edit"], base.name) if "edit" in table else text
     return Mistake(name, table["title"], check, cause, _titled(text, table["title"], assignment))
 
 
@@ -135,23 +127,6 @@ def _titled(text: str, title: str, assignment: Assignment) -> str:
     if assignment.is_quiz:
         return f"# {title}\n" + re.sub(r"\A#[^\n]*\n", "", text)
     return f'"""{title}"""\n' + re.sub(r'\A"""(.*?)"""\n', "", text, flags=re.DOTALL)
-
-
-# --- as files of their own --------------------------------------------------------------------------------------------
-
-
-def _files(assignment: Assignment) -> dict[str, Path]:
-    found = assignment.solutions.glob(f"wrong_*{assignment.suffix}") if assignment.solutions else ()
-    return {path.stem.removeprefix("wrong_"): path for path in found}
-
-
-def _of_file(path: Path, name: str) -> Mistake:
-    first, _, text = path.read_text(encoding="utf-8").partition("\n")
-    try:
-        check, cause = _expected(first.partition("# expect: ")[2] if first.startswith("# expect: ") else "")
-    except MistakeError as error:
-        raise MistakeError(f"{path.name}: its first line must be `# expect: <check> <cause>`: {error}") from None
-    return Mistake(name, text.partition("\n")[0].strip('"# '), check, cause, text)
 
 
 def _expected(text: str) -> tuple[str, Cause]:

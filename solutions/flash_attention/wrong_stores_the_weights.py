@@ -1,4 +1,3 @@
-# expect: test_never_stores_the_weights too-much-memory
 """Writes all weights to memory and multiplies them by v in a second kernel: right, and quadratic in memory."""
 
 import torch

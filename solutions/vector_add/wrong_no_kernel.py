@@ -1,4 +1,3 @@
-# expect: test_contiguous_float32 forbidden-op
 """The whole task left to torch."""
 
 

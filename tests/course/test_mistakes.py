@@ -44,8 +44,9 @@ def assignment(tmp_path: Path) -> Assignment:
     solutions.mkdir(parents=True)
     (folder / "assignment.toml").write_text('title = "T"\nentry = "forward"\nsummary = "S"\n')
     (solutions / "solution.py").write_text(TEXT)
-    (solutions / "mistakes.toml").write_text(EDIT)
-    (solutions / "wrong_shape.py").write_text('# expect: test_b wrong-shape\n"""Another shape."""\nx = 1\n')
+    other = '[shape]\ntitle = "Another shape."\nexpect = "test_b wrong-shape"\nbase = "wrong_shape.py"\n'
+    (solutions / "mistakes.toml").write_text(EDIT + other)
+    (solutions / "wrong_shape.py").write_text('"""Of another."""\nx = 1\n')
     return load(folder)
 
 
@@ -67,7 +68,7 @@ def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
     [
         (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause bad-luck"),
         (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
-        (EDIT.replace("title", "says"), "it must have the strings title and edit, and may have expect and base; it has base, "),
+        (EDIT.replace("title", "says"), "it must have the string title, and may have expect, base and edit; it has base, "),
         ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),
         ('bas = "right_b.py"\n' + EDIT, "bas is 'right_b.py', but must be a table, [bas]"),
         (EDIT.replace("x + 1", "x + 9"), "adds_two: these lines stand 0 times in solution.py, not once:\n    return x + 9"),
@@ -81,13 +82,6 @@ def test_a_mistake_that_is_described_wrongly_is_told_with_its_name(
     with pytest.raises(MistakeError) as caught:
         mistake(assignment, "adds_two")
     assert said in str(caught.value) and "mistakes.toml" in str(caught.value)
-
-
-def test_two_mistakes_of_one_name_are_refused(assignment: Assignment) -> None:
-    assert assignment.solutions is not None
-    (assignment.solutions / "wrong_adds_two.py").write_text("# expect: test_b nan\n")
-    with pytest.raises(MistakeError, match="adds_two is a mistake there, and wrong_adds_two.py is a file"):
-        names(assignment)
 
 
 def test_verify_shows_a_mistake_as_a_whole_submission() -> None:

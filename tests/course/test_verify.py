@@ -139,9 +139,11 @@ def softmax(tmp_path: Path) -> Assignment:
     (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
     (solutions / "solution.py").write_text("x = 1\n")
     (solutions / "right_other.py").write_text("y = 2\n")
-    (solutions / "mistakes.toml").write_text('[edit]\ntitle = "T"\nexpect = "test_a nan"\nedit = "-x = 1"\n')
-    (solutions / "wrong_nan.py").write_text("# expect: test_a nan\n")
-    (solutions / "wrong_header.py").write_text("no header\n")
+    (solutions / "mistakes.toml").write_text(
+        '[edit]\ntitle = "T"\nexpect = "test_a nan"\nedit = "-x = 1"\n[header]\n'
+        '[nan]\ntitle = "N"\nexpect = "test_a nan"\nbase = "wrong_nan.py"\n'
+    )
+    (solutions / "wrong_nan.py").write_text("z = 3\n")
     return load(folder)
 
 
