@@ -18,10 +18,10 @@ from gradekit.assignment import get
 from gradekit.course.edits import edited
 from gradekit.findings import Outcome, Status
 from gradekit.report import record
+from tests import right
 from tests.graded import grade
 
 FOLDER = Path(__file__).parent / "undeserved"
-ROOT = Path(__file__).parents[2]
 SAMPLE = 12
 """One of so many is tried in the fast suite."""
 LONG = ("a_lock_for_each_row",)
@@ -44,8 +44,8 @@ def all_of(path: Path) -> Iterator[Undeserved]:
     tables = tomllib.loads(path.read_text())
     head, usual = tables.pop("head", ""), tables.pop("base", f"solutions/{path.stem}/solution.py")
     for name, table in tables.items():
-        base = ROOT / table.get("base", usual)
-        text = head + table["text"] if "text" in table else edited(base.read_text(), table["edit"], base.name)
+        base = Path(table.get("base", usual))
+        text = head + table["text"] if "text" in table else edited(right.text(base), table["edit"], base.name)
         outcomes = frozenset(Outcome(word) for word in table.get("outcomes", "failed").split())
         yield Undeserved(path.stem, name, text, tuple(table["fail"].split()), outcomes)
 
