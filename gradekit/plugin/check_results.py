@@ -411,7 +411,7 @@ class CheckEvidence:
 
     `drawn` are the arguments of the failing example by name, `call` the last call that it made, `repeated` what it
     raised when it was run once more for this evidence, `diagnosis` what is wrong with it, where that is clear.
-    `ran` are the arguments of all examples so far, in order.
+    `ran` are the arguments of all examples so far, in order, `error` is what the check ended with.
     `is_secret` is whether the example was drawn under the secret seed, `origin` where it came from.
     """
 
@@ -420,6 +420,7 @@ class CheckEvidence:
     call: Call | None = None
     repeated: BaseException | None = None
     diagnosis: Diagnosis | None = None
+    error: BaseException | None = None
     ran: list[tuple[Any, ...]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
     is_secret: bool = False

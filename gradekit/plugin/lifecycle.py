@@ -120,6 +120,7 @@ class GradingPlugin:
         if call.when == "call" or (call.when == "setup" and call.excinfo):
             evidence = evidence_of(item)
             error = call.excinfo.value if call.excinfo else None
+            evidence.error = error
             check = check_results.check_of(item, self.run, error, evidence)
             _as_pytest_says(report, check, item)
             self._record(check, evidence, error)
@@ -145,6 +146,10 @@ class GradingPlugin:
         run = self.run
         self._first_look.close()
         self._workers.close()
+        if run.tutor is not None:
+            from gradekit.plugin.tutoring import settle
+
+            settle(run)
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
         if run.rejection is not None:  # -x or not, every check ends with it
             run.checks += [

@@ -58,6 +58,11 @@ class MendTries:
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in texts.subject.found_in_memory}
 
+    @property
+    def message(self) -> str:
+        """What was seen to be wrong."""
+        return self._error.message
+
     @cached_property
     def clues(self) -> Clues:
         """What is known of the failure."""

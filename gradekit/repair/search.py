@@ -228,6 +228,15 @@ class Mending:
         self._right = [mend, *(other for other in self._right if other != mend)]
         return mend
 
+    @property
+    def told_first(self) -> Mend | None:
+        """What has made the last check right that any mend has."""
+        return self._right[0] if self._right else None
+
+    def remembered(self, mend: Mend) -> Diagnosis | None:
+        """What is said of two mends that were put together in one."""
+        return self._diagnoses.get(mend)
+
     def has_made_right(self, text: str) -> bool:
         """Whether a text is that of a mend which has made a check right."""
         return any(mend.applied(self.text) == text for mend in self._right)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gradekit.causes import SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
@@ -20,7 +20,8 @@ from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.search import MOST_HALVES, RIGHT, Mending, OtherChecks, Tries, diagnosis_of
+from gradekit.repair.other_checks import fail_alike
+from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.source.draft import draft_of
@@ -30,6 +31,15 @@ from gradekit.submission.parsed_source import Edit
 
 MOST_WALKED = 12
 """So many of the smallest examples tell which mends help most."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was `found` to say of a check, and the mend that it is about."""
+
+    check: FailedCheck
+    found: Diagnosis | None
+    mend: Mend | None
 
 
 class Tutor:
@@ -46,29 +56,88 @@ class Tutor:
             own = idioms_of(texts.assignment.folder / "idioms.toml")
         self._mending = Mending(texts.submission.text, texts.numbers, idioms=own)
         self.work = self._mending.work
+        self._said: dict[str, Said] = {}
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
+        found, mend = self._mended(check)
+        self._said[check.name] = Said(check, found, mend)
+        return found
+
+    def settled(self) -> dict[str, Diagnosis | None]:
+        """What is said of checks in the end, by their names, where that differs from what was said when they failed.
+
+        A mend is a hypothesis about the whole submission. One that makes the failing examples of more checks right
+        takes the place of others; what it leaves wrong as it was is no mistake of its own, and refutes it; for what it
+        leaves wrong otherwise, a second mistake is looked for.
+        """
+        said, found = list(self._said.values()), dict[str, Diagnosis | None]()
+        mends = list(dict.fromkeys(one.mend for one in said if one.mend is not None))
+        if not mends or all(one.mend == mends[0] for one in said):
+            return {}
+        after = {mend: self._after(mend, said) for mend in mends}
+        made_right = lambda mend: list(after[mend].values()).count(None)
+        best = max(mends, key=made_right)
+        told = [one for one in said if one.mend == best]
+        causes = {one.check.error.cause for one in told}
+        for one in (one for one in said if one.mend is None and one.check.error.cause in causes):
+            error = after[best].get(one.check.name)
+            if error is not None and fail_alike(one.check.error, error):
+                return {one.check.name: None for one in told}
+        tries = MendTries(told[0].check, self._texts, self._mending.text)
+        if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
+            after[both] = self._after(both, said)
+            best = max(best, both, key=made_right)
+        for one in (one for one in said if one.mend != best and one.check.name in after[best]):
+            if after[best][one.check.name] is None and (one.mend is None or made_right(one.mend) < made_right(best)):
+                found[one.check.name] = self._told_again(best, one)
+        return found
+
+    def _after(self, mend: Mend, said: Sequence[Said]) -> dict[str, BaseException | None]:
+        """What the failing example of each check raises with a mend."""
+        subject, found = self._texts.subject_of(mend.applied(self._mending.text)), dict[str, BaseException | None]()
+        for one in said:
+            if one.check.example is not None:
+                subject.forget_calls()
+                found[one.check.name] = one.check.example.run(subject)
+        return found
+
+    def _told_again(self, mend: Mend, said: Said) -> Diagnosis | None:
+        """What is told of a mend that makes another check's failing example right."""
+        tries = MendTries(said.check, self._texts, self._mending.text)
+        known = self._mending.remembered(mend)
+        return known or self._with_numbers(tries, mend) or diagnosis_of(mend, tries.clues, RIGHT)
+
+    def _mended(self, check: FailedCheck) -> tuple[Diagnosis | None, Mend | None]:
         mending, error = self._mending, check.error
         if error.cause is Cause.EXCEPTION and check.call.observation is None:
             line = line_of_refused(mending.text, error.message)
-            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line)))
+            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line))), None
         if error.cause is Cause.COMPILATION_ERROR:
-            return self._of_refused(check)
+            return self._of_refused(check), None
         if error.cause is Cause.BUDGET_EXCEEDED:
-            return bounds_from_memory(mending.text, error.line) or self._of_refused(check)
+            return bounds_from_memory(mending.text, error.line) or self._of_refused(check), None
         if not _is_mendable(error, check.call):
-            return None
+            return None, None
         tries = MendTries(check, self._texts, mending.text)
         launch = launch_missing(mending.text, tries.clues)
         if launch is not None:
-            return launch
+            return launch, None
         asked = self._asked(tries, mending)
         mend = mending.found(tries.clues, asked)
         if mend is None:
-            return self._of_two(tries, self._halves(tries))
-        both = self._of_two(tries, [mend]) if mend in mending.in_part else None
-        return both or mending.told(mend, tries.clues, asked)
+            found = self._of_two(tries, self._halves(tries))
+            return found, mending.told_first if found is not None else None
+        if mend in mending.in_part and (both := self._of_two(tries, [mend]) or self._with_numbers(tries, mend)):
+            return both, mending.told_first
+        return mending.told(mend, tries.clues, asked), mend
+
+    def _with_numbers(self, tries: MendTries, mend: Mend) -> Diagnosis | None:
+        """What is told of a mend with which something else is still wrong that no mend is found for."""
+        with survived("The look at what is left"):
+            after = tries.after(mend.applied(self._mending.text))
+            return diagnosis_and_numbers(mend, after, tries.clues) if after is not None else None
+        return None
 
     def _asked(self, tries: MendTries, mending: Mending) -> Tries:
         return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
@@ -156,6 +225,12 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
+
+
+def diagnosis_and_numbers(mend: Mend, after: MendTries, clues: Clues) -> Diagnosis:
+    """What is said of a mend, and of what is wrong `after` it."""
+    sentence = f"There are two mistakes. {mend.sentence} With that put right, there is another: {_lower(after.message)}"
+    return replace(diagnosis_of(mend, clues, RIGHT_IN_PART), sentence=sentence)
 
 
 def diagnosis_as_one(half: Mend, clues: Clues) -> Diagnosis:
