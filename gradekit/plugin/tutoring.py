@@ -17,9 +17,6 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
-from gradekit.plugin.check_results import check_of
-from gradekit.plugin.check_results import diagnosis as diagnosis_of_evidence
-from gradekit.plugin.check_run import evidence_of
 from gradekit.plugin.design import DESIGN, design_of, flattened
 from gradekit.plugin.examples import Example, Examples
 from gradekit.plugin.profiles import Profile
@@ -63,18 +60,6 @@ def mended_diagnosis(
     if not (isinstance(error, Failure) and isinstance(item, pytest.Function) and is_tried) or call is None:
         return None
     return _tutor(run).diagnosis(_failed_check(item, (error, call), *examples))
-
-
-def settle(run: GradingRun) -> None:
-    """Takes back what was said of checks that failed, and says what all that have failed show together: in the end."""
-    assert run.tutor is not None
-    for name, found in run.tutor.settled().items():
-        item = next(item for item in run.items if item.name == name)
-        evidence, number = evidence_of(item), next(n for n, one in enumerate(run.checks) if one.id == name)
-        error = evidence.error
-        assert error is not None
-        evidence.diagnosis = found or diagnosis_of_evidence(evidence.repeated or error, evidence, run)
-        run.checks[number] = check_of(item, run, error, evidence)
 
 
 def _tutor(run: GradingRun) -> Tutor:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gradekit.causes import Cause
-from gradekit.source.draft import Behind
 from gradekit.submission.parsed_source import Edit
 
 
@@ -58,10 +57,8 @@ class Mend:
 
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
-    where what was seen says it as well. `feeds` has "kernel.pointer" for each
-    pointer of a kernel with several results whose stores may depend on what is edited; None where that is all. Where a
-    sentence is about several mends, any of which may be meant, `plainly` is what is said of this one alone: its line,
-    a sentence and a hint.
+    where what was seen says it as well. Where a sentence is about several mends, any of which may be meant, `plainly`
+    is what is said of this one alone: its line, a sentence and a hint.
     """
 
     family: Family
@@ -72,7 +69,6 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
-    feeds: frozenset[str] | None = None
     plainly: tuple[int, str, str] | None = None
 
     def told_plainly(self) -> Mend:
@@ -86,13 +82,3 @@ class Mend:
         for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end), reverse=True):
             data = data[: edit.start] + edit.new.encode("utf-8") + data[edit.end :]
         return data.decode("utf-8")
-
-
-def with_feeds(mend: Mend, fed: Behind, text: str) -> Mend:
-    """The mend with the pointers whose stores may depend on what it edits; as it is where it adds a statement."""
-    if mend.kernel not in fed or any(edit.new.startswith(";") for edit in mend.edits):
-        return mend
-    data = text.encode("utf-8")
-    lines = {data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits}
-    feeds = frozenset(name for name, behind in fed[mend.kernel].items() if lines & behind)
-    return replace(mend, feeds=feeds or None)

@@ -20,6 +20,7 @@ from gradekit.repair.idioms.idiom import Idiom
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
+from gradekit.source.draft import draft_of, settled_lines
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, meaning
 
 LOADED, LAUNCHED = 20_000_000, 10_000_000
@@ -283,7 +284,7 @@ class Mending:
         return self._mends[mine]
 
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
-        found = in_order(self._by_rules(clues), clues)
+        found = self.candidates(clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
         likely = [mend for mend in fresh if mend.rank <= LIKELIEST][:BEFORE_SCREENING]
@@ -294,6 +295,17 @@ class Mending:
         clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
         yield from (mend for mend in looked if mend not in vague)
         yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
+
+    def candidates(self, clues: Clues) -> list[Mend]:
+        """The mends of rules in the order in which they are worth a try, without those that no wrong result depends on;
+        of one that adds a statement that is not known."""
+        draft = draft_of(self.text) if clues.wrong else None
+        settled = settled_lines(draft, clues.wrong, ()) if draft is not None else {}
+        return [
+            mend for mend in in_order(self._by_rules(clues), clues)
+            if any(edit.new[:1] == ";" for edit in mend.edits)
+            or not {*_edited(mend, self.text)} <= {*settled.get(mend.kernel, ())}
+        ]  # fmt: skip
 
 
 def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
@@ -319,9 +331,7 @@ def in_same_lines(mend: Mend, text: str) -> Mend | None:
         return None
     lines = sorted({data.count(b"\n", 0, copy.start) + 1 for copy in copies})
     are = f"Line {lines[0]} is" if len(lines) == 1 else f"Lines {', '.join(map(str, lines))} are"
-    return replace(
-        mend, edits=(*mend.edits, *copies), sentence=f"{mend.sentence} {are} the same.", kernel="", feeds=None
-    )
+    return replace(mend, edits=(*mend.edits, *copies), sentence=f"{mend.sentence} {are} the same.", kernel="")
 
 
 def _copies(edit: Edit, data: bytes) -> list[Edit]:

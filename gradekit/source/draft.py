@@ -245,19 +245,7 @@ def _behind_the_last(call: ast.Call, kernel: KernelDraft, named: dict[str, ast.e
 # --- which lines of a kernel each of its results depends on: an edit elsewhere cannot mend it -------------------------
 
 
-Behind = dict[str, dict[str, set[int]]]
-"""For each kernel, and "kernel.pointer" in it, line numbers."""
-
 _HEADS = (ast.For, ast.While, ast.If)
-
-
-def fed_lines(draft: Draft) -> Behind:
-    """For each kernel with several results: the lines that the stores through each of its pointers may depend on."""
-    return {
-        kernel.name: {f"{kernel.name}.{pointer}": _lines_behind(kernel, pointer) for pointer in sorted(kernel.stored)}
-        for kernel in draft.kernels
-        if len(kernel.stored) > 1 and all(access.pointer for access in kernel.accesses)
-    }
 
 
 def settled_lines(draft: Draft, wrong: Collection[str], right: Collection[str]) -> dict[str, set[int]]:

@@ -221,8 +221,8 @@ def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
 def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None:
     source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("tl.trans(p).to(do", "p.to(do")
     clues = replace(CLUES, kernels=("dkdv_kernel",), wrong=frozenset({"dkdv_kernel.dk_ptr"}))
-    lines = {mend.line for mend in in_order(mends(source), clues) if mend.kernel == "dkdv_kernel"}
-    every = {mend.line for mend in in_order(mends(source), replace(clues, wrong=frozenset())) if mend.kernel == "dkdv_kernel"}
+    lines = {mend.line for mend in Mending(source).candidates(clues) if mend.kernel == "dkdv_kernel"}
+    every = {mend.line for mend in Mending(source).candidates(replace(clues, wrong=frozenset())) if mend.kernel == "dkdv_kernel"}
     dv = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("dv +="))
     dk = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("tl.store(dk_ptr"))
     assert dk in lines and dv in every and dv not in lines and lines < every

@@ -9,9 +9,9 @@ from typing import Any
 from gradekit.causes import OUT_OF_BOUNDS, Cause
 from gradekit.repair.idioms import autograd, launches, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
-from gradekit.repair.mend import Clues, Family, Mend, with_feeds
+from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import Draft, fed_lines
+from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
@@ -68,14 +68,14 @@ def mends(
     except (SyntaxError, ValueError, RecursionError):
         return []
     seen: dict[Hashable, Mend] = {}
-    fed, every = fed_lines(draft), [*idioms_of(GENERAL), *idioms]
+    every = [*idioms_of(GENERAL), *idioms]
     found = list(_of_rules(_ON_HOST, [one for one in every if one.is_of_host], draft))
     for kernel in draft.kernels:
         is_helper = _is_helper(draft, kernel)
         if is_helper or not kernels or kernel.name in kernels:
             mine = _of_rules(_IN_KERNELS, [one for one in every if not one.is_of_host], draft, kernel)
             found += (replace(mend, kernel="") for mend in mine) if is_helper else mine
-    for mend in (with_feeds(mend, fed, text) for mend in sorted(found, key=lambda mend: mend.rank)):
+    for mend in sorted(found, key=lambda mend: mend.rank):
         seen.setdefault(tuple((edit.start, edit.end, edit.new) for edit in mend.edits), mend)
     return list(seen.values())
 
@@ -132,7 +132,4 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:most]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
-    if clues.wrong:
-        known = {name.partition(".")[0] for name in clues.wrong}
-        kept = [mend for mend in kept if mend.feeds is None or mend.kernel not in known or mend.feeds & clues.wrong]
     return sorted((mend for mend in kept if clues.strided or mend.family is not Family.LAYOUT), key=key)
