@@ -27,8 +27,8 @@ def named_lines(checks: Iterable[Check]) -> set[int]:
 
 @pytest.mark.parametrize(
     "attack",
-    [pytest.param(one, id=f"{one.assignment}: {one.condition}", marks=[] if n in QUICK else [pytest.mark.slow])
-     for n, one in enumerate(ATTACKS)],
+    [pytest.param(one, id=f"{one.assignment}: {one.condition}", marks=[] if one.condition == QUICK else [pytest.mark.slow])
+     for one in ATTACKS],
 )  # fmt: skip
 def test_what_a_submission_alone_makes_special_is_tried_or_named(attack: Attack, tmp_path: Path) -> None:
     (tmp_path / "submission.py").write_text(attack.text)
