@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gradekit.engine.ttir_locations import Location, name_in
 from gradekit.engine.ttir_nodes import I1, Block, Function, Module, Op, Region, Type, in_order, read_dense, read_number
-from gradekit.engine.ttir_reader import END, LINES, LONGEST_LINE, ClauseReader, TTIRError, Unexpected
+from gradekit.engine.ttir_reader import END, ClauseReader, TTIRError, Unexpected
 
 __all__ = ["Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"]
 
@@ -29,10 +29,6 @@ def parse(text: str) -> Module:
         return parser.module()
     except Unexpected as error:
         raise parser.explain(error) from None
-
-
-_statements: dict[str, tuple[Op, int]] = {}
-"""Operations by their lines, with how many tokens each has without its location."""
 
 
 # --- the grammar ------------------------------------------------------------------------------------------------------
@@ -181,31 +177,6 @@ class Parser(ClauseReader):
     # operations
 
     def op(self) -> Op:
-        """The next operation. One that is alone on its line, with its location's alias, is read once for all texts."""
-        line = self.lines.get(self.at)
-        if line is None:
-            return self.new_op()
-        known = _statements.get(line)
-        if known is None:
-            return self.new_statement(line)
-        at, (op, length) = self.at, known
-        self.at += length
-        return self.finish(at, Op(op.name, op.operands, op.results, (), op.result_types, op.attributes))
-
-    def new_statement(self, line: str) -> Op:
-        """An operation on a line that has not been seen; kept, if it fills its line, for all texts."""
-        at = self.at
-        op = self.new_op()
-        alone = (
-            self.at in self.lines and self.tokens[self.at - 1].startswith("loc(#") and not op.regions + op.successors
-        )
-        if alone and len(line) <= LONGEST_LINE:
-            if len(_statements) == LINES:
-                _statements.clear()
-            _statements[line] = op, self.at - 1 - at
-        return op
-
-    def new_op(self) -> Op:
         """Reads an operation, in its own form, the generic form or the common one."""
         at = self.at
         results = self.results() if self.tokens[at][0] == "%" else ()

@@ -30,8 +30,8 @@ zero and 2 for NaN.
 
 from __future__ import annotations
 
+import math
 import re
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,11 +112,25 @@ def read_short_type(text: str, element: str) -> Type | None:
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
-_FLOAT_BITS = {  # exponent bits, mantissa bits, bias, whether there are infinities
-    "f16": (5, 10, 15, True), "bf16": (8, 7, 127, True), "f8E5M2": (5, 2, 15, True), "f8E4M3FN": (4, 3, 7, False),
-    "f8E4M3": (4, 3, 7, True), "f8E5M2FNUZ": (5, 2, 16, False), "f8E4M3FNUZ": (4, 3, 8, False),
-    "f8E4M3B11FNUZ": (4, 3, 11, False),
-}  # fmt: skip
+
+def from_bytes(raw: bytes, element: str) -> list[Any]:
+    """The numbers of a type, as they lie in memory.
+
+    Raises:
+        ValueError: `element` is no type whose numbers lie in whole bytes, or `raw` has no whole number of them.
+    """
+    import torch
+
+    from gradekit.engine.values import BITS, FLOAT, INTEGER
+
+    dtype = FLOAT.get(element) or INTEGER.get(BITS.get(element, 0), torch.bool)
+    if dtype is torch.bool or not raw or len(raw) % dtype.itemsize:
+        raise ValueError(f"{len(raw)} bytes are no {element}")
+    numbers = torch.frombuffer(bytearray(raw), dtype=dtype)
+    return numbers.double().tolist() if dtype.is_floating_point else numbers.tolist()
+
+
+_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 
 
 def float_from_bits(bits: int, element: str) -> float:
@@ -125,35 +139,10 @@ def float_from_bits(bits: int, element: str) -> float:
     Raises:
         ValueError: `element` is no float type, or `bits` has too many bits for it.
     """
-    if element in ("f32", "f64"):
-        size = int(element[1:]) // 8
-        return float(struct.unpack("<f" if size == 4 else "<d", _bytes(bits, size))[0])
-    if element not in _FLOAT_BITS:
-        raise ValueError(f"{element} is no float type")
-    return _small_float(bits, *_FLOAT_BITS[element], unsigned_zero=element.endswith("FNUZ"))
-
-
-def _small_float(bits: int, e_bits: int, m_bits: int, bias: int, infinities: bool, *, unsigned_zero: bool) -> float:
-    if bits >> (1 + e_bits + m_bits):
-        raise ValueError(f"{bits:#x} has too many bits")
-    mantissa, exponent = bits & ((1 << m_bits) - 1), (bits >> m_bits) & ((1 << e_bits) - 1)
-    sign = -1.0 if bits >> (e_bits + m_bits) else 1.0
-    top = exponent == (1 << e_bits) - 1
-    if unsigned_zero and bits == 1 << (e_bits + m_bits):
-        return float("nan")
-    if top and infinities:
-        return sign * float("inf") if mantissa == 0 else float("nan")
-    if top and not unsigned_zero and mantissa == (1 << m_bits) - 1:
-        return float("nan")
-    if exponent == 0:
-        return sign * mantissa * 2.0 ** (1 - bias - m_bits)
-    return sign * (mantissa + (1 << m_bits)) * 2.0 ** (exponent - bias - m_bits)
-
-
-def _bytes(bits: int, size: int) -> bytes:
+    size = _BYTES.get(element, 1)
     if bits >> (8 * size):
         raise ValueError(f"{bits:#x} has too many bits")
-    return bits.to_bytes(size, "little")
+    return float(from_bytes(bits.to_bytes(size, "little"), element)[0])
 
 
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,5})?|inf|nan)")
@@ -191,39 +180,18 @@ def read_dense(body: str, of: Type) -> Any:
     """
     body = body.strip()
     if body.startswith('"'):
-        values = _read_blob(body, of.element)
+        if not re.fullmatch(r'"0x(?:[0-9A-Fa-f]{2})*"', body):
+            raise ValueError("malformed elements in hexadecimal")
+        values = from_bytes(bytes.fromhex(body[3:-1]), of.element)
     elif body.startswith("["):
         values = [read_number(item.strip(), of.element) for item in re.sub(r"[\[\]]", "", body).split(",")]
     else:
         return read_number(body, of.element)
     if len(values) == 1:
         return values[0]
-    if len(values) != _count(of.shape):
+    if len(values) != math.prod(of.shape):
         raise ValueError(f"{len(values)} elements for a tensor of shape {of.shape}")
     return values
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def _read_blob(body: str, element: str) -> list[int | float | bool]:
-    if element == "i1" or not re.fullmatch(r'"0x(?:[0-9A-Fa-f]{2})*"', body):
-        raise ValueError("malformed elements in hexadecimal")
-    raw = bytes.fromhex(body[3:-1])
-    digits = re.match(r"[a-z]*(\d+)", element)
-    size = int(digits[1]) // 8 if digits else 0
-    if size == 0 or len(raw) % size:
-        raise ValueError(f"elements in hexadecimal that are no {element}")
-    return [_number_from(raw[at : at + size], element) for at in range(0, len(raw), size)]
-
-
-def _number_from(raw: bytes, element: str) -> int | float | bool:
-    bits = int.from_bytes(raw, "little")
-    return float_from_bits(bits, element) if element[0] in "fb" else signed(bits, element)
 
 
 _ESCAPE = re.compile(r"(?:\\(?:[0-9A-Fa-f]{2}|.))+", re.DOTALL)

@@ -7,7 +7,6 @@ only when there is an error to explain.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -55,45 +54,12 @@ class Unexpected(Exception):
         self.at, self.expected = at, expected
 
 
-LINES = 1 << 15
-LONGEST_LINE = 400
-"""How many lines are remembered, and characters of one that may be: the kernels of a class repeat each other's."""
-
-
-def _tokens(text: str) -> tuple[str, ...]:
-    return tuple([token for token in _TOKEN.findall(text) if token])
-
-
-def _tokens_of_line(line: str) -> tuple[str, ...] | None:
-    """The tokens of a line; None where the last may go on on the next line, because an angle is not closed."""
-    found = _tokens(line)
-    return None if found.count("<") > line.count("<{") else found
-
-
-_remembered = functools.lru_cache(maxsize=LINES)(_tokens_of_line)
-
-
-def _cut(text: str) -> tuple[list[str], dict[int, str]]:
-    """The tokens of a text, and its lines by the number of their first token: none if
-    not every token ends on its line."""
-    tokens: list[str] = []
-    lines: dict[int, str] = {}
-    for line in text.split("\n"):
-        found = _remembered(line) if len(line) <= LONGEST_LINE else _tokens_of_line(line)
-        if found is None:
-            return [*_tokens(text), *[END] * 4], {}
-        if found:
-            lines[len(tokens)] = line
-            tokens += found
-    return [*tokens, *[END] * 4], lines
-
-
 class Reader:
-    """One pass over the tokens; `at` is the number of the next one, `lines` are those that begin with a token."""
+    """One pass over the tokens; `at` is the number of the next one."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens, self.lines = _cut(text)
+        self.tokens = [*filter(None, _TOKEN.findall(text)), *[END] * 4]
         self.at = 0
         self.depth = 0
         self.locations = Locations(text)

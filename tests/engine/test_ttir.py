@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradekit.engine import ttir_reader
 from gradekit.engine.ttir import Op, TTIRError, Type, parse
 from tests.patience import steps
 
@@ -454,6 +453,5 @@ def kernel_of(count):
 
 
 def test_an_operation_with_its_location_is_read_in_a_few_hundred_steps():
-    ttir_reader._remembered.cache_clear()
     shorter, longer = (steps(lambda n=n: parse(kernel_of(n))) for n in (200, 400))
     assert longer - shorter < 300 * 200  # about 150 for each
