@@ -1,7 +1,7 @@
 """The CPU engine: runs programs, watches every memory access, and counts.
 
     text      ttir, ttir_*: TTIR text to a Module of operations
-    values    values: number, Affine, Later, tensor, mask, pointer; integers, casts: arithmetic on them
+    values    values: number, Affine, tensor, mask, pointer; integers, casts: arithmetic on them
     code      registry: the table of operations; ops_*, atomics, libdevice: what each one computes
     control   frame: the values of a region; blocks: operations in order; control: loops, conditions, branches, calls
     memory    memory: storages in one address space; lanes: what is asked of the memory of a launch, lane by lane; fast

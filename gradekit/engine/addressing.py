@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gradekit.engine.masks import Box, cut_to
 from gradekit.engine.memory import strided
-from gradekit.engine.values import Affine, Integer, Later, Unmade, materialize, narrow, settled, span, within
+from gradekit.engine.values import Affine, Integer, Unmade, materialize, narrow, span
 
 Shape = Sequence[int]
 
@@ -24,9 +24,7 @@ class Suspicion(Exception):
 def offsets_of(offset: Integer, box: Box, shape: Shape) -> Affine:
     """The offsets of a box's lanes, of which `offset` has those of `shape`, as an Affine without negative steps,
     so that it can be a strided view."""
-    if isinstance(offset, Later) and isinstance(box.programs, slice):
-        return rising(within(offset, box.programs.start, tuple(box.sizes)), box.sizes)
-    here = rising(settled(offset), shape)
+    here = rising(offset, shape)
     if isinstance(box.programs, Tensor):
         here = narrow(here, box.programs)
     elif box.programs.start or isinstance(here.base, Tensor):

@@ -37,14 +37,11 @@ from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import (
     Affine,
     Integer,
-    Later,
     Pointer,
     Unmade,
     Value,
     dense,
     materialize,
-    settled,
-    varying_axes,
 )
 from gradekit.observations import Traffic
 
@@ -111,12 +108,13 @@ class FastMemory(LaunchMemory):
         footprint.loaded = True
         partition, box = self.partition(mask, shape), self.partition(mask, shape).box
         if partition.parts is None and not partition.empty and not box.cut:
-            return self._load_part(storage, dtype, pointer.offset, box, shape)
+            return self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
         others = storage.held(_other(other, dtype, shape))
         if partition.empty:
             return others
         if partition.parts is None:
-            return padded(self._load_part(storage, dtype, pointer.offset, box, shape), box.cut, others, shape)
+            part = self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
+            return padded(part, box.cut, others, shape)
         if len(partition.parts) == 1 and partition.parts[0].sizes == list(shape):
             return self._load_masked(storage, dtype, pointer.offset, partition.parts[0], others, shape)
         result = others.expand(shape).clone()
@@ -128,13 +126,6 @@ class FastMemory(LaunchMemory):
                 found = self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
             here[box.programs] = found.expand(box.sizes)
         return result
-
-    def _load_part(self, storage: Storage, dtype: torch.dtype, offset: Integer, box: Box, shape: Shape) -> Tensor:
-        found = self._load_box(storage, dtype, offsets_of(offset, box, shape), box.sizes)
-        if not isinstance(offset, Later):
-            return found
-        varying = varying_axes(offset)
-        return found.expand([n if axis in varying else 1 for axis, n in enumerate(box.sizes)]).contiguous()
 
     def _load_masked(
         self, storage: Storage, dtype: torch.dtype, offset: Integer, box: Box, others: Tensor, shape: Shape
@@ -236,7 +227,7 @@ class FastMemory(LaunchMemory):
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
-        index, active = active_positions(rising(settled(pointer.offset), shape), dense_masks(mask, shape), shape)
+        index, active = active_positions(rising(pointer.offset, shape), dense_masks(mask, shape), shape)
         _check(index, storage.count(dtype.itemsize))
         if not storage.all_written(index, dtype.itemsize):
             raise Suspicion("an atomic on an element that nobody has written")

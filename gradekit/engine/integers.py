@@ -18,7 +18,6 @@ from gradekit.engine.values import (
     Affine,
     Below,
     Integer,
-    Later,
     Value,
     add,
     affine,
@@ -74,8 +73,6 @@ def subi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 
 def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
-    if _put_off(a, b):
-        return Later(addi if sign > 0 else subi, (a, b), bits, tuple(shape))
     if isinstance(b, int) and isinstance(a, Affine):
         total = moved(a, sign * b)
     elif isinstance(a, int) and isinstance(b, Affine) and sign > 0:
@@ -87,15 +84,6 @@ def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
     if fits(total.low, total.high, bits) or fits(*span(total, shape), bits):
         return simplify(total)
     return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
-
-
-def _put_off(a: Integer, b: Integer) -> bool:
-    """Whether one of the two is Later, and the other can wait with it."""
-    return (type(a) is Later and _can_wait(b)) or (type(b) is Later and _can_wait(a))
-
-
-def _can_wait(value: Integer) -> bool:
-    return isinstance(value, (int, Later)) or (isinstance(value, Affine) and isinstance(value.base, int))
 
 
 def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:
@@ -112,8 +100,6 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
         return wrap(a * b, bits)
     if isinstance(a, int):
         a, b = b, a
-    if _put_off(a, b):
-        return Later(muli, (a, b), bits, tuple(shape))
     if isinstance(a, Affine) and isinstance(b, int):
         product = scale(a, b)
         if fits(product.low, product.high, bits) or fits(*span(product, shape), bits):
@@ -128,22 +114,6 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
 
 def divsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     """a / b, signed, truncated towards zero."""
-    return Later(_quotient, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _quotient(a, b, bits, shape)
-
-
-def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The remainder of `divsi`."""
-    return Later(_remainder, (a, b), bits, tuple(shape)) if _may_be_simpler(a, b) else _remainder(a, b, bits, shape)
-
-
-def _may_be_simpler(a: Integer, b: Integer) -> bool:
-    """Whether dividing waits until it is known which lanes matter: among them the quotient may be one number."""
-    if not isinstance(b, int) or b <= 0:
-        return False
-    return isinstance(a, Later) or (isinstance(a, Affine) and isinstance(a.base, int) and 0 <= a.low and a.high >= b)
-
-
-def _quotient(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     divided = functools.partial(torch.div, rounding_mode="trunc")
     if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
         return _divide(a, b, bits, shape, _truncated, divided, torch.neg)
@@ -151,7 +121,8 @@ def _quotient(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     return low if low == high else _bounded(divided(tensor(a, bits, shape), b), low, high, shape)
 
 
-def _remainder(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """The remainder of `divsi`."""
     if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
         return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
     whole = a.low // b
@@ -336,13 +307,7 @@ def extsi(a: Value, source: int, target: int, shape: Shape) -> Value:
     """`a` of `source` bits, widened to `target` bits by its sign; a boolean that is true becomes -1."""
     if source == 1:
         return subi(0, extui(a, 1, target, shape), target, shape)  # type: ignore[arg-type]
-    if isinstance(a, Later):
-        return Later(functools.partial(_extended, source), (a,), target, tuple(shape))
     return a.to(INTEGER[target]) if isinstance(a, Tensor) else a
-
-
-def _extended(source: int, a: Integer, target: int, shape: Shape) -> Integer:
-    return extsi(a, source, target, shape)  # type: ignore[return-value]  # an integer remains one
 
 
 def extui(a: Value, source: int, target: int, shape: Shape) -> Value:

@@ -15,7 +15,7 @@ from torch import Tensor
 from gradekit.engine.atomics import Update
 from gradekit.engine.masks import MaskPartition
 from gradekit.engine.memory import Storage, everywhere
-from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, dense, materialize, settled
+from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, dense
 from gradekit.observations import Site, Traffic
 
 Shape = Sequence[int]
@@ -216,10 +216,7 @@ def _same_offset(a: Integer, b: Integer) -> bool:
 
 def flat_index(offset: Integer, shape: Shape) -> Tensor:
     """`offset` for every lane of `shape`, int64, 1-D."""
-    now: int | Affine | Tensor = settled(offset)
-    if isinstance(now, int):
-        now = torch.full([1] * len(shape), now, dtype=torch.int64)
-    return (materialize(now, shape) if isinstance(now, Affine) else now).expand(list(shape)).reshape(-1)
+    return dense(offset, torch.int64, shape).expand(list(shape)).reshape(-1)
 
 
 def first_of(offset: Integer, shape: Shape) -> int | None:

@@ -13,12 +13,9 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import everywhere
-from gradekit.engine.values import Affine, Below, Conjunction, Value, dense, narrow
+from gradekit.engine.values import Affine, Below, Conjunction, Value, dense
 
 Shape = Sequence[int]
-
-MOST_RAGGED = 8
-"""Programs with an end of their own that are taken one by one."""
 
 
 @dataclass(slots=True)
@@ -46,17 +43,7 @@ class MaskPartition:
         self.box = Box(slice(0, shape[0]), {}, list(shape))
         self.empty = isinstance(mask, int) and not mask
         self.parts: list[Box] | None = None
-        masks, ragged = [], None
-        for factor in mask_factors(mask):
-            if self._cuts(factor):
-                continue
-            if ragged is None and isinstance(factor, Below) and self._ends_by_program(factor.gap):
-                ragged = factor
-            else:
-                masks.append(dense(factor, torch.bool, shape))
-        if ragged is not None:
-            self.parts = None if masks else self._ragged_parts(ragged.gap)
-            masks += [dense(ragged, torch.bool, shape)] if self.parts is None else []
+        masks = [dense(factor, torch.bool, shape) for factor in mask_factors(mask) if not self._cuts(factor)]
         if masks:
             self.parts = self._parts_by(masks)
 
@@ -93,30 +80,7 @@ class MaskPartition:
         axes = [(axis, step) for axis, step in enumerate(gap.steps) if step and axis and self.shape[axis] > 1]
         return axes, gap.steps[0] if self.shape[0] > 1 else 0
 
-    def _ends_by_program(self, gap: Affine) -> bool:
-        axes, turns = self._axes(gap)
-        return isinstance(gap.base, int) and turns > 0 and len(axes) <= 1 and all(step > 0 for _, step in axes)
-
     # what differs from program to program
-
-    def _ragged_parts(self, gap: Affine) -> list[Box] | None:
-        """Programs up to one are whole, those from another on have nothing, and each between them ends somewhere else;
-        None where these are many."""
-        axes, turns = self._axes(gap)
-        assert isinstance(gap.base, int)
-        axis, step = axes[0] if axes else (0, 0)
-        cut, sizes = self.box.cut, self.box.sizes
-        ends = (_first_not_below(gap.base + reach, turns) for reach in (step * (sizes[axis] - 1), 0))
-        whole, some = (min(max(end, 0), sizes[0]) for end in ends)
-        if some - whole > MOST_RAGGED:
-            return None
-        parts = [Box(slice(0, whole), cut, [whole, *sizes[1:]])] if whole else []
-        for program in range(whole, some):
-            mine = cut | {axis: _first_not_below(gap.base + turns * program, step)}
-            parts.append(
-                Box(slice(program, program + 1), mine, [1, *(mine.get(a, n) for a, n in enumerate(sizes) if a)])
-            )
-        return parts
 
     def _parts_by(self, masks: list[Tensor]) -> list[Box]:
         """The programs that use all of the box, and the rest with masks; where these are most, all are."""
@@ -125,14 +89,16 @@ class MaskPartition:
         whole = torch.ones(sizes[0], dtype=torch.bool)
         for mask in masks:
             whole &= mask.flatten(1).all(1) if mask.dim() > 1 else mask
-        if 2 * int(whole.sum()) < sizes[0]:
+        first = int(whole.sum())
+        if 2 * first < sizes[0]:
             return [Box(slice(0, sizes[0]), cut, sizes, masks)]
-        parts = []
-        for programs, some in ((whole.nonzero().view(-1), False), ((~whole).nonzero().view(-1), True)):
-            if count := programs.numel():
-                mine = [narrow(mask, programs) for mask in masks] if some else []
-                parts.append(Box(programs, cut, [count, *sizes[1:]], mine))
-        return parts
+        if everywhere(whole[:first]):
+            groups: list[slice | Tensor] = [slice(0, first), slice(first, sizes[0])]
+        else:
+            groups = [whole.nonzero().view(-1), (~whole).nonzero().view(-1)]
+        inside = [mask if mask.shape[0] == 1 else mask[groups[1]] for mask in masks]
+        boxes = (Box(groups[0], cut, [first, *sizes[1:]]), Box(groups[1], cut, [sizes[0] - first, *sizes[1:]], inside))
+        return [box for box in boxes if box.sizes[0]]
 
 
 def _first_not_below(start: int, step: int) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.registry import evaluates
-from gradekit.engine.values import Affine, Below, Conjunction, Pointer, Value, absolute, dense, materialize, settled
+from gradekit.engine.values import Affine, Below, Conjunction, Pointer, Value, absolute, dense, materialize
 from gradekit.findings import Cause
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def _evaluate_print(frame: Frame, op: Op) -> None:
 
 def _shown(value: Value, shape: tuple[int, ...]) -> str:
     """The first elements of the first programs; a number that all of them share once."""
-    value = settled(value)
     if isinstance(value, Affine):
         value = materialize(value, shape)
     if isinstance(value, Below | Conjunction):

@@ -26,7 +26,6 @@ from gradekit.engine.values import (
     Value,
     absolute,
     dense,
-    settled,
 )
 
 if TYPE_CHECKING:
@@ -215,7 +214,6 @@ def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
 
 def _raised(value: Integer, rank: int) -> Integer:
     """A number for each program, before the axes of a tile."""
-    value = settled(value)
     if isinstance(value, Tensor):
         return value.to(torch.int64).view(-1, *[1] * rank)
     if isinstance(value, Affine):

@@ -11,7 +11,7 @@ from torch import Tensor
 from gradekit.engine import integers
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
 from gradekit.engine.registry import Evaluator, compiles, evaluates
-from gradekit.engine.values import Affine, Below, Conjunction, Integer, Later, Pointer, Value, absolute, dense, settled
+from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, absolute, dense
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
@@ -49,7 +49,6 @@ def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[
     """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
     if isinstance(value, int):
         return value
-    value = settled(value)
     if isinstance(value, Tensor):
         return move(value)
     if isinstance(value, Affine):
@@ -192,8 +191,6 @@ def move(pointer: Pointer, elements: Integer, shape: tuple[int, ...]) -> Pointer
 
 
 def _wide(value: Integer) -> Integer:
-    if isinstance(value, Later):
-        return integers.extsi(value, 32, 64, value.shape)  # type: ignore[return-value]
     return value.to(torch.int64) if isinstance(value, Tensor) else value
 
 

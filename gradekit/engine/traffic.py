@@ -23,7 +23,7 @@ from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.lanes import LaunchMemory
 from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
-from gradekit.engine.values import Affine, Pointer, Value, dense, materialize, settled
+from gradekit.engine.values import Affine, Pointer, Value, dense, materialize
 from gradekit.observations import Traffic
 from gradekit.program import (
     ADDRESS_GAP,
@@ -201,7 +201,7 @@ class CountingMemory(LaunchMemory):
         active = _active(mask, shape)
         self.traffic.loaded += active * dtype.itemsize
         storage: Storage | None = pointer.storage
-        offset = settled(pointer.offset)
+        offset = pointer.offset
         if storage is None:
             return _zeros(offset, dtype, shape)
         if active and storage.id not in self.written | self.stored:

@@ -5,7 +5,6 @@ axes of its tile: axis 0 is the program, axis 1.. are the tile's. A value is sto
 
     int, bool      the same number for every program and every element
     Affine         integers base + sum(step[a] * i_a): what `pid * BLOCK + arange(BLOCK)` is, without its elements
-    Later          integers that are worked out for the lanes that somebody asks for: what `offsets // width` is
     Tensor         one number for each element, "lazily broadcast": an axis has its full size or size 1
     Below          a mask by what decides it: where an Affine is below zero, as for `offsets < n`
     Conjunction    a mask as a product of smaller masks: (rows < M)[:, None] & (cols < N)[None, :]
@@ -20,7 +19,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -50,22 +49,6 @@ class Affine:
     high: int
 
 
-@dataclass(slots=True, eq=False)
-class Later:
-    """function(*operands, bits, shape), which is often Affine for some of the lanes: for those that a mask leaves.
-
-    Operands are numbers, Affine from a number on, or Later themselves. `known` has what has been worked out, `axes` the
-    answer of `varying_axes`.
-    """
-
-    function: Callable[..., Integer]
-    operands: tuple[Integer, ...]
-    bits: int
-    shape: tuple[int, ...]
-    known: dict[tuple[int, ...], Integer] = field(default_factory=dict)
-    axes: frozenset[int] | None = None
-
-
 @dataclass(slots=True)
 class Below:
     """Where `gap` is below zero: true for some elements and false for others. `tensor` is the same as a tensor, once
@@ -87,7 +70,7 @@ class Pointer:
     """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses."""
 
     storage: Any
-    offset: int | Affine | Later | Tensor
+    offset: int | Affine | Tensor
     itemsize: int
 
 
@@ -132,8 +115,8 @@ class Unmade:
             target.copy_(self.made())
 
 
-Integer = int | Affine | Later | Tensor
-Value = int | Affine | Later | Below | Conjunction | Pointer | BlockPointer | Unmade | Tensor
+Integer = int | Affine | Tensor
+Value = int | Affine | Below | Conjunction | Pointer | BlockPointer | Unmade | Tensor
 
 
 # --- integers in range ------------------------------------------------------------------------------------------------
@@ -175,8 +158,6 @@ def dense(value: Value, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
         return value.made()
     if isinstance(value, Affine):
         return materialize(value, shape).to(dtype)
-    if isinstance(value, Later):
-        return dense(within(value, 0, value.shape), dtype, shape)
     if isinstance(value, Below):
         if value.tensor is None:
             value.tensor = against_zero(torch.lt, value.gap, shape)
@@ -221,45 +202,14 @@ def materialize(value: Affine, shape: Sequence[int]) -> Tensor:
     return total if isinstance(total, Tensor) else constant(total, torch.int64, len(shape))
 
 
-def within(value: Integer, first: int, sizes: tuple[int, ...]) -> int | Affine | Tensor:
-    """`value`, which is a number, Affine from a number on or Later, for the lanes 0..size-1 along each axis, and for
-    the programs from the `first` on."""
-    if isinstance(value, Later):
-        box = (first, *sizes)
-        if box not in value.known:
-            operands = [within(operand, first, sizes) for operand in value.operands]
-            value.known[box] = value.function(*operands, value.bits, sizes)
-        return value.known[box]  # type: ignore[return-value]  # what is worked out is worked out
-    if isinstance(value, Affine):
-        here = moved(value, first * value.steps[0])
-        here.low, here.high = span(here, sizes)
-        return here
-    return value
-
-
-def settled(value: Any) -> Any:
-    """`value`, and if it is Later, all of it now."""
-    return within(value, 0, value.shape) if isinstance(value, Later) else value
-
-
-def varying_axes(value: Integer) -> frozenset[int]:
-    """The axes along which a value that `within` takes is not known to be the same."""
-    if isinstance(value, Later):
-        return frozenset().union(*(varying_axes(operand) for operand in value.operands))
-    return (
-        frozenset(axis for axis, step in enumerate(value.steps) if step) if isinstance(value, Affine) else frozenset()
-    )
-
-
 def affine(value: Integer, rank: int) -> Affine:
     """Any integer value as an Affine; a tensor is scanned for its bounds."""
-    now: int | Affine | Tensor = settled(value)
-    if isinstance(now, Affine):
-        return now
-    if isinstance(now, Tensor):
-        low, high = extremes(now)
-        return Affine(now.to(torch.int64), (0,) * rank, low, high)
-    return Affine(now, (0,) * rank, now, now)
+    if isinstance(value, Affine):
+        return value
+    if isinstance(value, Tensor):
+        low, high = extremes(value)
+        return Affine(value.to(torch.int64), (0,) * rank, low, high)
+    return Affine(value, (0,) * rank, value, value)
 
 
 def extremes(value: Tensor) -> tuple[int, int]:
@@ -333,7 +283,6 @@ def owned(values: dict[str, Any], name: str, dtype: torch.dtype, shape: tuple[in
 
 def narrow(value: Any, index: Tensor) -> Any:
     """`value` for the programs at `index` alone (positions along the program axis)."""
-    value = settled(value)
     if isinstance(value, Tensor):
         return value if value.shape[0] == 1 else value.index_select(0, index)
     if isinstance(value, Affine):
@@ -434,7 +383,7 @@ def absolute(pointer: Pointer) -> Pointer:
     """The same addresses as bytes of the virtual address space, for pointers that come from several storages."""
     if pointer.storage is None:
         return pointer
-    start, offset = pointer.storage.address, settled(pointer.offset)
+    start, offset = pointer.storage.address, pointer.offset
     if isinstance(offset, Affine):
         rank = len(offset.steps)
         bytes: Any = add(scale(offset, pointer.itemsize), Affine(start, (0,) * rank, start, start), (1,) * rank)
