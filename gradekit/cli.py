@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from gradekit import reuse
 from gradekit.assignment import course_setting
 from gradekit.authoring.lint_command import lint
 from gradekit.authoring.new_command import new
@@ -191,8 +192,9 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 )
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
 @click.option(
-    "-j", "--jobs", metavar="N", type=click.IntRange(1), default=lambda: usual_jobs(),
-    help="Run checks in N processes at once; by default one for each core, at most 4.",
+    "-j", "--jobs", metavar="N", type=click.IntRange(1),
+    default=lambda: 1 if reuse.is_keeping() else usual_jobs(),  # other processes would keep nothing
+    help="Run checks in N processes at once; by default one for every two cores, at most 4, and one with a server.",
 )  # fmt: skip
 @click.option(
     "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."

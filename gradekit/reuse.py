@@ -108,6 +108,11 @@ def keep_between_submissions() -> None:
     _keeping = True
 
 
+def is_keeping() -> bool:
+    """Whether it does so."""
+    return _keeping
+
+
 @contextlib.contextmanager
 def per_submission() -> Iterator[None]:
     """Open while one submission is graded: with caches of its own, unless this process keeps them."""

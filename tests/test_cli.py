@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradekit import doctor
+from gradekit import doctor, reuse
 from gradekit.assignment import UsageError
 from gradekit.cli import main
 from gradekit.course import verify
@@ -137,11 +137,13 @@ def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> N
     assert (path, id, options) == (Path("."), None, GradingOptions())
 
 
-def test_check_runs_in_as_many_processes_as_there_are_cores(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2})
+def test_check_runs_in_a_process_for_every_two_cores(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(7)))
     monkeypatch.setattr("os.sysconf", lambda name: 1 << 20)
     run("check")
-    assert [options.jobs for _, _, options in checked] == [3]
+    with reuse.kept():
+        run("check")
+    assert [options.jobs for _, _, options in checked] == [3, 1]
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:

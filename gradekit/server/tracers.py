@@ -101,6 +101,7 @@ def serve(control: socket.socket) -> NoReturn:
 
     import_module("gradekit.tracer.supervisor")  # what every fork needs
     child.warm_up()
+    child.pace()
     poller = select.poll()
     poller.register(control, select.POLLIN)
     graders = {control.fileno(): control}

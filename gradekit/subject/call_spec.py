@@ -62,7 +62,7 @@ def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tup
     form = _form(
         entry, (*arguments[: len(own)], arguments[-1]), wanted, multiprocessors_for(arguments, repr((entry, arguments)))
     )
-    form = replace(form, between=arguments[len(own) : -1])
+    form = replace(form, between=arguments[len(own) : -1], is_exact=False)
     return CallSpec(form, form.name, is_known=False), (*own, *others, upstream)
 
 

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import gc
 import io
-import os
 import signal
 import socket
 import tempfile
@@ -287,6 +286,7 @@ REFERENCE_SECONDS = 0.006
 SLOWEST = 8.0
 
 
+@functools.cache
 def pace() -> float:
     """How much slower than that machine this one is, from 1 to SLOWEST: the best of a few tries, in CPU seconds."""
     return min(max(min(_lowering_seconds() for _ in range(3)) / REFERENCE_SECONDS, 1.0), SLOWEST)
@@ -310,8 +310,3 @@ def freeze() -> None:
     """Keeps the collector away from what exists now, so that collecting in a child does not copy those pages."""
     gc.collect()
     gc.freeze()
-
-
-def threads() -> int:
-    """How many threads this process has; a fork keeps one alone."""
-    return len(os.listdir("/proc/self/task"))

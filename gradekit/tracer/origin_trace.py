@@ -204,15 +204,10 @@ def _expand(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry
     return Geometry(tuple(shape), tuple(stride), tensor.offset)
 
 
-@rule("select")
-def _select(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    return _along(*args)
-
-
-@rule("narrow")
-def _narrow(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    tensor, axis, start, length = args
-    return _along(tensor, axis, slice(start, start + length))
+@rule("select", "narrow")
+def _part(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
+    tensor, axis, start, *length = args
+    return _along(tensor, axis, slice(start, start + length[0]) if length else start)
 
 
 def _along(tensor: Geometry, axis: int, part: Any) -> Geometry | None:

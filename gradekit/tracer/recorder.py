@@ -190,12 +190,13 @@ class Recorder:
         self._refuse_earlier_inputs(steps, results)
         pointed = self._pointed_at(steps)
         rename = self._renamer()
+        sizes = {known.number: known.nbytes for known in self._known.values()}
         used = {step.kernel for step in every_step(steps) if isinstance(step, Launch)}
         if notice is not None:
             notice(steps, rename)
         return Program(
             inputs=tuple(map_views(self.view(tensor), rename) for tensor in inputs),
-            storages={number: self._by_number(known).nbytes for known, number in self._inputs.items()},
+            storages={number: sizes[known] for known, number in self._inputs.items()},
             steps=tuple(map_views(step, rename) for step in steps),
             results=tuple(map_views(result, rename) for result in results),
             returned=returned,
@@ -254,9 +255,6 @@ class Recorder:
             for storage in self._known.values()
             if any(0 <= value - storage.address < ADDRESS_GAP for value in numbers)
         ]
-
-    def _by_number(self, number: int) -> TracedStorage:
-        return next(known for known in self._known.values() if known.number == number)
 
     def _renamer(self) -> Callable[[int], int]:
         names = dict(self._inputs)
