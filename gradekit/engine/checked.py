@@ -20,7 +20,7 @@ from torch import Tensor
 
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
 from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers, Writes
-from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, LaunchMemory, first_of, flat_index, flat_mask
+from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, LaunchMemory, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
 from gradekit.engine.values import Pointer, Value, dense, extremes
 from gradekit.findings import Cause
@@ -298,14 +298,13 @@ class CheckedMemory(LaunchMemory):
         self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, access: AccessSite
     ) -> list[Lanes]:
         found = self._lanes(AccessPattern(pointer.offset, mask, tuple(shape)), access)
-        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where, found.first)
+        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where)
         return [lanes] if pointer.storage is not None else list(self._by_address(lanes))
 
     def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
         if self.last_lanes is None or not self.last_lanes[0].same(where):
-            width, first = math.prod(where.shape[1:]), first_of(where.offset, where.shape)
-            lanes = Lanes(access, None, 1, width, flat_index(where.offset, where.shape), first=first)
+            lanes = Lanes(access, None, 1, math.prod(where.shape[1:]), flat_index(where.offset, where.shape))
             active = flat_mask(where.mask, where.shape)
             self.last_lanes = where, lanes if active is None else lanes.keep(active)
         return self.last_lanes[1]
@@ -315,7 +314,7 @@ class CheckedMemory(LaunchMemory):
         for owner in owners.unique().tolist():
             mine = lanes.keep(owners == owner)
             mine.index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
-            mine.storage, mine.first = self.storages.get(owner), None
+            mine.storage = self.storages.get(owner)
             yield mine
 
     def _inside(self, cause: Cause, lanes: Lanes) -> Lanes:

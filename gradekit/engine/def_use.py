@@ -10,11 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.ttir import Function, Op, Region
 
-LOADS = frozenset({"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.experimental_descriptor_load"})
-STORES = frozenset(
-    {"tt.store", "tt.descriptor_store", "tt.descriptor_reduce", "tt.descriptor_scatter",
-     "tt.experimental_descriptor_store", "tt.experimental_descriptor_reduce"}
-)  # fmt: skip
+LOADS = frozenset({"tt.load", "tt.descriptor_load", "tt.descriptor_gather"})
+STORES = frozenset({"tt.store", "tt.descriptor_store", "tt.descriptor_reduce", "tt.descriptor_scatter"})
 ATOMICS = frozenset({"tt.atomic_rmw", "tt.atomic_cas"})
 
 MOVED = (

@@ -215,12 +215,7 @@ class AccessHistory:
         if self._writers is None:
             self._claim(self._count())
             self._writers = Writers(*(torch.full([self._count()], NOBODY, dtype=torch.int32) for _ in range(4)))
-        known, run, alone = self._writers, write.lanes.run, write.lanes.program
-        if run is not None and alone is not None:
-            known.program[run], known.time[run] = alone, write.time
-            known.lane[run] = write.lanes.by_unit(write.lanes.positions)
-            known.barriers[run] = 0 if write.barriers is None else write.barriers[alone]
-            return
+        known = self._writers
         units, programs = write.lanes.touched
         known.program.index_copy_(0, units, programs.to(torch.int32))
         known.time.index_fill_(0, units, write.time)
@@ -268,11 +263,6 @@ class AccessHistory:
             self._claim(self._count())
             self._first = torch.full([self._count()], _NOT_YET, dtype=torch.int64)
             self._last = torch.full([self._count()], NOBODY, dtype=torch.int64)
-        run, alone = lanes.run, lanes.program
-        if run is not None and alone is not None:
-            self._first[run].clamp_(max=(alone << _TIME_BITS) + _LATEST - time)
-            self._last[run].clamp_(min=(alone << _TIME_BITS) + time)
-            return
         units, programs = lanes.touched
         stamped = programs << _TIME_BITS
         self._first.scatter_reduce_(0, units, stamped + (_LATEST - time), "amin")

@@ -220,7 +220,7 @@ def shared_names(region: Region) -> frozenset[str]:
 def elements(op: Op) -> int:
     """The elements that an operation makes or reads for one program, whichever are more."""
     most = max((math.prod(type.shape) for type in (*op.result_types, *op.operand_types)), default=1)
-    if op.name in ("tt.dot", "tt.dot_scaled"):
+    if op.name == "tt.dot":
         most += math.prod(op.result_types[0].shape) * op.operand_types[0].shape[-1] // _PRODUCTS
     return most
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -101,15 +101,13 @@ class Lanes:
     """Lanes of the tile of one program."""
     index: Tensor
     where: Tensor | None = None
-    first: int | None = None
-    """The first element, where it is known that they are consecutive."""
 
     def keep(self, which: Tensor) -> Lanes:
         """Those where `which` (bool) holds."""
         count = int(which.count_nonzero())
         if count == which.numel() or everywhere(which[:count]):
             places = None if self.where is None else self.where[:count]
-            return replace(self._of_these(self.index[:count], places), first=self.first)
+            return self._of_these(self.index[:count], places)
         kept = which.nonzero().view(-1)
         return self._of_these(self.index.index_select(0, kept), self._places(kept))
 
@@ -132,19 +130,8 @@ class Lanes:
             flat.index_copy_(0, self.where, value)
 
     def of(self, map: Tensor) -> Tensor:
-        """What `map` has for their units: a view of it, where they are consecutive."""
-        run = self.run
-        return map.index_select(0, self.units) if run is None else map[run]
-
-    @property
-    def run(self) -> slice | None:
-        """The units, where they are consecutive."""
-        assert self.storage is not None
-        if self.first is None:
-            return None
-        self.storage.written_map(self.itemsize)
-        ratio = max(self.itemsize // self.storage.unit, 1)
-        return slice(self.first * ratio, (self.first + self.index.numel()) * ratio)
+        """What `map` has for their units."""
+        return map.index_select(0, self.units)
 
     @property
     def program(self) -> int | None:

@@ -127,14 +127,16 @@ def cut_to(value: Tensor, cut: dict[int, int]) -> Tensor:
     return value
 
 
-def padded(part: Tensor, cut: dict[int, int], other: Tensor, shape: Shape) -> Tensor:
-    """`part`, which ends at the points of `cut`, continued to `shape` with what `other` has there."""
+def padded(part: Tensor, cut: dict[int, int], other: Tensor, shape: Shape, whole: Tensor | None = None) -> Tensor:
+    """`part`, which ends at the points of `cut`, continued to `shape` with what `other` has there; in `whole`, where
+    that is the tensor that has been cut and nobody else needs it."""
     sizes = [max(a, b) for a, b in zip(part.shape, other.shape, strict=True)]
     for axis in cut:
         sizes[axis] = shape[axis]
-    result = part.new_empty(sizes)
+    result = part.new_empty(sizes) if whole is None else whole
     for axis, size in cut.items():
         rest = result.narrow(axis, size, shape[axis] - size)
         rest.copy_(other.narrow(axis, size, shape[axis] - size) if other.shape[axis] > 1 else other)
-    cut_to(result, cut).copy_(part)
+    if whole is None:
+        cut_to(result, cut).copy_(part)
     return result

@@ -16,7 +16,7 @@ from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.ops_memory import locate, located_rows
+from gradekit.engine.ops_memory import locate
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer, Value
 from gradekit.program import ADDRESS_GAP
@@ -48,7 +48,7 @@ class TouchedElements:
 _VALUE_FIRST = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_store"})
 """Operations on pointers whose mask follows after a value."""
 
-_DESCRIBED = ("tt.descriptor_", "tt.experimental_descriptor_")
+_DESCRIBED = ("tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce")
 
 
 def touched(frame: Frame, op: Op, memory: Memory) -> TouchedElements | None:
@@ -82,11 +82,6 @@ def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ..
 
 def _described(frame: Frame, op: Op) -> tuple[Pointer, Value, tuple[int, ...]]:
     block: Any = frame.operand(op, 0)
-    if op.name.endswith(("gather", "scatter")):
-        width = (op.result_types or op.operand_types[-1:])[0].shape[1]
-        rows = frame.full(op, 1)
-        pointer, inside = located_rows(frame, block, rows, frame.operand(op, 2), width)
-        return pointer, inside, (rows.shape[-1], width)
     first = 1 if op.name.endswith("load") else 2
     offsets = tuple(frame.operand(op, place) for place in range(first, len(op.operands)))
     pointer, inside = locate(frame, block, offsets, range(len(block.block)))
@@ -107,7 +102,7 @@ def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memo
 # --- who wrote what last ----------------------------------------------------------------------------------------------
 
 
-_WRITES = ("tt.store", "tt.descriptor_store", "tt.experimental_descriptor_store")
+_WRITES = ("tt.store", "tt.descriptor_store")
 _ATOMIC = "tt.atomic_"
 
 

@@ -16,7 +16,7 @@ from gradekit.engine import integers
 from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.masks import MaskPartition, cut_to, padded
+from gradekit.engine.masks import cut_to, padded
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
 from gradekit.engine.values import (
     BITS,
@@ -167,14 +167,16 @@ def _compile_select(op: Op) -> Evaluator:
     dtype = None if type.element == "ptr" else dtype_of(type)
 
     def step(frame: Frame) -> Value:
+        shape, spent = (frame.count, *tile), dtype and first in op.dead and frame.context.observe is None
+        free = owned(frame.values, first, dtype, shape) if spent else None  # type: ignore[arg-type]
         chosen, yes, no = frame.values[chooser], frame.values[first], frame.values[second]
         if isinstance(chosen, int):
             return yes if chosen else no
         if yes.__class__ is no.__class__ is Tensor and not by_program and _is_one_length(chosen):
-            part = MaskPartition(chosen, (frame.count, *tile))
+            part = frame.context.memory.partition(chosen, shape)
             if part.parts is None and not part.empty:
-                return padded(cut_to(yes, part.box.cut), part.box.cut, no, (frame.count, *tile))
-        condition, shape = dense(chosen, torch.bool, (frame.count, *chooser_tile)), (frame.count, *tile)
+                return padded(cut_to(yes, part.box.cut), part.box.cut, no, shape, free)
+        condition = dense(chosen, torch.bool, (frame.count, *chooser_tile))
         if by_program:
             condition = condition.view(-1, *by_program)
         if dtype is None:

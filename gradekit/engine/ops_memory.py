@@ -276,7 +276,7 @@ def _at(frame: Frame, block: BlockPointer, indices: list[Any]) -> tuple[Pointer,
     return locate(frame, block, tuple(indices), range(len(block.block)))
 
 
-@evaluates("tt.descriptor_load", "tt.experimental_descriptor_load")
+@evaluates("tt.descriptor_load")
 def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
     """A descriptor always checks its bounds; leading axes of size 1 may be dropped from the result."""
     block, *indices = (frame.get(name) for name in op.operands)
@@ -291,7 +291,7 @@ def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
     return loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
 
 
-@evaluates("tt.descriptor_store", "tt.experimental_descriptor_store")
+@evaluates("tt.descriptor_store")
 def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
     block, value, *indices = (frame.get(name) for name in op.operands)
     tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
@@ -300,7 +300,7 @@ def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
     frame.context.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.access(op))
 
 
-@evaluates("tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
+@evaluates("tt.descriptor_reduce")
 def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     block, value, *indices = (frame.get(name) for name in op.operands)
     type = op.operand_types[1]
@@ -308,34 +308,3 @@ def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     pointer, mask = _at(frame, block, indices)
     tile = dense(value, dtype_of(type), frame.shape(type))
     frame.context.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.access(op))
-
-
-def located_rows(frame: Frame, block: BlockPointer, rows: Tensor, column: Integer, width: int) -> tuple[Pointer, Value]:
-    """The pointers of whole rows named one by one: tile [rows, width] from `column` on."""
-    shape = (frame.count, rows.shape[-1], width)
-    row = rows.to(torch.int64)[:, :, None]
-    columns = integers.addi(_raised(column, 2), Affine(0, (0, 0, 1), 0, width - 1), 64, shape)
-    pointer = _splat(block.base, 2)
-    for index, axis in ((row, 0), (columns, 1)):
-        pointer = move(pointer, integers.muli(index, _raised(block.strides[axis], 2), 64, shape), shape)
-    inside = [
-        integers.cmpi("sge", row, 0, 64, shape),
-        integers.cmpi("slt", row, _raised(block.shape[0], 2), 64, shape),
-    ]
-    inside.append(integers.cmpi("slt", columns, _raised(block.shape[1], 2), 64, shape))
-    return pointer, _all_of(inside)
-
-
-@evaluates("tt.descriptor_gather", "tt.experimental_descriptor_gather")
-def _evaluate_descriptor_gather(frame: Frame, op: Op) -> Value:
-    block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.result_types[0]
-    pointer, mask = located_rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
-    return from_memory(frame, op, pointer, mask, _padding(block.padding, type), type)
-
-
-@evaluates("tt.descriptor_scatter", "tt.experimental_descriptor_scatter")
-def _evaluate_descriptor_scatter(frame: Frame, op: Op) -> None:
-    block, rows, type = frame.operand(op, 0), frame.full(op, 1), op.operand_types[-1]
-    pointer, mask = located_rows(frame, block, rows, frame.operand(op, 2), type.shape[1])
-    value = to_memory(frame, frame.operand(op, 3), type)
-    frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))

@@ -16,13 +16,11 @@ that the text gives them, and under these where the text gives none:
     tt.descriptor_reduce     kind                          tt.call                        callee
     tt.print                 prefix                        tt.assert, cf.assert           message
     tt.elementwise_inline_asm                              asm_string
-    tt.dot_scaled            scaled: [bool, bool], whether lhs and rhs have scales; the operands stand in the order
-                             a, b, c, then the scales that there are
     arith.*                  fastmath, overflow (raw text), exact, nneg (True)
     scf.for                  unsigned (True) where it counts so
 
-Operands stand in the order of Triton's definitions, which the text departs from twice: tt.dot_scaled above, and
-tt.descriptor_store and tt.descriptor_reduce, which have (descriptor, source, *indices).
+Operands stand in the order of Triton's definitions, which the text departs from in tt.descriptor_store and
+tt.descriptor_reduce: they have (descriptor, source, *indices).
 
 A word of its own in the text (allow_reorder, efficient_layout) is an attribute with the value True. `padding` is 1 for
 zero and 2 for NaN.

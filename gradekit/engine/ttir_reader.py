@@ -475,17 +475,6 @@ def _axis(clause: Clause) -> None:
     clause.attributes["axis"] = "xyz".index(words[0])
 
 
-def _scaled(clause: Clause) -> None:
-    """`%a scale %sa, %b scale %sb, %c`: the operands in the order a, b, c, and then the scales that there are."""
-    operands = clause.operands
-    scales = [number for number, word in clause.words if word == "scale"]
-    plain = [value for number, value in enumerate(operands) if number not in scales]
-    if len(plain) != 3 or not set(scales) <= {1, 2, 3} or 2 in scales and 1 in scales:
-        raise Unexpected(clause.at, "two factors, each with or without a scale, and an accumulator")
-    clause.attributes["scaled"] = [1 in scales, (3 if 1 in scales else 2) in scales]
-    clause.operands = plain + [operands[number] for number in scales]
-
-
 def _source_second(clause: Clause) -> None:
     """`%descriptor[%indices], %source`: the source stands before the indices in Triton's own order of operands."""
     if len(clause.operands) < 2:
@@ -509,13 +498,10 @@ _NORMALIZE: dict[str, Callable[[Clause], None]] = {
     "tt.atomic_store": _named_words("sem", "scope"),
     "tt.atomic_poll": _named_words("sem", "scope"),
     "tt.descriptor_store": _source_second,
-    "tt.experimental_descriptor_store": _source_second,
     "tt.descriptor_reduce": _reduced_into,
-    "tt.experimental_descriptor_reduce": _reduced_into,
     "tt.print": _named_words("prefix"),
     "tt.assert": _named_words("message"),
     "tt.call": _named_words("callee"),
     "tt.elementwise_inline_asm": _named_words("asm_string"),
-    "tt.dot_scaled": _scaled,
 }
 """What the words in an operation's text mean; elsewhere a word is an attribute that is True."""

@@ -119,10 +119,9 @@ class PlayRecorder:
 
     def _accessed(self, ended: _Ended, access: TouchedElements) -> dict[str, Any]:
         op, kind = ended.op, _kind(ended.op)
-        place = 3 if op.name.endswith("scatter") else 1
         shows_result = bool(op.results) and (kind != "atomic" or len(op.operands) < 2 or op.name == "tt.atomic_load")
-        name = op.results[0] if shows_result else op.operands[place]
-        type = op.result_types[0] if shows_result else op.operand_types[place]
+        name = op.results[0] if shows_result else op.operands[1]
+        type = op.result_types[0] if shows_result else op.operand_types[1]
         found = _named(op, name) | {"access": kind}
         if type.element != "ptr":
             found |= tile_data(ended.frame.tile(name, type, ended.position))
@@ -155,11 +154,9 @@ class _Ended:
 
 
 def _kind(op: Op) -> str:
-    if op.name == "tt.load" or op.name.endswith(("descriptor_load", "descriptor_gather")):
+    if op.name in ("tt.load", "tt.descriptor_load"):
         return "load"
-    return (
-        "store" if op.name == "tt.store" or op.name.endswith(("descriptor_store", "descriptor_scatter")) else "atomic"
-    )
+    return "store" if op.name in ("tt.store", "tt.descriptor_store") else "atomic"
 
 
 def _named(op: Op, name: str) -> dict[str, Any]:

@@ -114,10 +114,11 @@ arith.minnumf arith.minsi arith.minui arith.mulf arith.muli arith.ori arith.remf
 arith.shli arith.shrsi arith.shrui arith.sitofp arith.subf arith.subi arith.truncf arith.trunci arith.uitofp arith.xori
 cf.cond_br math.absf math.absi math.ceil math.cos math.erf math.exp math.exp2 math.floor math.fma math.log math.log2
 math.rsqrt math.sin math.sqrt scf.condition scf.for scf.if scf.while scf.yield tt.addptr tt.assert tt.atomic_cas
-tt.atomic_rmw tt.bitcast tt.broadcast tt.call tt.cat tt.clampf tt.descriptor_gather tt.descriptor_load
-tt.descriptor_reduce tt.descriptor_scatter tt.descriptor_store tt.dot tt.dot_scaled tt.expand_dims
+tt.atomic_rmw tt.bitcast tt.broadcast tt.call tt.cat tt.clampf tt.descriptor_load
+tt.descriptor_reduce tt.descriptor_store tt.dot tt.expand_dims
 tt.extern_elementwise tt.fp_to_fp tt.gather tt.get_num_programs tt.get_program_id tt.histogram tt.join tt.load
 tt.make_range tt.make_tensor_descriptor tt.map_elementwise tt.mulhiui tt.precise_divf tt.precise_sqrt tt.print
 tt.ptr_to_int tt.reduce tt.reshape tt.return tt.scan tt.splat tt.split tt.store tt.trans
 """
-"""What Triton 3.6 and 3.9 both emit, except tt.elementwise_inline_asm, which the engine does not evaluate."""
+"""What Triton 3.6 and 3.9 both emit, except tt.elementwise_inline_asm, tt.dot_scaled, tt.descriptor_gather and
+tt.descriptor_scatter, which the engine does not evaluate."""

@@ -112,20 +112,6 @@ def vector(element: str) -> Type:
             TILE,
             {"inputPrecision": "tf32x3", "maxNumImpreciseAcc": 32},
         ),
-        (
-            ("tt.dot_scaled %w scale %y, %x, %u lhs = e4m3 rhs = e5m2 {fastMath = true} : "
-            "tensor<16x32xi8>, tensor<16x1xi8> * tensor<32x16xi8> -> tensor<16x16xf32>"),
-            "w x u y",
-            TILE,
-            {"lhs": "e4m3", "rhs": "e5m2", "fastMath": True, "scaled": [True, False]},
-        ),
-        (
-            ("tt.dot_scaled %w, %x scale %y, %u lhs = e4m3 rhs = e5m2 {fastMath = false} : "
-            "tensor<16x32xi8> * tensor<32x16xi8>, tensor<16x1xi8> -> tensor<16x16xf32>"),
-            "w x u y",
-            TILE,
-            {"lhs": "e4m3", "rhs": "e5m2", "fastMath": False, "scaled": [False, True]},
-        ),
         ("tt.histogram %n, %m : tensor<16xi32> -> tensor<16xi32>", "n m", vector("i32"), {}),
         ("tt.gather %t[%n] {axis = 0 : i32} : (tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32>", "t n", vector("f32"), {"axis": 0}),
         (

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from corpus.case import VERSION, case, filled, given, normal
+from corpus.case import VERSION, case, filled, normal
 
 
 @case(grid=(3, 2), out=filled(40, 32), x=normal(40, 32), rows=40, columns=32, R=16, C=16)
@@ -70,24 +70,6 @@ def descriptor_reductions(total, high, x, B: tl.constexpr):
     a = source.load([tl.program_id(0) * B, 0])
     tl.make_tensor_descriptor(total, [16, 16], [16, 1], [B, B]).atomic_add([0, 0], a)
     tl.make_tensor_descriptor(high, [16, 16], [16, 1], [B, B]).atomic_max([0, 0], a.to(tl.int32))
-
-
-def _gathered(a):
-    return {
-        "out": a["x"][a["rows"].long()][:, 16:48],
-        "back": a["back"].index_copy(0, a["rows"].long(), a["x"][a["rows"].long()][:, 16:48]),
-    }
-
-
-@case(out=filled(32, 32), back=filled(64, 32), x=normal(64, 64), oracle=_gathered, B=32,
-      rows=given(*[(k * 7) % 64 for k in range(32)], dtype=torch.int32))  # fmt: skip
-@triton.jit
-def descriptor_gather_and_scatter(out, back, x, rows, B: tl.constexpr):
-    i = tl.arange(0, B)
-    at = tl.load(rows + i)
-    a = tl.make_tensor_descriptor(x, [64, 64], [64, 1], [1, B]).gather(at, 16)
-    tl.store(out + i[:, None] * B + i[None, :], a)
-    tl.make_tensor_descriptor(back, [64, 32], [32, 1], [1, B]).scatter(a, at, 0)
 
 
 assert VERSION >= (3, 6)

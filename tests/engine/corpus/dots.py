@@ -1,4 +1,4 @@
-"""Matrix products in every dtype and precision, with and without an accumulator, batched, scaled."""
+"""Matrix products in every dtype and precision, with and without an accumulator, batched."""
 
 import torch
 import triton
@@ -134,53 +134,3 @@ def product_by_hand(out, x, y, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
     a, b = tl.load(x + m[:, None] * K + k[None, :]), tl.load(y + k[:, None] * N + n[None, :])
     p = a[:, :, None].to(tl.float32) * b[None, :, :].to(tl.float32)
     tl.store(out + m[:, None] * N + n[None, :], tl.sum(p, 1))
-
-
-E2M1 = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0])
-
-
-def _scale(s):
-    """Exponents as 32 columns each: 2 ** (s - 127)."""
-    return torch.exp2(s.double() - 127).repeat_interleave(32, 1)
-
-
-def _scaled(a):
-    x = a["x"].view(torch.float8_e4m3fn).double() * _scale(a["sx"])
-    y = a["y"].view(torch.float8_e5m2).double() * _scale(a["sy"]).T
-    return {"out": (x @ y).float()}
-
-
-def _bytes(dtype, *shape):
-    return lambda generator: torch.randn(shape, generator=generator).to(dtype).view(torch.uint8)
-
-
-_EXPONENTS = {"low": 124, "high": 131, "dtype": torch.uint8}
-
-
-@case(out=filled(M, N), x=_bytes(torch.float8_e4m3fn, M, K), y=_bytes(torch.float8_e5m2, K, N),
-      sx=integers(M, K // 32, **_EXPONENTS), sy=integers(N, K // 32, **_EXPONENTS), M=M, N=N, K=K, S=K // 32,
-      oracle=_scaled, tolerance=1e-6)  # fmt: skip
-@triton.jit
-def scaled_product(out, x, y, sx, sy, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, S: tl.constexpr):
-    m, n, k, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K), tl.arange(0, S)
-    a, b = tl.load(x + m[:, None] * K + k[None, :]), tl.load(y + k[:, None] * N + n[None, :])
-    p, q = tl.load(sx + m[:, None] * S + s[None, :]), tl.load(sy + n[:, None] * S + s[None, :])
-    tl.store(out + m[:, None] * N + n[None, :], tl.dot_scaled(a, p, "e4m3", b, q, "e5m2"))
-
-
-def _packed(a):
-    low, high = E2M1[(a["x"] & 15).long()], E2M1[(a["x"] >> 4).long()]
-    x = torch.stack((low, high), 2).flatten(1).double() * _scale(a["sx"])
-    return {"out": (x @ a["y"].double() + a["c"].double()).float()}
-
-
-@case(out=filled(M, N), x=integers(M, K // 2, dtype=torch.uint8), y=normal(K, N, dtype=torch.bfloat16), c=normal(M, N),
-      sx=integers(M, K // 32, **_EXPONENTS), M=M, N=N, K=K, S=K // 32, oracle=_packed, tolerance=1e-6)  # fmt: skip
-@triton.jit
-def scaled_product_of_four_bits(out, x, y, c, sx, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, S: tl.constexpr):
-    m, n, k, s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K), tl.arange(0, S)
-    a = tl.load(x + m[:, None] * (K // 2) + tl.arange(0, K // 2)[None, :])
-    b = tl.load(y + k[:, None] * N + n[None, :])
-    acc = tl.load(c + m[:, None] * N + n[None, :])
-    p = tl.load(sx + m[:, None] * S + s[None, :])
-    tl.store(out + m[:, None] * N + n[None, :], tl.dot_scaled(a, p, "e2m1", b, None, "bf16", acc))
