@@ -32,7 +32,7 @@ PULSE_SECONDS = 0.003
 
 PHASES = {
     "imports": ("importlib._bootstrap_external>.exec_module", "importlib._bootstrap_external>.create_module"),
-    "solver": ("gradekit/prove/", "gradekit/proving.py", "gradekit/formulas/", "/z3/"),
+    "solver": ("gradekit/prove/", "gradekit/proving.py", "/z3/"),
     "waiting": ("gradekit/wire.py",),
     "engine": ("gradekit/engine/",),
     "references": ("judge/reference",),

@@ -49,7 +49,6 @@ ROOMS = {
         "what holds of a call for all sizes, by a solver: bounds, coverage, one writer",
         "programs, origins, the domain",
     ),
-    "formulas": ("whether a call computes what its reference does for all values", "programs, references; no values"),
     "unseen": ("inputs made from what a submission compares, and its examples have not seen", "origins, programs, the domain"),
     "sandbox": ("starts tracers and talks to them", "what a submission's process answers"),
     "interpreter": ("evaluates a submission's source on the tensors of a call", "source text and inputs"),

@@ -49,13 +49,6 @@ class DispatchMode(TorchDispatchMode):
         return False  # the wrapper that torch would put around this mode imports all of torch.compile (1.3 s)
 
 
-def over(cls: type[torch.Tensor], inner: torch.Tensor, dtype: torch.dtype) -> Any:
-    """A tensor of `cls` and `dtype` without storage of its own, laid out as `inner`
-    is; `cls` answers all operations."""
-    stride, offset = inner.stride(), int(inner.storage_offset())
-    return torch.Tensor._make_wrapper_subclass(cls, inner.shape, stride, offset, dtype=dtype)
-
-
 class _StandIn(types.ModuleType):
     """In the place of a module that is slow to import; what it does not have itself it loads that module for."""
 
@@ -80,17 +73,6 @@ def _standing_in(module: _StandIn) -> Iterator[None]:
     finally:
         if sys.modules.get(name) is module:
             del sys.modules[name]
-
-
-def without_dtensor() -> contextlib.AbstractContextManager[None]:
-    """While open, torch finds an empty class for DTensor, unless it has loaded the real one.
-
-    At the first operation on any tensor subclass torch looks for DTensor, which imports 500 modules (0.7 s). It keeps
-    what it has found: distributed tensors are slower in this process then, which has none.
-    """
-    module = _StandIn("torch.distributed.tensor")
-    module.DTensor = type("DTensor", (torch.Tensor,), {})  # type: ignore[attr-defined]
-    return _standing_in(module)
 
 
 SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"

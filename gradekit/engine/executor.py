@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,7 +102,6 @@ class _Setup:
     names: Sequence[str]
     conditions: Conditions
     observer: Observer | None
-    memory: Callable[[Mapping[int, int]], Memory] = Memory
     reader: Reader = as_compiled
 
 
@@ -165,23 +164,6 @@ def _attempt(setup: _Setup, meter: Meter, careful: bool) -> RunResult | Exceptio
         return error.with_traceback(None)
 
 
-def run_on(
-    memory: Callable[[Mapping[int, int]], Memory],
-    program: Program,
-    inputs: Sequence[Tensor],
-    allow: Collection[str],
-    budget: Budget,
-) -> RunResult:
-    """As `run`, on a memory of another kind, which `memory` makes from the addresses that the program has written down.
-
-    Raises:
-        Unsupported, OverBudget, ForbiddenOp: as `run` does.
-        Suspicion: memory goes wrong, or may.
-    """
-    setup = _Setup(program, inputs, 0, allow, (), USUAL, None, memory)
-    return _Execution(setup, Meter(budget), careful=False).run()
-
-
 def option_count(program: Program) -> int:
     """How many runs it takes to see every configuration of every autotuned launch."""
     return max((len(choice.options) for choice in program.choices()), default=1)
@@ -190,7 +172,7 @@ def option_count(program: Program) -> int:
 class _Execution:
     def __init__(self, setup: _Setup, meter: Meter, careful: bool) -> None:
         self.setup, self.program, self.meter, self.careful = setup, setup.program, meter, careful
-        self.memory, self.traffic, self.counters = setup.memory(self.program.addresses), Traffic(), Counters()
+        self.memory, self.traffic, self.counters = Memory(self.program.addresses), Traffic(), Counters()
         self.incidents: list[Incident] = []
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []

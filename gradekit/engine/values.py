@@ -332,8 +332,7 @@ def _same_number(a: Any, b: Any) -> bool:
 def _scatter(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | None, tile: Sequence[int]) -> Tensor:
     parts = [(index, dense(value, dtype or torch.int64, (index.numel(), *tile))) for index, value in pieces]
     axes = [max(part.shape[axis + 1] for _, part in parts) for axis in range(len(tile))]
-    like = next((part for _, part in parts if type(part) is not Tensor), parts[0][1])  # formulas take numbers in
-    whole = like.new_empty([count, *axes])
+    whole = parts[0][1].new_empty([count, *axes])
     for index, part in parts:
         whole[index] = part.expand([index.numel(), *axes])
     return whole

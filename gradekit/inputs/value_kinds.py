@@ -10,7 +10,7 @@ An assignment adds kinds of its own with `value_kind`. They may have parameters,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +35,6 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         ValueError: there is no such kind, or its parameters do not fit the shape.
     """
     word, *parameters = name.split(":")
-    if word == WITH:
-        return _with(name, shape, dtype, generator)
     if word in _added:
         return _added[word].make(name, shape, dtype, generator)
     if word == CHOSEN:
@@ -59,9 +57,7 @@ def known() -> tuple[str, ...]:
 
 def is_known(name: str) -> bool:
     """Whether there is such a kind; its parameters are not looked at."""
-    word, _, rest = name.partition(":")
-    if word == WITH:
-        return is_known(rest.partition(":")[2])
+    word = name.partition(":")[0]
     return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, SCALED, FAR)
 
 
@@ -70,29 +66,6 @@ def poison(dtype: torch.dtype) -> float | int | bool:
     if dtype.is_floating_point:
         return math.nan
     return True if dtype == torch.bool else torch.iinfo(dtype).max
-
-
-# --- a kind with some elements chosen --------------------------------------------------------------------------------
-
-WITH = "with"
-"""with:3=1.5;7=-2.0:normal is the kind "normal" with these values at elements 3 and 7, counted row by row."""
-
-
-def with_elements(kind: str, elements: Mapping[int, float]) -> str:
-    """The name of `kind` with the values of a few elements put in place of its own."""
-    return f"{WITH}:{';'.join(f'{place}={value!r}' for place, value in sorted(elements.items()))}:{kind}"
-
-
-def _with(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    _, said, kind = name.split(":", 2)
-    flat = make(kind, shape, dtype, generator).reshape(-1).clone()
-    flat = flat if dtype.is_floating_point is flat.is_floating_point() else flat.double()
-    try:
-        for place, value in (each.split("=") for each in said.split(";") if each):
-            flat[int(place)] = float(value) if flat.is_floating_point() else int(value)
-    except (ValueError, IndexError) as error:
-        raise ValueError(f"no values {name!r} for shape {list(shape)} ({error})") from None
-    return flat.view(shape)
 
 
 # --- kinds of an assignment ------------------------------------------------------------------------------------------

@@ -133,15 +133,8 @@ class Dotted:
     path: str
 
 
-@dataclass(frozen=True)
-class OneDevice:
-    """The device that all tensors are on."""
-
-    type: str = "cuda"
-    index: int = 0
-
-
-DEVICE = OneDevice()
+DEVICE = torch.device("cuda", 0)
+"""That all tensors are on."""
 
 
 def bytes_of(tensor: Tensor) -> Tensor:

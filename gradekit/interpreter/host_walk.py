@@ -30,7 +30,6 @@ from gradekit.interpreter.host_vocabulary import (
     Dotted,
     HostFunction,
     Launcher,
-    OneDevice,
     bounded,
     bytes_of,
     class_of,
@@ -196,7 +195,7 @@ class HostWalk(Walk):
             return DEVICE if name == "device" else True
         if isinstance(of, (Tensor, torch.dtype)) and name in ATTRIBUTES:
             return getattr(of, name)
-        if isinstance(of, OneDevice) and name in ("type", "index"):
+        if isinstance(of, torch.device) and name in ("type", "index"):
             return getattr(of, name)
         if isinstance(of, Context):
             own = {"saved_tensors": of.saved, "needs_input_grad": of.needs}
@@ -293,7 +292,7 @@ class HostWalk(Walk):
             raise NotWalked(f"a method {name}")
         if name in IN_PLACE and self.launches.is_input(of):
             raise NotWalked("a store to an input")
-        args = [one for one in args if not isinstance(one, OneDevice) and one != "cuda"]
+        args = [one for one in args if not isinstance(one, torch.device) and one != "cuda"]
         given = {key: value for key, value in given.items() if key not in ("device", "non_blocking")}
         if name == "to" and not args and not given:
             return of

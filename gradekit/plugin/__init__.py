@@ -8,7 +8,7 @@
     check_workers   checks that run in forks of the grader, and a look at what failed last time
     design          the examples that a check plans, and those that were drawn before
     further_run     calls for what the design has not seen of the submission
-    beside_examples what else a check tries and proves: exact arithmetic, related calls, all sizes, all values
+    beside_examples what else a check tries and proves: exact arithmetic, related calls, all sizes
     tutoring        gives gradekit.repair the examples of a check that failed
     check_results   from an exception and its evidence to the checks of the report, with the line to look at
     profiles        how many examples, and Hypothesis's settings

@@ -1,5 +1,5 @@
 """What a check tries and proves beside its examples: whether its calls are right in exact arithmetic, go together with
-related calls, and are right for all sizes and all values.
+related calls, and touch memory rightly for all sizes.
 
 Exact arithmetic: of each form of a call (the same operations on the same types, whatever the sizes) one of the
 examples that were right is taken, and tried on its own values and on those that the assignment's domain names for this;
@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -298,10 +298,8 @@ def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]
 def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[int, int]) -> ExactCall | str:
     """The same, where it is known which of the reference's results some of its own are: some gradients may not be
     asked for."""
-    from gradekit.subject.value_trial import slots_of
-
     specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
-    slots = slots_of(asked.args, specs)
+    slots = _slots_of(asked.args, specs)
     if len(specs) != len(seen.program.inputs):
         return "its inputs are tensors that the test made"
     if any(slot is None and isinstance(arg, Input) for slot, arg in zip(slots, asked.args, strict=True)):
@@ -314,6 +312,19 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
         backward=bool(seen.wanted),
     )  # fmt: skip
+
+
+def _slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
+    """Of each argument of a reference, which of the call's tensors it is."""
+    left = list(range(len(specs)))
+    slots: list[int | None] = []
+    for arg in args:
+        same = [n for n in left if isinstance(arg, Input) and specs[n] == arg]
+        named = [n for n in same if specs[n].name == arg.name]
+        slot = next(iter(named or same), None)
+        slots.append(slot)
+        left = [n for n in left if n != slot]
+    return slots
 
 
 def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
@@ -505,83 +516,3 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
     if failures:
         raise failures[0]
     return {"proofs": found} if found else {}
-
-
-# --- that a call computes its reference for all values: as formulas, where these are the same -------------------------
-
-
-MOST_IN_FORMULAS = 160
-"""Elements of the largest tensor of a call that is made into formulas."""
-USUAL_IN_FORMULAS = 16
-"""As many tell as much as more do, and cost less."""
-
-
-@dataclass
-class ComparedCalls:
-    """The call among those of a check that is best made into formulas, and the reference that it was compared with."""
-
-    subject: Subject
-    best: tuple[Call, Asked] | None = None
-    _formula_rank: tuple[float, ...] = field(default=(math.inf,))
-
-    def __call__(self, actual: Any, wanted: Sequence[Reference]) -> None:
-        """Takes note of a result that is right."""
-        call = self.subject.calls[-1] if self.subject.calls else None
-        asked = wanted[0].asked
-        if (
-            asked is None
-            or call is None
-            or call.observation is None
-            or any(reference.asked is not asked for reference in wanted)
-        ):
-            return
-        if getattr(actual, "program", None) is not call.observation.program or len(actual.results) != len(wanted):
-            return
-        if len(wanted) != len(call.observation.program.results):
-            return
-        rank = _formula_rank(call)
-        if rank is not None and rank < self._formula_rank:
-            self._formula_rank, self.best = rank, (call, asked)
-
-
-def _formula_rank(call: Call) -> tuple[float, ...] | None:
-    """Small where a call is good to look at; None where it is not to be."""
-    specs = [arg for arg in call.args if isinstance(arg, Input)]
-    largest = max((spec.numel for spec in specs), default=0)
-    if not 0 < largest <= MOST_IN_FORMULAS or min(spec.numel for spec in specs) == 0:
-        return None
-    plain = all(spec.is_contiguous for spec in specs)
-    ones, twos = (sum(size == few for spec in specs for size in spec.shape) for few in (1, 2))
-    narrow = any(spec.dtype not in ("float32", "int32") for spec in specs)
-    off = math.log2(largest / USUAL_IN_FORMULAS)
-    return (not plain, narrow, ones > 0, max(2 * off, -off) + twos / 4)  # large ones cost more than small ones hide
-
-
-def compared_calls(item: pytest.Item, run: GradingRun) -> ComparedCalls | None:
-    """What is to be told of the results of a check that are right; None where nothing is to be proved of its values."""
-    return ComparedCalls(run.subject) if run.subject is not None and _is_compared(run, item) else None
-
-
-def _is_compared(run: GradingRun, item: pytest.Item) -> bool:
-    mine, options = worth(item), run.request.options
-    usual = options.trivial is None and options.inputs is None
-    return mine.kind is Kind.CORRECTNESS and mine.prove and run.profile.name != "quick" and usual
-
-
-def value_proofs(compared: ComparedCalls | None, run: GradingRun) -> dict[str, Any]:
-    """The details of a check whose examples have passed.
-
-    Raises:
-        Failure: the call is wrong for values at which its formulas differ.
-    """
-    if compared is None or compared.best is None:
-        return {}
-    call, asked = compared.best
-    floating = any(getattr(arg, "dtype", "").startswith(("float", "bfloat")) for arg in call.args)
-    key = call.entry, call.wanted, getattr(asked.function, "__code__", asked.function), floating
-    if key in run.values_asked:
-        return {}
-    run.values_asked.add(key)
-    from gradekit.subject.value_trial import ValueTrial
-
-    return {"values": ValueTrial(compared.subject, call, asked).verdict()}

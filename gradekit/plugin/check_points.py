@@ -41,8 +41,8 @@ def points(
     A parametrized test splits `possible` evenly over its parameters. `kind` is correctness, memory, structure, speed
     or quiz; `title` replaces the first line of the docstring as the line that the student reads. A `bonus` is extra
     credit: no part of the possible points, and no failure where it is missed. A memory check also proves what it claims
-    for all sizes of the assignment's domain, as far as that goes, and a check of correctness that a call is right for
-    all values, unless `prove` is False. `handout` are words of the handout's paragraph that the check holds: a report
+    for all sizes of the assignment's domain, as far as that goes, and a check of correctness tries its calls in exact
+    arithmetic, unless `prove` is False. `handout` are words of the handout's paragraph that the check holds: a report
     leads there.
 
     Raises:

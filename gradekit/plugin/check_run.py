@@ -17,13 +17,12 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.example_text import loads
 from gradekit.inputs.spec import salted
 from gradekit.judge.by_text import right_alone
-from gradekit.judge.compare import OnRight, telling
+from gradekit.judge.compare import telling
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.memory_checks import assert_memory_clean, gravest
-from gradekit.judge.reference import Reference
 from gradekit.plugin import check_points
-from gradekit.plugin.beside_examples import RightResults, compared_calls, exact_runs, proofs, relations, value_proofs
+from gradekit.plugin.beside_examples import RightResults, exact_runs, proofs, relations
 from gradekit.plugin.check_results import CheckEvidence, diagnosis, pictured
 from gradekit.plugin.design import (
     DESIGN,
@@ -99,7 +98,7 @@ class CheckRun:
             check_points.awarding() as self.evidence.award,
             hypothesis_examples(self._test, drawn, self._replay, at_least=profile.at_least),
             controlled(self._test, seed, self._make_examples) as self.examples,
-            telling(_both((right := RightResults()).add, compared := compared_calls(self.item, self.run))),
+            telling((right := RightResults()).add),
         ):
             try:
                 yield
@@ -108,7 +107,7 @@ class CheckRun:
                 if answers_for_all:
                     _assert_memory_of_all_calls(self.subject)
                 self.evidence.details |= proofs(self.item, self.run) | relations(self.item, self.run, right)
-                self.evidence.details |= exact_runs(self.item, self.run, right) | value_proofs(compared, self.run)
+                self.evidence.details |= exact_runs(self.item, self.run, right)
                 self._remember()
             except BaseException as error:
                 self._trace_back(error)
@@ -364,15 +363,6 @@ def evidence_of(item: pytest.Item) -> CheckEvidence:
     """What stands behind the outcome of the item's check; empty where it did not run."""
     check = item.stash.get(CHECK, None)
     return check.evidence if check is not None else CheckEvidence()
-
-
-def _both(one: OnRight, other: OnRight | None) -> OnRight:
-    def tell(actual: Any, wanted: list[Reference]) -> None:
-        one(actual, wanted)
-        if other is not None:
-            other(actual, wanted)
-
-    return tell
 
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:

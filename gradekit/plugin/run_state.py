@@ -53,9 +53,8 @@ class GradingRun:
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
     this one. `on_failing` hears, with its title and a message, of a check as soon as an example of it has failed.
-    `values_asked` are the questions whether a call is its reference for all
-    values that were asked so far: each is asked once. `exact` has what exact arithmetic
-    showed of each form of a call. `tutor` has what was found out of the submission's mistakes.
+    `exact` has what exact arithmetic showed of each form of a call. `tutor` has what was found out of the
+    submission's mistakes.
     """
 
     request: GradingRequest
@@ -68,7 +67,6 @@ class GradingRun:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    values_asked: set[Any] = field(default_factory=set)
     exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     on_failing: Callable[[str, str], None] | None = None

@@ -7,7 +7,8 @@ proved in it holds for every such call.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from gradekit.domain import (
     Tensor,
     evaluate,
 )  # fmt: skip
+from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, Argument, Scalar, View
 from gradekit.prove.terms import (
     FALSE,
@@ -70,12 +72,9 @@ class Setting:
     values: Mapping[str, int] = field(default_factory=dict)  # of the example, by the atoms' keys
 
 
-def product(sizes: Sequence[Term]) -> Term:
+def product(sizes: Iterable[Term]) -> Term:
     """The product of terms; 1 for none."""
-    found = ONE
-    for size in sizes:
-        found = found * size
-    return found
+    return math.prod(sizes, start=ONE)
 
 
 def contiguous(sizes: Sequence[Term]) -> tuple[Term, ...]:
@@ -99,35 +98,24 @@ def may_lie_so(tensor: Tensor, view: View) -> bool:
 
 def extent(sizes: Sequence[Term], strides: Sequence[Term]) -> Term:
     """One more than the offset of the last element."""
-    found = ONE
-    for size, stride in zip(sizes, strides, strict=True):
-        found = found + (size - 1) * stride
-    return found
+    return sum(((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)), start=ONE)
 
 
 def dense(view: View) -> bool:
     """Whether the view's strides are those of a contiguous tensor of its shape."""
-    step = 1
-    for size, stride in zip(reversed(view.shape), reversed(view.stride), strict=True):
-        if stride != step:
-            return False
-        step *= max(size, 1)
-    return True
+    return view.stride == row_major(view.shape)
 
 
 def class_of(args: Sequence[Argument]) -> tuple[object, ...]:
     """What two calls must share to be of one form, but for which of their sizes agree."""
-    return tuple(
-        (arg.dtype, len(arg.shape), dense(arg), arg.storage, arg.offset * ITEMSIZE[arg.dtype] % 16 == 0)
-        if isinstance(arg, View)
-        else _class_of(arg)
-        for arg in args
-    )
+    return tuple(map(_class_of, args))
 
 
 def _class_of(arg: Argument) -> tuple[object, ...]:
+    if isinstance(arg, View):
+        return arg.dtype, len(arg.shape), dense(arg), arg.storage, arg.offset * ITEMSIZE[arg.dtype] % 16 == 0
     value = arg.value if isinstance(arg, Scalar) else arg
-    return (type(value).__name__, value if not isinstance(value, int) or isinstance(value, bool) else "")
+    return type(value).__name__, value if not isinstance(value, int) or isinstance(value, bool) else ""
 
 
 def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomain) -> Setting:

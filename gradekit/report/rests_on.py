@@ -18,15 +18,14 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {}
     details = [check["details"] for check in checks]
     passes = [found for one in details for found in one.get("proofs", {}).values()]
-    values = [one["values"] for one in details if "values" in one]
     forms = [one["exact"] for one in details if "exact" in one]
     coverage = [one["coverage"] for one in details if "coverage" in one]
     unfollowed = _named(coverage, "unfollowed")
     if not passes and not forms and not coverage:
         return {}
     return {
-        "proved": sum(one["proved"] for one in passes) + sum(one["verdict"] == "proved" for one in values),
-        "open": sum(one["open"] for one in passes) + sum(one["verdict"] == "open" for one in values),
+        "proved": sum(one["proved"] for one in passes),
+        "open": sum(one["open"] for one in passes),
         "exact": sum(one["exact"] for one in forms),
         "not_exact": sum(one["forms"] - one["exact"] + one.get("untried", 0) for one in forms),
         "examples": sum(one.get("examples", 0) for one in details),

@@ -141,7 +141,6 @@ def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str
         for check in story.checks:
             lines += [*_line(check, look), *_proofs(check, look)]
             lines += _speed(check, look, seen)
-        lines += _values(check, look)
         if _tells(story.checks[0]):
             begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
             tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
@@ -212,12 +211,6 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
     if said and not new:
         return [" " * _INDENT + look.paint(say("as above"), dim=True)]
     return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
-
-
-def _values(check: Mapping[str, Any], look: Look) -> list[str]:
-    """That a call is right for all values, where that is known."""
-    sentence = _value_sentence(check["details"])
-    return [look.paint(line, dim=True) for line in _wrapped(sentence, look, _INDENT)] if sentence else []
 
 
 def _worth(check: Mapping[str, Any]) -> str:
@@ -329,15 +322,6 @@ def _labelled(label: str, text: str, look: Look, indent: int) -> str:
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
-
-
-def _value_sentence(details: Mapping[str, Any]) -> str | None:
-    """That a call is its reference for all values; None where that is not known."""
-    found = details.get("values")
-    if found is None or found["verdict"] != "proved":
-        return None
-    sizes = ", ".join(f"{name} {shape}" for name, shape in found["sizes"].items())
-    return f"proved for all values, over the reals, at {sizes}: the kernels' formula is the reference's"
 
 
 def _footer(record: Mapping[str, Any], look: Look) -> list[str]:

@@ -11,6 +11,5 @@ run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same
 entry_proofs.py what is proved of an entry or of all of a submission, and refutations run
 timed_call.py   what a test asserts about speed, and a call timed on the card, beside torch
-value_trial.py  whether a call is its reference for all values
 device.py       the card that a grading run may use
 """
