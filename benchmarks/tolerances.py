@@ -50,7 +50,7 @@ def look(right: RightResults, found: Found) -> None:
         for one in wanted:
             other = exact[one.place] if isinstance(exact, tuple) else exact
             sampled, strict = smallest(one.allowance, one.exact), smallest(other.allowance * EXCUSED, other.exact)
-            if sampled is not None and strict is not None and one.native.is_floating_point():
+            if sampled and strict and one.native.is_floating_point():  # of a copy, nothing may be off
                 found[floats[0]][0].append(sampled)
                 found[floats[0]][1].append(strict)
 

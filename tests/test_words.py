@@ -49,7 +49,7 @@ def test_the_page_of_messages_has_every_sentence() -> None:
     text = messages.page().replace("\\", "")
     assert all(cause.hint in text for cause in Cause) and all(advice in text for _, advice in HINTS if "*" not in advice)
     for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
-        "- Every element is {1} times what it must be.\n",
+        "- Every element is 0, and that is what the kernel stores.\n",
         "- {1} has shape {2}, and must have {3}.\n",
         "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
         "- keeps `{1}` in {2}: each addition rounds to so many bits. / keep the sum in float32, and convert what is stored\n",

@@ -19,7 +19,7 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     if finding is None or finding.line is None or evidence.comparison is None:
         return None
     sentence = f"Line {finding.line} reads {finding.tensor or 'memory'} before anything is written there."
-    return Diagnosis(Cause.UNINITIALIZED_READ, sentence + _instead_of_a_result(evidence), finding.line)
+    return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
 
 
 def loads_outside(evidence: Evidence) -> Diagnosis | None:
@@ -144,7 +144,7 @@ def unwritten(evidence: Evidence) -> Diagnosis | None:
         return None
     first = min(_flat(e, shape) for e in finding.elements)
     if first >= 0 and 0 < finding.count == math.prod(shape) - first:
-        sentence = _missing_part(first, shape) + (_reach(first, shape, evidence) if first else _instead(evidence))
+        sentence = _missing_part(first, shape)
     else:
         sentence = _missing_columns(finding, shape)
     return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None
@@ -188,40 +188,3 @@ def _missing_columns(finding: Finding, shape: tuple[int, ...]) -> str:
         return ""
     columns = f"Column {last} of the result is" if first == last else f"Columns {first} to {last} of the result are"
     return f"{columns} never written, only the first {first} of {shape[1]} {'is' if first == 1 else 'are'}."
-
-
-def _instead(evidence: Evidence) -> str:
-    """What a kernel does that writes nothing of the result, where that is known."""
-    instead = _instead_of_a_result(evidence)
-    if instead:
-        return instead
-    stores = ("tt.store", "tt.descriptor_store", "tt.atomic_rmw", "tt.atomic_cas")
-    if evidence.program is not None and not any(ttir_text.uses(evidence.program, each) for each in stores):
-        return " No kernel here stores anything: a result leaves a kernel by tl.store alone."
-    return ""
-
-
-def _instead_of_a_result(evidence: Evidence) -> str:
-    """That an input is written to, where it is: as where a launch takes the result for the input."""
-    written = evidence.find(Cause.INPUT_MODIFIED)
-    if written is None or written.line is None or not written.tensor:
-        return ""
-    return f" Line {written.line} writes to the input {written.tensor}: do the launch's arguments stand in their order?"
-
-
-def _reach(first: int, shape: tuple[int, ...], evidence: Evidence) -> str:
-    """What the grid has to do with it, where the numbers say so."""
-    grids = [math.prod(launch.grid) for launch in evidence.program.launches()] if evidence.program else []
-    if len(grids) != 1:
-        return ""
-    programs, rest = grids[0], math.prod(shape) - first
-    if programs == 1:
-        return " The grid has one program."
-    if evidence.program is None or not ttir_text.uses(evidence.program, "tt.get_program_id"):
-        how = "does not use its tl.program_id" if "program_id" in evidence.text else "never asks for its tl.program_id"
-        return f" The grid's {programs} programs all do the same: the kernel {how}."
-    if first % programs == 0 and rest < first // programs == ttir_text.largest_range(evidence.program):
-        return f" The grid's {programs} programs cover just that: round their number up, with triton.cdiv."
-    if first == ttir_text.largest_range(evidence.program) + programs - 1:
-        return f" The grid's {programs} programs begin one element apart: multiply the program id by the block."
-    return ""

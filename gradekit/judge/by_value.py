@@ -12,7 +12,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, explained, is_power_of_two, same, varied
+from gradekit.judge.evidence import Diagnosis, Evidence, explained, same
 from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
 
 
@@ -90,18 +90,6 @@ def _is_set_by_kernels(evidence: Evidence) -> bool:
     return bool(results) and results <= allocated - begun - made
 
 
-def unchanged_input(evidence: Evidence) -> Diagnosis | None:
-    """The result has the very elements of an input."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong_count < 2 or not varied(comparison.value):
-        return None
-    for position, tensor in enumerate(comparison.reference.inputs):
-        if tensor.shape == comparison.value.shape and bool(same(comparison.value, tensor.to(comparison.value)).all()):
-            name = evidence.name(position) if position < len(evidence.specs) else f"input {position + 1}"
-            return Diagnosis(Cause.UNCHANGED_INPUT, f"The result equals {name}: it comes back as it was loaded.")
-    return None
-
-
 def transposed(evidence: Evidence) -> Diagnosis | None:
     """A square result is the right one with rows and columns swapped."""
     comparison = evidence.comparison
@@ -117,76 +105,6 @@ def _right_if(comparison: Comparison, exact: torch.Tensor) -> bool:
     allowance = comparison.reference.allowance
     other = allowance.T if allowance.dim() == 2 and allowance.shape == exact.shape else allowance
     return bool(same(comparison.value.double(), exact, torch.maximum(allowance, other)).all())
-
-
-def one_factor(evidence: Evidence) -> Diagnosis | None:
-    """The result, or each row of it, is the right one times a factor."""
-    comparison = evidence.comparison
-    factors = _row_factors(comparison) if comparison is not None else None
-    if factors is None:
-        return None
-    first = f"{factors[0].item():.4g}"
-    if bool(((factors - factors[0]).abs() <= 1e-3 * factors[0].abs()).all()):
-        return Diagnosis(Cause.WRONG_VALUES, f"Every element is {first} times what it must be.")
-    return Diagnosis(
-        Cause.WRONG_VALUES,
-        f"Within a row all elements are off by one factor, and each row has its own (the first {first}). "
-        "A sum or a scale that is computed once for a row seems to be wrong."
-        + (" Do lanes past the end of the row count in it?" if _has_lanes_left(comparison) else ""),
-    )
-
-
-def _has_lanes_left(comparison: Comparison | None) -> bool:
-    """Whether rows are so long that a block, which is a power of two, has lanes beyond them."""
-    return comparison is not None and not is_power_of_two(comparison.wrong.shape[-1])
-
-
-def _row_factors(comparison: Comparison) -> torch.Tensor | None:
-    """result / exact for each row, where that is one number for all of its three or more different elements."""
-    if comparison.wrong.dim() == 0 or comparison.wrong.shape[-1] < 3 or not comparison.actual.is_floating_point():
-        return None
-    value, exact, allowance = (
-        t.double().reshape(-1, t.shape[-1])
-        for t in (comparison.value, comparison.reference.exact, comparison.reference.allowance)
-    )
-    top = exact.abs().argmax(1, keepdim=True)
-    factors = value.gather(1, top) / exact.gather(1, top)
-    clear = ((exact.abs() > 100 * allowance).sum(1) >= 3) & ((exact - exact[:, :1]).abs() > 100 * allowance).any(1)
-    off = (value - exact).abs() > 10 * allowance  # clearly more than any rounding, in each row
-    if not bool((clear & off.any(1)).all() & factors.isfinite().all() & (factors != 0).all()):
-        return None
-    fits = (value - factors * exact).abs() <= 2 * factors.abs().clamp(min=1) * allowance
-    return factors.flatten() if bool(fits.all()) else None
-
-
-def only_the_first(evidence: Evidence) -> Diagnosis | None:
-    """Everything up to some row or power of two is right, everything after it wrong."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong.dim() == 0:
-        return None
-    if evidence.program is not None and all(math.prod(launch.grid) == 1 for launch in evidence.program.launches()):
-        return None
-    wrong, columns = comparison.wrong.flatten(), comparison.wrong.shape[-1]
-    right = len(wrong) - comparison.wrong_count
-    if min(right, comparison.wrong_count) < 4 or bool(wrong[:right].any()):
-        return None
-    if comparison.wrong.dim() == 2 and right % columns == 0:
-        what = f"first {right // columns} of {len(wrong) // columns} rows are" if right > columns else "first row is"
-    elif is_power_of_two(right):
-        what = f"first {right} of {len(wrong)} elements are"
-    else:
-        return None
-    return Diagnosis(
-        Cause.WRONG_VALUES,
-        f"Only the {what} right, and all after that wrong: look at what {_goes_on(evidence)} does.",
-    )
-
-
-def _goes_on(evidence: Evidence) -> str:
-    """What comes after the first part of a result."""
-    program = "a program of the grid after the first"
-    looped = evidence.program is not None and ttir_text.uses(evidence.program, "scf.for")
-    return f"{program}, or a step of a loop after the first," if looped else program
 
 
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
