@@ -20,9 +20,9 @@ from torch import Tensor
 
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
 from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers, Writes
-from gradekit.engine.lanes import AccessPattern, AccessSite, Lanes, LaunchMemory, flat_index, flat_mask
+from gradekit.engine.lanes import Access, Lanes, LaunchMemory, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
-from gradekit.engine.values import Pointer, Value, dense, extremes
+from gradekit.engine.values import Value, dense, extremes
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Traffic
 from gradekit.program import ADDRESS_GAP
@@ -53,7 +53,7 @@ class CheckedMemory(LaunchMemory):
     atomics_wait: bool = True
     claim: Callable[[int], None] | None = None
     histories: dict[Storage, AccessHistory] = field(default_factory=dict)
-    last_lanes: tuple[AccessPattern, Lanes] | None = None
+    last_lanes: tuple[Access, Lanes] | None = None
     explains: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -72,18 +72,10 @@ class CheckedMemory(LaunchMemory):
 
     # --- loads ---------------------------------------------------------------------------------------------------
 
-    def load(
-        self,
-        pointer: Pointer,
-        mask: Value | None,
-        other: Value | None,
-        dtype: torch.dtype,
-        shape: Shape,
-        access: AccessSite,
-    ) -> Tensor:
-        """The elements at `pointer` over `shape` (count, *tile); lanes outside `mask` give `other`, bad ones poison."""
-        result = None
-        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, access):
+    def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> Tensor:
+        """The elements; lanes outside of the mask give `other`, bad ones poison."""
+        result, shape = None, access.shape
+        for lanes in self._by_storage(access, dtype.itemsize):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
             good = self._inside(Cause.OUT_OF_BOUNDS_LOAD, lanes)
             found = self._load(good)
@@ -121,11 +113,11 @@ class CheckedMemory(LaunchMemory):
 
     # --- stores --------------------------------------------------------------------------------------------------
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Shape, access: AccessSite) -> None:
-        """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
+    def store(self, access: Access, value: Tensor) -> None:
+        """Writes `value`, lazily broadcast."""
         itemsize = value.dtype.itemsize
-        words = value.expand(list(shape)).reshape(-1).view(WORDS[itemsize])
-        for lanes in self._by_storage(pointer, mask, shape, itemsize, access):
+        words = value.expand(access.shape).reshape(-1).view(WORDS[itemsize])
+        for lanes in self._by_storage(access, itemsize):
             self.traffic.stored += lanes.index.numel() * itemsize
             good = self._inside(Cause.OUT_OF_BOUNDS_STORE, lanes)
             if lanes.storage is not None:
@@ -219,20 +211,12 @@ class CheckedMemory(LaunchMemory):
 
     # --- atomics -------------------------------------------------------------------------------------------------
 
-    def atomic(
-        self,
-        pointer: Pointer,
-        change: Update,
-        operands: tuple[Tensor, ...],
-        mask: Value | None,
-        shape: Shape,
-        access: AccessSite,
-    ) -> Tensor:
-        """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
+    def atomic(self, access: Access, change: Update, operands: tuple[Tensor, ...]) -> Tensor:
+        """Applies `change` to the elements in program order; the old values."""
         dtype = operands[0].dtype
-        flats = [operand.expand(list(shape)).reshape(-1) for operand in operands]
+        flats = [operand.expand(access.shape).reshape(-1) for operand in operands]
         result = torch.zeros(flats[0].numel(), dtype=dtype)
-        for lanes in self._by_storage(pointer, mask, shape, dtype.itemsize, access):
+        for lanes in self._by_storage(access, dtype.itemsize):
             self.traffic.loaded += lanes.index.numel() * dtype.itemsize
             self.traffic.stored += lanes.index.numel() * dtype.itemsize
             good, storage = self._inside(Cause.OUT_OF_BOUNDS_STORE, lanes), lanes.storage
@@ -247,9 +231,9 @@ class CheckedMemory(LaunchMemory):
             good.put(result, old)
             storage.mark_written(good.index, dtype.itemsize)
             self._order(storage, good, change, old == good.taken(flats[0]))
-        if access.answers and len(shape) == 1:  # the answer goes to all lanes, through shared memory and a barrier
-            self.barrier(access.programs)
-        return result.view(list(shape))
+        if access.site.answers and len(access.shape) == 1:  # it goes to all lanes, through shared memory and a barrier
+            self.barrier(access.site.programs)
+        return result.view(access.shape)
 
     def _examine_atomic(self, storage: Storage, lanes: Lanes, change: Update) -> None:
         if storage.is_input:
@@ -294,19 +278,18 @@ class CheckedMemory(LaunchMemory):
 
     # --- lanes ---------------------------------------------------------------------------------------------------
 
-    def _by_storage(
-        self, pointer: Pointer, mask: Value | None, shape: Shape, itemsize: int, access: AccessSite
-    ) -> list[Lanes]:
-        found = self._lanes(AccessPattern(pointer.offset, mask, tuple(shape)), access)
-        lanes = Lanes(access, pointer.storage, itemsize, found.width, found.index, found.where)
-        return [lanes] if pointer.storage is not None else list(self._by_address(lanes))
+    def _by_storage(self, access: Access, itemsize: int) -> list[Lanes]:
+        found, storage = self._lanes(access), access.pointer.storage
+        lanes = Lanes(access.site, storage, itemsize, found.width, found.index, found.where)
+        return [lanes] if storage is not None else list(self._by_address(lanes))
 
-    def _lanes(self, where: AccessPattern, access: AccessSite) -> Lanes:
+    def _lanes(self, access: Access) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
-        if self.last_lanes is None or not self.last_lanes[0].same(where):
-            lanes = Lanes(access, None, 1, math.prod(where.shape[1:]), flat_index(where.offset, where.shape))
-            active = flat_mask(where.mask, where.shape)
-            self.last_lanes = where, lanes if active is None else lanes.keep(active)
+        if self.last_lanes is None or not self.last_lanes[0].is_at_the_place_of(access):
+            index = flat_index(access.pointer.offset, access.shape)
+            lanes = Lanes(access.site, None, 1, math.prod(access.shape[1:]), index)
+            active = flat_mask(access.mask, access.shape)
+            self.last_lanes = access, lanes if active is None else lanes.keep(active)
         return self.last_lanes[1]
 
     def _by_address(self, lanes: Lanes) -> Iterator[Lanes]:

@@ -15,7 +15,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from gradekit.engine.addressing import (
     write_lanes,
 )
 from gradekit.engine.atomics import Update, update
-from gradekit.engine.lanes import LaunchMemory, first_of
+from gradekit.engine.lanes import Access, LaunchMemory, first_of
 from gradekit.engine.masks import Box, cut_to, dense_masks, padded
 from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import (
@@ -96,11 +96,9 @@ class FastMemory(LaunchMemory):
 
     # --- loads ---------------------------------------------------------------------------------------------------
 
-    def load(
-        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Shape, access: Any
-    ) -> Tensor:
-        """The elements at `pointer` over `shape` (count, *tile), lazily broadcast;
-        lanes outside `mask` give `other`."""
+    def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> Tensor:
+        """The elements, lazily broadcast; lanes outside of the mask give `other`."""
+        pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._footprint(storage)
         if (footprint.stored or footprint.atomic) and not storage.symbolic:
@@ -153,8 +151,9 @@ class FastMemory(LaunchMemory):
 
     # --- stores --------------------------------------------------------------------------------------------------
 
-    def store(self, pointer: Pointer, value: Tensor | Unmade, mask: Value | None, shape: Shape, access: Any) -> None:
-        """Writes `value` (lazily broadcast) at `pointer` over `shape` (count, *tile) where `mask` is true."""
+    def store(self, access: Access, value: Tensor | Unmade) -> None:
+        """Writes `value`, lazily broadcast."""
+        pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._open(storage, value.dtype.itemsize)
         partition = self.partition(mask, shape)
@@ -211,16 +210,9 @@ class FastMemory(LaunchMemory):
 
     # --- atomics -------------------------------------------------------------------------------------------------
 
-    def atomic(
-        self,
-        pointer: Pointer,
-        change: Update,
-        operands: tuple[Tensor, ...],
-        mask: Value | None,
-        shape: Shape,
-        access: Any,
-    ) -> Tensor:
-        """Applies `change` to the elements at `pointer` in program order; the old values, over `shape`."""
+    def atomic(self, access: Access, change: Update, operands: tuple[Tensor, ...]) -> Tensor:
+        """Applies `change` to the elements in program order; the old values."""
+        pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._footprint(storage)
         if (storage.is_input or footprint.loaded or footprint.stored) and not storage.symbolic:

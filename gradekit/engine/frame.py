@@ -19,8 +19,8 @@ from gradekit.engine.budget import Meter, Unsupported
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
 from gradekit.engine.kernel_facts import KernelFacts, is_narrow
-from gradekit.engine.lanes import AccessSite, LaunchMemory
-from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, dense, materialize, narrow
+from gradekit.engine.lanes import Access, AccessSite, LaunchMemory
+from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointer, Value, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
 
@@ -148,10 +148,12 @@ class Frame:
             return materialize(ids, (self.count,)).expand(self.count)
         return tensor(ids, 64, (self.count,)).expand(self.count)
 
-    def access(self, op: Op) -> AccessSite | None:
-        """Where `op` accesses memory, for a memory that explains what it sees."""
-        if not self.context.memory.explains:
-            return None
+    def access(self, op: Op, pointer: Pointer, mask: Value | None, tile: tuple[int, ...]) -> Access:
+        """What `op` asks of the memory."""
+        site = self._site(op) if self.context.memory.explains else None
+        return Access(pointer, mask, (self.count, *tile), site)
+
+    def _site(self, op: Op) -> AccessSite:
         site = AccessSite(self.context.site(op), self.programs(), bool(op.attributes.get("isVolatile", False)))
         if op.attributes.get("scope") in ("gpu", "sys"):
             semantics = str(op.attributes.get("sem", ""))

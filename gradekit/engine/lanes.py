@@ -40,9 +40,29 @@ class AccessSite:
     early: bool = False
 
 
+@dataclass(slots=True)
+class Access:
+    """What programs ask of the memory: elements at `pointer` over `shape` (programs, *tile) where `mask` holds. `site`
+    is None for a memory that explains nothing."""
+
+    pointer: Pointer
+    mask: Value | None
+    shape: tuple[int, ...]
+    site: Any = None
+
+    def is_at_the_place_of(self, other: Access) -> bool:
+        """Whether the active lanes and their elements are known to be the same, of whichever tensors."""
+        a, b = self.pointer.offset, other.pointer.offset
+        if isinstance(a, Affine) and isinstance(b, Affine) and isinstance(a.base, int) and isinstance(b.base, int):
+            same = (a.base, a.steps) == (b.base, b.steps)
+        else:
+            same = a is b
+        return same and self.mask is other.mask and self.shape == other.shape
+
+
 class LaunchMemory:
-    """Memory as the operations of one launch see it. A `shape` is (programs, *tile), `access` an AccessSite where the
-    memory `explains` what it sees, and None where it does not."""
+    """Memory as the operations of one launch see it; the `site` of an access is an AccessSite, where it `explains` what
+    it sees."""
 
     traffic: Traffic
     explains: ClassVar[bool]
@@ -55,27 +75,17 @@ class LaunchMemory:
             known = self._last = mask, shape, MaskPartition(mask, shape)
         return known[2]
 
-    def load(
-        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Shape, access: Any
-    ) -> Tensor:
-        """The elements at `pointer` over `shape`, lazily broadcast; lanes outside of `mask` give `other`."""
+    def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> Tensor:
+        """The elements, lazily broadcast; lanes outside of the mask give `other`."""
         raise NotImplementedError
 
-    def store(self, pointer: Pointer, value: Any, mask: Value | None, shape: Shape, access: Any) -> None:
-        """Writes `value`, lazily broadcast, at `pointer` over `shape` where `mask` is true."""
+    def store(self, access: Access, value: Any) -> None:
+        """Writes `value`, lazily broadcast."""
         raise NotImplementedError
 
-    def atomic(
-        self,
-        pointer: Pointer,
-        change: Update,
-        operands: tuple[Tensor, ...],
-        mask: Value | None,
-        shape: Shape,
-        access: Any,
-    ) -> Tensor:
-        """Applies `change` to the elements at `pointer`, as if lanes came one after another in program order; gives the
-        old values, over `shape`."""
+    def atomic(self, access: Access, change: Update, operands: tuple[Tensor, ...]) -> Tensor:
+        """Applies `change` to the elements, as if lanes came one after another in program order; gives the old values,
+        over the shape of the access."""
         raise NotImplementedError
 
     def barrier(self, programs: Tensor) -> None:
@@ -180,25 +190,6 @@ class Lanes:
     def programs_at(self, positions: Tensor) -> list[int]:
         """The programs of a few lanes."""
         return self.access.programs[self._places(positions).div(self.width, rounding_mode="floor")].tolist()
-
-
-@dataclass
-class AccessPattern:
-    """What decides which lanes of an access are active, and on which elements."""
-
-    offset: Integer
-    mask: Value | None
-    shape: tuple[int, ...]
-
-    def same(self, other: AccessPattern) -> bool:
-        """Whether they are known to be the same."""
-        return self.mask is other.mask and self.shape == other.shape and _same_offset(self.offset, other.offset)
-
-
-def _same_offset(a: Integer, b: Integer) -> bool:
-    if isinstance(a, Affine) and isinstance(b, Affine) and isinstance(a.base, int) and isinstance(b.base, int):
-        return (a.base, a.steps) == (b.base, b.steps)
-    return a is b
 
 
 def flat_index(offset: Integer, shape: Shape) -> Tensor:

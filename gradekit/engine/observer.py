@@ -16,7 +16,7 @@ from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.ops_memory import locate
+from gradekit.engine.ops_memory import described, locate
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer, Value
 from gradekit.program import ADDRESS_GAP
@@ -55,7 +55,8 @@ def touched(frame: Frame, op: Op, memory: Memory) -> TouchedElements | None:
     """What `op` has just touched for the programs of `frame`; None where it touches no memory."""
     mask: Value | None
     if op.name.startswith(_DESCRIBED):
-        pointer, mask, tile = _described(frame, op)
+        block, axes = described(frame, op)
+        pointer, mask, tile = *locate(frame, block, axes), block.block
     elif op.name in ("tt.load", "tt.store") or op.name.startswith("tt.atomic_"):
         pointer, mask, tile = _pointed(frame, op)
     else:
@@ -73,19 +74,10 @@ def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ..
     pointer: Any = frame.operand(op, 0)
     tile = op.operand_types[1].shape if op.name in _VALUE_FIRST else op.result_types[0].shape
     if isinstance(pointer, BlockPointer):
-        found, inside = locate(frame, pointer, pointer.offsets, op.attributes.get("boundaryCheck", ()))
-        return found, inside, pointer.block
+        return *locate(frame, pointer, op.attributes.get("boundaryCheck", ())), pointer.block
     place = 2 if op.name in _VALUE_FIRST else 1
     masked = len(op.operands) > place and op.name not in ("tt.atomic_cas", "tt.atomic_poll")
     return pointer, frame.operand(op, place) if masked else None, tile
-
-
-def _described(frame: Frame, op: Op) -> tuple[Pointer, Value, tuple[int, ...]]:
-    block: Any = frame.operand(op, 0)
-    first = 1 if op.name.endswith("load") else 2
-    offsets = tuple(frame.operand(op, place) for place in range(first, len(op.operands)))
-    pointer, inside = locate(frame, block, offsets, range(len(block.block)))
-    return pointer, inside, block.block
 
 
 def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> TouchedElements:

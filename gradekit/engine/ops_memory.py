@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,10 +10,11 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.atomics import UPDATES, Update, compare_and_swap, keep, overwrite
-from gradekit.engine.branch_coverage import note_mask
+from gradekit.engine.branch_coverage import MASKED, note_mask
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
+from gradekit.engine.lanes import Access
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.values import (
@@ -60,10 +62,10 @@ def _compile_load(op: Op) -> Evaluator:
         other = values[replaced] if replaced is not None else _undefined(frame, op) if leaves_undefined else None
         if isinstance(other, Pointer):
             other = absolute(other).offset
+        access = frame.access(op, pointer, mask, tile)
         if mask is not None:
-            note_mask(frame, op, mask, (frame.count, *tile))
-        loaded = frame.context.memory.load(pointer, mask, other, dtype, (frame.count, *tile), frame.access(op))
-        return in_registers(loaded, type)
+            note_mask(frame, op, mask, access.shape)
+        return in_registers(frame.context.memory.load(access, other, dtype), type)
 
     return step
 
@@ -86,12 +88,6 @@ def in_registers(loaded: Tensor, type: Type) -> Value:
     return loaded
 
 
-def from_memory(frame: Frame, op: Op, pointer: Pointer, mask: Value | None, other: Value | None, type: Type) -> Value:
-    """Elements of `type` at `pointer`."""
-    dtype, shape = memory_dtype(type), frame.shape(type)
-    return in_registers(frame.context.memory.load(pointer, mask, other, dtype, shape, frame.access(op)), type)
-
-
 def to_memory(frame: Frame, value: Value, type: Type) -> Tensor:
     """The inverse: what a store writes."""
     if isinstance(value, Pointer):
@@ -111,12 +107,13 @@ def _compile_store(op: Op) -> Evaluator:
         if not isinstance(value, Unmade) or frame.context.memory.explains or isinstance(pointer, BlockPointer):
             value = to_memory(frame, value, type)
         if isinstance(pointer, BlockPointer):
-            store_block(frame, op, pointer, value, op.attributes.get("boundaryCheck", ()))
+            frame.context.memory.store(_located(frame, op, pointer, op.attributes.get("boundaryCheck", ())), value)
             return
         mask = None if masked is None else values[masked]
+        access = frame.access(op, pointer, mask, type.shape)
         if mask is not None:
-            note_mask(frame, op, mask, frame.shape(type))
-        frame.context.memory.store(pointer, value, mask, frame.shape(type), frame.access(op))
+            note_mask(frame, op, mask, access.shape)
+        frame.context.memory.store(access, value)
 
     return step
 
@@ -178,8 +175,7 @@ def _evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
 
 def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
     frame.context.pause()
-    shape, access = frame.shape(type), frame.access(op)
-    return frame.context.memory.atomic(frame.operand(op, 0), change, operands, mask, shape, access)
+    return frame.context.memory.atomic(frame.access(op, frame.operand(op, 0), mask, type.shape), change, operands)
 
 
 # --- blocks: tensor descriptors and block pointers --------------------------------------------------------------------
@@ -222,14 +218,14 @@ def _raised(value: Integer, rank: int) -> Integer:
     return value
 
 
-def locate(frame: Frame, block: BlockPointer, offsets: tuple[Any, ...], axes: Any) -> tuple[Pointer, Value]:
-    """The element pointers of the tile at `offsets`, and the mask of those inside the tensor along `axes`."""
+def locate(frame: Frame, block: BlockPointer, axes: Any) -> tuple[Pointer, Value]:
+    """The element pointers of the tile at a block's offsets, and the mask of those inside the tensor along `axes`."""
     rank = len(block.block)
     shape = (frame.count, *block.block)
     pointer, mask = _splat(block.base, rank), []
     for axis, size in enumerate(block.block):
         along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
-        index = integers.addi(_raised(offsets[axis], rank), along, 64, shape)
+        index = integers.addi(_raised(block.offsets[axis], rank), along, 64, shape)
         step = integers.muli(index, _raised(block.strides[axis], rank), 64, shape)
         pointer = move(pointer, step, shape)
         if axis in axes:
@@ -249,62 +245,52 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
     return Conjunction(factors) if factors else True
 
 
+def _located(frame: Frame, op: Op, block: BlockPointer, axes: Any) -> Access:
+    pointer, mask = locate(frame, block, axes)
+    access = frame.access(op, pointer, mask, block.block)
+    if axes and op.name in MASKED:
+        note_mask(frame, op, mask, access.shape)
+    return access
+
+
 def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
-    """The tile at the block's own offsets; elements outside along the checked `axes` are padding."""
-    pointer, mask = locate(frame, block, block.offsets, axes)
-    if axes:
-        note_mask(frame, op, mask, (frame.count, *block.block))
+    """The tile at a block's own offsets; elements outside along the checked `axes` are padding. Leading axes of size 1
+    may be dropped from the result of a descriptor."""
+    type = op.result_types[0]
     undefined = _undefined(frame, op) if leaves_lanes_undefined(op) else None
-    other = _padding(padding, op.result_types[0]) if undefined is None else undefined
-    return from_memory(frame, op, pointer, mask, other, op.result_types[0])
+    other = _padding(padding, type, len(block.block)) if undefined is None else undefined
+    loaded = frame.context.memory.load(_located(frame, op, block, axes), other, memory_dtype(type))
+    if type.shape != block.block:
+        loaded = loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
+    return in_registers(loaded, type)
 
 
-def _padding(padding: Any, type: Type) -> Value:
+def _padding(padding: Any, type: Type, rank: int) -> Value:
     wants_nan = padding in (PAD_NAN, "nan") and dtype_of(type).is_floating_point
-    return torch.full([1] * (1 + len(type.shape)), float("nan") if wants_nan else 0).to(memory_dtype(type))
+    return torch.full([1] * (1 + rank), float("nan") if wants_nan else 0).to(memory_dtype(type))
 
 
-def store_block(frame: Frame, op: Op, block: BlockPointer, value: Tensor, axes: Any) -> None:
-    """Writes a tile at the block's own offsets; elements outside along the checked `axes` are dropped."""
-    pointer, mask = locate(frame, block, block.offsets, axes)
-    if axes:
-        note_mask(frame, op, mask, (frame.count, *block.block))
-    frame.context.memory.store(pointer, value, mask, (frame.count, *block.block), frame.access(op))
-
-
-def _at(frame: Frame, block: BlockPointer, indices: list[Any]) -> tuple[Pointer, Value]:
-    return locate(frame, block, tuple(indices), range(len(block.block)))
+def described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
+    """The tile that an operation on a descriptor names by its last operands, and the axes that are checked: all."""
+    names = op.operands[1 if op.name == "tt.descriptor_load" else 2 :]
+    offsets = tuple(frame.get(name) for name in names)
+    return replace(frame.operand(op, 0), offsets=offsets), range(len(offsets))
 
 
 @evaluates("tt.descriptor_load")
 def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
-    """A descriptor always checks its bounds; leading axes of size 1 may be dropped from the result."""
-    block, *indices = (frame.get(name) for name in op.operands)
-    pointer, mask = _at(frame, block, indices)
-    type = op.result_types[0]
-    other = _padding(block.padding, type).view([1] * (1 + len(block.block)))  # type: ignore[union-attr]
-    dtype = memory_dtype(type)
-    shape = (frame.count, *block.block)
-    loaded = frame.context.memory.load(pointer, mask, other, dtype, shape, frame.access(op))
-    if type.shape == block.block:
-        return loaded
-    return loaded.expand([loaded.shape[0], *block.block]).reshape(loaded.shape[0], *type.shape)
+    block, axes = described(frame, op)
+    return load_block(frame, op, block, axes, block.padding)
 
 
 @evaluates("tt.descriptor_store")
 def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
-    block, value, *indices = (frame.get(name) for name in op.operands)
-    tile = dense(value, dtype_of(op.operand_types[1]), frame.shape(op.operand_types[1]))
-    tile = tile.expand([tile.shape[0], *op.operand_types[1].shape]).reshape(tile.shape[0], *block.block)
-    pointer, mask = _at(frame, block, indices)
-    frame.context.memory.store(pointer, tile, mask, (frame.count, *block.block), frame.access(op))
+    block, axes = described(frame, op)
+    tile = frame.full(op, 1)
+    frame.context.memory.store(_located(frame, op, block, axes), tile.reshape(tile.shape[0], *block.block))
 
 
 @evaluates("tt.descriptor_reduce")
 def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
-    block, value, *indices = (frame.get(name) for name in op.operands)
-    type = op.operand_types[1]
-    change = _change(frame, op, type)
-    pointer, mask = _at(frame, block, indices)
-    tile = dense(value, dtype_of(type), frame.shape(type))
-    frame.context.memory.atomic(pointer, change, (tile,), mask, (frame.count, *block.block), frame.access(op))
+    access = _located(frame, op, *described(frame, op))
+    frame.context.memory.atomic(access, _change(frame, op, op.operand_types[1]), (frame.tensor(op, 1),))

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,10 +20,10 @@ from gradekit.engine.atomics import Update
 from gradekit.engine.budget import Budget, Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.lanes import LaunchMemory
+from gradekit.engine.lanes import Access, LaunchMemory
 from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Storage, view_bytes
-from gradekit.engine.values import Affine, Pointer, Value, dense, materialize
+from gradekit.engine.values import Affine, Pointer, Value, dense
 from gradekit.observations import Traffic
 from gradekit.program import (
     ADDRESS_GAP,
@@ -193,54 +193,42 @@ class CountingMemory(LaunchMemory):
 
     explains: ClassVar[bool] = True  # the line of what is read too early
 
-    def load(
-        self, pointer: Pointer, mask: Value | None, other: Value | None, dtype: torch.dtype, shape: Sequence[int],
-        access: Any,
-    ) -> Tensor:  # fmt: skip
+    def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> Tensor:
         """What is there, where the storage has data; else zeros, in the axes along which the address varies."""
-        active = _active(mask, shape)
+        active = _active(access)
         self.traffic.loaded += active * dtype.itemsize
-        storage: Storage | None = pointer.storage
-        offset = pointer.offset
+        storage, offset, shape = access.pointer.storage, access.pointer.offset, access.shape
         if storage is None:
             return _zeros(offset, dtype, shape)
         if active and storage.id not in self.written | self.stored:
-            self.unwritten.append(access.site.line)
+            self.unwritten.append(access.site.site.line)
         if not storage.data.numel():
             return _zeros(offset, dtype, shape)
-        flat, index = storage.typed(dtype), _index(offset, shape)
+        flat, index = storage.typed(dtype), dense(offset, torch.int64, shape)
         return flat[index.clamp(0, flat.numel() - 1)]
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Value | None, shape: Sequence[int], access: Any) -> None:
+    def store(self, access: Access, value: Tensor) -> None:
         """Counted."""
-        self.traffic.stored += _active(mask, shape) * value.dtype.itemsize
-        self._stores(pointer)
+        self.traffic.stored += _active(access) * value.dtype.itemsize
+        self._stores(access.pointer)
 
-    def atomic(
-        self, pointer: Pointer, change: Update, operands: tuple[Tensor, ...], mask: Value | None, shape: Sequence[int],
-        access: Any,
-    ) -> Tensor:  # fmt: skip
+    def atomic(self, access: Access, change: Update, operands: tuple[Tensor, ...]) -> Tensor:
         """Counted, as a load and a store; the old values are zeros."""
-        moved = _active(mask, shape) * operands[0].dtype.itemsize
+        moved = _active(access) * operands[0].dtype.itemsize
         self.traffic.loaded += moved
         self.traffic.stored += moved
-        self._stores(pointer)
-        return torch.zeros([1], dtype=operands[0].dtype).expand(list(shape))
+        self._stores(access.pointer)
+        return torch.zeros([1], dtype=operands[0].dtype).expand(access.shape)
 
     def _stores(self, pointer: Pointer) -> None:
         if pointer.storage is not None:
             self.stored.add(pointer.storage.id)
 
 
-def _active(mask: Value | None, shape: Sequence[int]) -> int:
-    """The lanes of `shape` for which `mask` holds."""
-    lanes = math.prod(shape)
-    if mask is None:
-        return lanes
-    if isinstance(mask, (bool, int)):
-        return lanes if mask else 0
-    together = dense(mask, torch.bool, shape)
-    return int(together.sum()) * (lanes // max(together.numel(), 1))
+def _active(access: Access) -> int:
+    """The lanes for which the mask holds."""
+    mask = dense(True if access.mask is None else access.mask, torch.bool, access.shape)
+    return int(mask.sum()) * (math.prod(access.shape) // max(mask.numel(), 1))
 
 
 def _zeros(offset: int | Affine | Tensor, dtype: torch.dtype, shape: Sequence[int]) -> Tensor:
@@ -252,9 +240,3 @@ def _zeros(offset: int | Affine | Tensor, dtype: torch.dtype, shape: Sequence[in
         base = offset.base.shape if isinstance(offset.base, Tensor) else sizes
         sizes = [n if step or width > 1 else 1 for n, step, width in zip(shape, offset.steps, base, strict=True)]
     return torch.zeros([1], dtype=dtype).expand(sizes)
-
-
-def _index(offset: int | Affine | Tensor, shape: Sequence[int]) -> Tensor:
-    if isinstance(offset, Affine):
-        return materialize(offset, shape)
-    return offset if isinstance(offset, Tensor) else torch.full([1] * len(shape), offset)

@@ -18,10 +18,10 @@ from gradekit.engine import Budget, Module
 from gradekit.engine.budget import Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.lanes import LaunchMemory
+from gradekit.engine.lanes import Access, LaunchMemory
 from gradekit.engine.launch import bind, run_some_programs
 from gradekit.engine.memory import Memory, Storage
-from gradekit.engine.values import Pointer, dense
+from gradekit.engine.values import dense
 from gradekit.observations import Site, Traffic
 from gradekit.program import ADDRESS_GAP, Launch, Program
 from gradekit.prove.symbolic_host import allocated, every_launch
@@ -52,27 +52,23 @@ class _ProbeMemory(LaunchMemory):
         self.traffic = Traffic()
         self.touched: list[Touched] = []
 
-    def load(
-        self, pointer: Pointer, mask: Any, other: Any, dtype: torch.dtype, shape: Sequence[int], access: Any
-    ) -> Tensor:
-        self._note("load", pointer, mask, shape, access)
-        return torch.zeros([1] * len(shape), dtype=dtype).expand(tuple(shape)).clone()
+    def load(self, access: Access, other: Any, dtype: torch.dtype) -> Tensor:
+        self._note("load", access)
+        return torch.zeros([1] * len(access.shape), dtype=dtype).expand(access.shape).clone()
 
-    def store(self, pointer: Pointer, value: Tensor, mask: Any, shape: Sequence[int], access: Any) -> None:
-        self._note("store", pointer, mask, shape, access)
+    def store(self, access: Access, value: Tensor) -> None:
+        self._note("store", access)
 
-    def atomic(
-        self, pointer: Pointer, change: Any, operands: Any, mask: Any, shape: Sequence[int], access: Any
-    ) -> Tensor:
-        self._note("atomic", pointer, mask, shape, access)
-        return torch.zeros([1] * len(shape), dtype=operands[0].dtype).expand(tuple(shape)).clone()
+    def atomic(self, access: Access, change: Any, operands: Any) -> Tensor:
+        self._note("atomic", access)
+        return torch.zeros([1] * len(access.shape), dtype=operands[0].dtype).expand(access.shape).clone()
 
-    def _note(self, kind: str, pointer: Pointer, mask: Any, shape: Sequence[int], access: Any) -> None:
-        size = tuple(shape)
+    def _note(self, kind: str, access: Access) -> None:
+        pointer, size = access.pointer, access.shape
         offsets = dense(pointer.offset, torch.int64, size).expand(size)
-        active = torch.ones(size, dtype=torch.bool) if mask is None else dense(mask, torch.bool, size).expand(size)
-        storage = pointer.storage.id if isinstance(pointer.storage, Storage) else None
-        self.touched.append(Touched(kind, access.site, storage, pointer.itemsize, offsets, active, access.programs))
+        active = dense(True if access.mask is None else access.mask, torch.bool, size).expand(size)
+        storage, site = pointer.storage.id if isinstance(pointer.storage, Storage) else None, access.site
+        self.touched.append(Touched(kind, site.site, storage, pointer.itemsize, offsets, active, site.programs))
 
 
 def touched(module: Module, ttir: str, launch: Launch, linear: Sequence[int], path: str) -> list[Touched]:
