@@ -18,7 +18,7 @@ STYLES = [path for id in right.assignments() for path in right.files(id, (".py",
 SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
 EACH_TIME = [
-    "vector_add/constexpr_strides.py", "vector_add/rows_and_columns.py", "vector_add/*.ipynb", "giou_loss/right_atomics.py", "fused_chain/persistent.py", "spmm/copies_first.py",
+    "vector_add/rows_and_columns.py", "vector_add/*.ipynb", "giou_loss/right_atomics.py", "fused_chain/persistent.py", "spmm/copies_first.py",
     "softmax/pair_reduction.py", "matmul/device_descriptors.py", "layer_norm/right_atomics.py",
     "custom_op/sums_in_a_kernel.py", "decode_attention/float_copies.py", "flash_attention/right_tutorial_pointers.py",
 ]  # fmt: skip

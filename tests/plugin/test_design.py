@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -115,6 +116,7 @@ def test_a_quick_look_takes_rows_from_everywhere(double: Assignment, submitted: 
 # --- all assignments -------------------------------------------------------------------------------------------------
 
 
+@functools.cache
 def functions(file: Path) -> dict[str, Any]:
     spec = importlib.util.spec_from_file_location(f"covered_{file.stem}", file)
     assert spec is not None and spec.loader is not None
@@ -131,14 +133,24 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@functools.lru_cache(maxsize=2)
+def designs(file: Path, seed: int = 0) -> dict[str, Any]:
+    """The designs of a file's tests, by their names; of the file of the last test alone, for these come one after another."""
+    return {name: design_of(test, PROFILES["default"], seed) for name, test in functions(file).items()}
+
+
+every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem, scope="module")
+"""Whatever is tried of a file is tried in one process, one after another."""
+
+
+@every_file
 @pytest.mark.parametrize("seed", [0, pytest.param(1234567, marks=pytest.mark.slow)])
 def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Path, seed: int) -> None:
     for name, test in functions(file).items():
         (strategy,) = strategies(test).values()
         draws = draws_of(strategy)
         assert draws is not None, f"{name} draws from no domain"
-        design = design_of(test, PROFILES["default"], seed)
+        design = designs(file, seed)[name]
         assert design is not None
         for factor, levels in draws.factors.items():
             assert {str(planned.row[factor]) for planned in design.planned} == set(map(str, levels)), (
@@ -149,10 +161,10 @@ def test_every_class_of_every_factor_is_seen_in_every_check_that_has_it(file: Pa
             assert is_of(call, planned.row, draws), f"{name}: {planned.row} gives {call}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@every_file
 def test_each_matrix_that_may_be_square_is_so_where_it_is_transposed(file: Path) -> None:
     for name, test in functions(file).items():
-        design, (strategy,) = design_of(test, PROFILES["default"]), strategies(test).values()
+        design, (strategy,) = designs(file)[name], strategies(test).values()
         draws = draws_of(strategy)
         assert design is not None and draws is not None
         if draws.ranks:

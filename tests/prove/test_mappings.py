@@ -18,8 +18,8 @@ from tests.prove import mappings
 MATMUL = domain.load(get("matmul").folder / "domain.toml")["matmul"]
 
 EACH_TIME = {
-    "grouped, rest of all", "back and forth", "persistent, grouped", "persistent, counted", "split K",
-    "grouped, no smaller last beyond 64 rows", "persistent, chunks rounded down", "split K, a part left out",
+    "back and forth", "persistent, grouped", "split K",
+    "grouped, no smaller last beyond 64 rows", "split K, a part left out",
 }  # fmt: skip
 """One of each kind; the slow tests try all."""
 

@@ -112,6 +112,7 @@ def test_elements_that_are_not_written_to_out_are_missed(graded: Any) -> None:
     assert {check.outcome for check in checks.values()} == {Outcome.FAILED}
 
 
+@pytest.mark.usefixtures("without_mends")
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
