@@ -159,7 +159,7 @@ class _Trial:
         self._hold_roundings(part, place)
         if not bool(known.any()):
             return 0.0
-        size = torch.maximum(expected.exact[known].abs().amax(), bound[known].amax() / (8 * FLOAT32))
+        size = torch.maximum(expected.exact[known].abs().amax(), bound[known].amax() / (8 * FLOAT32)).clamp(min=1e-300)
         return float(error[known].amax() / size)
 
     def _hold_formula(self, part: int, place: int, wrong: Tensor) -> None:

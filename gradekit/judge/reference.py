@@ -124,7 +124,7 @@ def reference(
     function: Function,
     *args: Any,
     scale: Function | None = None,
-    steps: Literal["float32", "native"] = "float32",
+    steps: Literal["float32", "native", "copied"] = "float32",
     terms: int | None = None,
     input_precision: Precision = "ieee",
     bound: Function | None = None,
@@ -140,7 +140,8 @@ def reference(
             products it is `function` itself. Say it wherever terms can cancel or errors are amplified. A scale that
             needs the signs has the attribute `signed = True`.
         steps: the dtype of those values: "float32" where a right kernel computes in float32 and rounds its result once,
-            "native" where it may round every step to the inputs' dtype, as eager torch does.
+            "native" where it may round every step to the inputs' dtype, as eager torch does; "copied" where each
+            element is one of an input's, whose sign counts also where it is 0.
         terms: how many values are added up for one element; by default the largest dimension of any input.
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.
@@ -255,7 +256,8 @@ def _worked_out(
     single = native
     if steps == "float32" and any(_is_narrow(n) for n in native):
         single = _unrounded(function, [_single(a) for a in tensors])
-    allowances = [_before_rounding(*each) for each in zip(exact, native, single, strict=True)]
+    copied = steps == "copied"
+    allowances = [_before_rounding(*each, copied) for each in zip(exact, native, single, strict=True)]
     if scale is not None:
         extra = _scaled(scale, tensors, native, steps, terms, input_precision)
         allowances = [a + x if n.is_floating_point() else a for a, x, n in zip(allowances, extra, native, strict=True)]
@@ -345,9 +347,9 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor) -> torch.Tensor:
+def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor, copied: bool) -> torch.Tensor:
     """What a result may be off whose steps have the dtype of `single`, before it is rounded to another."""
-    if not native.is_floating_point():
+    if copied or not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
     return tolerance.floor(exact, single.dtype).add_(tolerance.own_error(exact, single))
 

@@ -98,6 +98,18 @@ def test_one_number_is_told_without_a_count_and_what_rounding_leaves_of_zero_as_
     assert near == "At shape [1], float32: the result is wrong, got 8, expected about 0."
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_copy_may_not_round_nor_lose_the_sign_of_zero(dtype: torch.dtype) -> None:
+    values = torch.tensor([-0.0, 0.0, 1.0, math.nan, -math.inf], dtype=dtype)
+    copied = reference(lambda x: x.clone(), values, steps="copied")
+    assert_close(values.clone(), copied)
+    assert "1 of 5 elements is wrong, first at [0]: got 0, expected -0" in failure(values + 0, copied).message
+    off = values.clone()
+    off[2] = 1 + torch.finfo(dtype).eps
+    assert "first at [2]" in failure(off, copied).message
+    assert_close(values + 0, reference(lambda x: x.clone(), values))  # what is computed may lose it
+
+
 def test_booleans_are_compared() -> None:
     expected = reference(lambda x: x > 0, X)
     assert_close(expected.native, expected)
