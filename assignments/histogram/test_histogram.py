@@ -6,6 +6,7 @@ from hypothesis import given
 from gradekit import (
     assert_allocates,
     assert_close,
+    assert_growth,
     assert_inputs_unmodified,
     assert_memory_clean,
     calls,
@@ -89,6 +90,7 @@ def test_memory_for_large_inputs(submission, call):
     """Allocates no more than 64 times the result and 4 bytes for each number"""
     x, bins = call
     assert_allocates(submission.histogram(*call), at_most_bytes=64 * 4 * bins + 4 * x.numel)
+    assert_growth(HISTOGRAM, submission.histogram, *call)
 
 
 @points(5, kind="structure", handout="The input is never modified")

@@ -128,8 +128,9 @@ class EntryDomain:
     `gradients` names the tensors in which it is differentiable, `aliases` the pairs of them ("x y") that may be one,
     or overlap, where they have one shape. `exact` has kinds of values at which formulas part, by the names of tensors,
     `rounding` which uses of values may be rounded to 16 bits (gradekit.exact; None: any). What a call costs grows no
-    faster than `grows` says: expressions of sizes, by "memory", "launches" and "work" (`assert_growth`). `lists`
-    are the arguments that the entry takes as lists: each the place of the first among them, and how many they are.
+    faster than `grows` says: expressions of sizes, by "memory", "launches" and "work", and it allocates
+    "bytes" at most (`assert_growth`). `lists` are the arguments that the entry takes as lists: each the place of the
+    first among them, and how many they are.
     """
 
     name: str

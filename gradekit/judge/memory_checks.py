@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import torch
 
 from gradekit.causes import IN_MEMORY, Cause
-from gradekit.domain import EntryDomain, evaluate
+from gradekit.domain import EntryDomain, ScalarDomain, Tensor, evaluate
 from gradekit.findings import Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
@@ -243,13 +243,30 @@ def assert_growth(
     if not domain.grows:
         raise ValueError(f"domain.toml does not say how what {domain.name} costs grows")
     sizes = _sizes(domain, args)
-    for name in sorted(size for size in sizes if not domain.sizes[size].only):
+    if "bytes" in domain.grows:
+        _hold_bytes(domain, entry, args, sizes)
+    for name in sorted(size for size in sizes if domain.grows.keys() - {"bytes"} and not domain.sizes[size].only):
         for large in (sizes[name], _largest(domain, sizes, name)):
             top = 1 << large.bit_length() - 1
             calls = [{**sizes, name: top // TIMES**step} for step in range(STEPS, -1, -1)]
             if calls[0][name] >= max(domain.sizes[name].least, 1):
                 made = [(_args(domain, args, one), _backward(domain, upstream, wanted, one)) for one in calls]
                 _hold(domain, entry, name, calls, made, is_run=large == sizes[name])
+
+
+def _hold_bytes(domain: EntryDomain, entry: Traced, args: Sequence[Any], sizes: Mapping[str, int]) -> None:
+    """Raises Failure where a call allocates too much that has the largest size that is promised, or all of them."""
+    most = {name: domain.sizes[name].most for name in sizes}
+    for larger in [*({name: size} for name, size in most.items()), most]:
+        one = {**sizes, **larger}
+        if not domain.within(one):
+            continue
+        program = entry.traced(*_args(domain, args, one))
+        used, allowed = sum(_allocated(program, given(domain, program))), evaluate(domain.grows["bytes"], one)
+        if used > allowed:
+            told = ", ".join(f"{name} = {size:,}" for name, size in one.items())
+            message = f"With {told}, the call allocates {used:,} bytes. It may allocate {int(allowed):,}."
+            raise Failure(Cause.TOO_MUCH_MEMORY, message, line=line_of(extra_allocation(program)))
 
 
 def _hold(
@@ -337,17 +354,28 @@ def _largest(domain: EntryDomain, sizes: Mapping[str, int], name: str) -> int:
 
 
 def _sizes(domain: EntryDomain, args: Sequence[Any]) -> dict[str, int]:
-    """The sizes of a call, by name."""
+    """The sizes of a call, by name: those that stand in a shape by themselves, or are an argument."""
     named: dict[str, int] = {}
-    for tensor, arg in zip(domain.arguments, args, strict=False):
-        if isinstance(arg, Input):
-            named |= {part: size for part, size in zip(tensor.shape, arg.shape, strict=True) if part in domain.sizes}  # type: ignore[union-attr]
+    for argument, arg in zip(domain.arguments, args, strict=False):
+        given = (argument.shape, arg.shape) if isinstance(arg, Input) else (_computed(argument), (arg,))  # type: ignore[union-attr]
+        named |= {part: size for part, size in zip(*given, strict=False) if part in domain.sizes}
     return named
 
 
+def _computed(argument: Tensor | ScalarDomain) -> Sequence[str]:
+    """What a scalar is computed by; nothing where that is not always the same."""
+    is_one = isinstance(argument, ScalarDomain) and argument.is_computed and len(argument.values) == 1
+    return argument.values if is_one else ()
+
+
 def _args(domain: EntryDomain, args: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
-    given = zip(domain.arguments, args, strict=False)
-    return [_spec(arg, tensor.shape, sizes) if isinstance(arg, Input) else arg for tensor, arg in given]  # type: ignore[union-attr]
+    made = []
+    for argument, arg in zip(domain.arguments, args, strict=False):
+        if isinstance(arg, Input):
+            made.append(_spec(arg, argument.shape, sizes))  # type: ignore[union-attr]
+        else:
+            made.append(next((type(arg)(evaluate(value, sizes)) for value in _computed(argument)), arg))
+    return made
 
 
 def _backward(

@@ -47,8 +47,9 @@ _WHAT = {
 _LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
 _SHIFTS = frozenset({"arith.addi", "arith.subi"})
 _DIVISIONS = ("arith.divsi", "arith.divui")
-LONGEST = (5 << 15) - 1
-"""Twice as many elements are the most that a stretched dimension has."""
+LONGEST = {"i8": (5 << 15) - 1, "i16": (5 << 18) - 1}
+"""Twice as many elements are the most that a stretched dimension has, by what a kernel counts in: each of 64 programs
+counts more than that holds."""
 NARROW = {"i8": 1 << 7, "i16": 1 << 15}
 """From which number on an integer of so few bits is negative."""
 
@@ -163,7 +164,8 @@ class KernelText:
         found = {number for op in (*limiting, *shifted) for number in self._constants(op)}
         found |= {number * part for op in limiting for number in self._constants(op) for part in self._parts(op)}
         found |= {NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
-        found |= {LONGEST for op in self.ops if op.name == "arith.addi" and op.result_types[0].element in NARROW}
+        added = [op.result_types[0].element for op in self.ops if op.name == "arith.addi"]
+        found |= {LONGEST[element] for element in added if element in LONGEST}
         for op in self.ops:
             bounds = self._constants(op) if op.name == "scf.for" else []
             if len(bounds) == 3 and bounds[2] > 0:

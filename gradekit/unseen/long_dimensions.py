@@ -57,7 +57,7 @@ AT_FIRST, LITTLE = 0.7, 32
 """The power of the length with which work is taken to grow from the first call on, most of which any call takes; one of
 so many parts of it says nothing of how work grows."""
 
-MOST_WORK, MOST_BEYOND = 60_000_000, 400_000_000
+MOST_WORK, MOST_BEYOND = 60_000_000, 600_000_000
 """The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
 
 LEAST_BEYOND, MOST_LIMITS = 512, 2
@@ -85,7 +85,8 @@ class LongDimensions:
         for name in scope.sizes:
             beyond = [2 * n + 1 for n in limits if LEAST_BEYOND <= 2 * n < scope.range(name)[1]][-MOST_LIMITS:]
             if beyond and self._is_new(form, name, draws.values):
-                yield Stretch(draws, form, scope, name, OTHERS[0], (*LENGTHS[:2], *beyond), MOST_BEYOND)
+                other = OTHERS[0] if beyond[-1] <= MOST_LONG else 1
+                yield Stretch(draws, form, scope, name, other, (*LENGTHS[:2], *beyond), MOST_BEYOND)
         for name in scope.sizes:
             yield from self._usual(draws, form, scope, name)
 
@@ -166,7 +167,7 @@ class Stretch:
             return None
         sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
         columns = {name: torch.tensor([n]) for name, n in sizes.items()}
-        most = MOST_WITH_GRADIENTS if self.form.wanted else MOST_LONG
+        most = MOST_WITH_GRADIENTS if self.form.wanted else max(MOST_LONG, *self.lengths)
         if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > most:
             return None
         self._seen.append((length, 0))

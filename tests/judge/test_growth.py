@@ -90,3 +90,36 @@ def test_launches_and_what_kernels_move_have_laws_too() -> None:
     with pytest.raises(Failure, match=r"load and store grows too fast: .* as S \*\* 3\.00. It may grow as") as failed:
         assert_growth(ATTENTION, Costing(moved=lambda B, H, S, D: B * H * D * S**3), *CALL)
     assert failed.value.cause is Cause.TOO_MANY_BYTES
+
+
+COUNTS = domain.load(Path(__file__).parents[2] / "assignments/histogram/domain.toml")["histogram"]
+
+
+class Counting(Costing):
+    def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
+        own = Allocate(9, int(self.used(args[0].shape[0], args[1])), Source(12, "histogram"))
+        return Program((), {}, (own,), (), "tensor", {})
+
+
+CALL_OF_COUNTS = (Input("int32", (3000,), (1,)), 300)
+
+
+@pytest.mark.parametrize("used", [lambda N, B: 64 * 4 * B, lambda N, B: 4 * N + 4 * B])
+def test_what_is_bounded_may_have_any_part_of_it(used: Callable[..., float]) -> None:
+    assert_growth(COUNTS, Counting(used), *CALL_OF_COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        (lambda N, B: N * B / 256, "N = 2,145,386,495, B = 65,536"),  # within it where one of both is short
+        (lambda N, B: 5 * N, "N = 2,145,386,495, B = 300"),
+        (lambda N, B: 257 * B, "N = 3,000, B = 65,536"),
+    ],
+)
+def test_the_largest_calls_of_one_size_and_of_all_are_held_against_a_bound(
+    used: Callable[..., float], said: str
+) -> None:
+    with pytest.raises(Failure) as caught:
+        assert_growth(COUNTS, Counting(used), *CALL_OF_COUNTS)
+    assert said in caught.value.message and (caught.value.cause, caught.value.line) == (Cause.TOO_MUCH_MEMORY, 12)
