@@ -6,7 +6,7 @@ tests/course/right/<id> has a file for each style, and edits.toml for those that
     base = "solutions/custom_op/right_flat.py"          the submission that is edited, from the repository's root
     edit = '''...'''                                    how gradekit.course.edits writes it
 
-Both are named by the path at which they lie or would lie. `python -m tests.right FOLDER` writes all of them out.
+Both are named by the path at which they lie or would lie; tests/course/attacks has the like. `python -m tests.right FOLDER` writes all of them out.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ FOLDER = Path("tests/course/right")
 
 
 @functools.cache
-def _edits(assignment: str) -> dict[str, dict[str, str]]:
-    path = ROOT / FOLDER / assignment / "edits.toml"
+def edits(folder: Path) -> dict[str, dict[str, str]]:
+    """What stands in edits.toml of a folder, by name."""
+    path = ROOT / folder / "edits.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def text(path: str | Path) -> str:
-    """The text of a file of the repository, or of a right submission that is an edit of one.
+    """The text of a file of the repository, or of a submission that is an edit of one.
 
     Raises:
         FileNotFoundError: it is neither.
     """
     path = Path(path)
-    if path.parent.parent != FOLDER or path.stem not in (edits := _edits(path.parent.name)):
-        return (ROOT / path).read_text(encoding="utf-8")
-    return edited(text(edits[path.stem]["base"]), edits[path.stem]["edit"], str(path))
+    edit = edits(path.parent).get(path.stem)
+    return edited(text(edit["base"]), edit["edit"], str(path)) if edit else (ROOT / path).read_text(encoding="utf-8")
 
 
 def file(path: str | Path) -> Path:
@@ -64,7 +64,7 @@ def _written() -> Path:
 def files(assignment: str, suffixes: tuple[str, ...] = (".py",)) -> list[Path]:
     """The right submissions of an assignment in other people's styles, by name; its notebooks, where these are asked for."""
     folder = FOLDER / assignment
-    names = {path.name for path in (ROOT / folder).glob("*")} | {f"{name}.py" for name in _edits(assignment)}
+    names = {path.name for path in (ROOT / folder).glob("*")} | {f"{name}.py" for name in edits(folder)}
     return [file(folder / name) for name in sorted(names) if name.endswith(suffixes)]
 
 

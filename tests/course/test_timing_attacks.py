@@ -24,16 +24,17 @@ from gradekit.sandbox import Tracer
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
+from tests import right
 from tests.cards import FakeWorker, device
 
-ATTACKS = Path(__file__).parent / "attacks"
+ATTACKS = Path("tests/course/attacks")
 HARMLESS = ("patches_clocks", "side_stream", "sleeps", "stops_after_a_while")
-ASSIGNMENT = Assignment("vector_add", "Vector add", "add", "x + y", ATTACKS)
+ASSIGNMENT = Assignment("vector_add", "Vector add", "add", "x + y", right.ROOT / ATTACKS)
 X, Y = normal((1 << 20,), seed=1), normal((1 << 20,), seed=2)
 
 
 def submitted(name: str) -> Submission:
-    return read(ATTACKS / f"{name}.py")
+    return read(right.file(ATTACKS / f"{name}.py"))
 
 
 def bare(value: Any) -> Any:
@@ -113,4 +114,4 @@ def test_without_a_card_none_of_them_earns_anything() -> None:
 
 def test_every_attack_is_tried() -> None:
     tried = {*HARMLESS, "honest", "caches_results", "batches_calls", "reads_a_clock", "skips_what_is_done"}
-    assert {path.stem for path in ATTACKS.glob("*.py")} == tried
+    assert {"honest", *right.edits(ATTACKS)} == tried

@@ -21,14 +21,15 @@ from gradekit.subject.device import Device
 from gradekit.subject.subject import Subject
 from gradekit.subject.timed_call import Timed, assert_speed, at_least
 from gradekit.submission import Submission, read
+from tests import right
 from tests.graded import grade
 
 pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).parents[2]
-ATTACKS = ROOT / "tests" / "course" / "attacks"
+ATTACKS = Path("tests/course/attacks")
 ASSIGNMENTS = discover(ROOT / "assignments")
-ASSIGNMENT = Assignment("vector_add", "Vector add", "add", "x + y", ATTACKS)
+ASSIGNMENT = Assignment("vector_add", "Vector add", "add", "x + y", ROOT / ATTACKS)
 X, Y = normal((1 << 24,), seed=1), normal((1 << 24,), seed=2)
 
 KERNEL = """
@@ -89,8 +90,8 @@ def test_a_plain_addition_is_as_fast_as_torch(card: Device) -> None:
 
 @pytest.mark.parametrize("name", ["patches_clocks", "side_stream", "sleeps", "stops_after_a_while"])
 def test_an_attack_on_the_timer_changes_no_figure(name: str, card: Device) -> None:
-    honest = timed(read(ATTACKS / "honest.py"), card)
-    attack = timed(read(ATTACKS / f"{name}.py"), card)
+    honest = timed(read(right.file(ATTACKS / "honest.py")), card)
+    attack = timed(read(right.file(ATTACKS / f"{name}.py")), card)
     assert attack.seconds() == pytest.approx(honest.seconds(), rel=0.03)
 
 
