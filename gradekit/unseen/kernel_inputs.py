@@ -18,7 +18,7 @@ from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
 from gradekit.program import Kernel
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
+from gradekit.unseen.kernel_branches import LONGEST, KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import BEYOND, FAR, ROUGH, CallScope, sizes_alone
 from gradekit.unseen.search import MANY, Calls, ConstantWay, Missing, Search, SizeWant, wrapped_indices
 
@@ -104,7 +104,8 @@ class KernelInputs:
         specializations have: others, and what the calls are given, are sizes themselves."""
         given = {number for form in forms for number in form.leaves.values()}
         of_kernels = Counter((text.name, number) for text in self._texts.values() for number in text.limits)
-        return sorted({number for (_, number), count in of_kernels.items() if count > 1 and number not in given})
+        sure = {number for (_, number), count in of_kernels.items() if count > 1 or number in LONGEST.values()}
+        return sorted(sure - given)
 
     def _numbers(self) -> tuple[int, ...]:
         if self._known_numbers is None:
