@@ -3,7 +3,7 @@ say if it makes the result right."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gradekit.causes import Cause
@@ -57,8 +57,7 @@ class Mend:
 
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None
-    where what was seen says it as well. Where a sentence is about several mends, any of which may be meant, `plainly`
-    is what is said of this one alone: its line, a sentence and a hint.
+    where what was seen says it as well.
     """
 
     family: Family
@@ -69,12 +68,6 @@ class Mend:
     hint: str
     cause: Cause | None = None
     kernel: str = ""
-    plainly: tuple[int, str, str] | None = None
-
-    def told_plainly(self) -> Mend:
-        """The mend with what is said where no other may be meant."""
-        line, sentence, hint = self.plainly or (self.line, self.sentence, self.hint)
-        return replace(self, line=line, sentence=sentence, hint=hint, plainly=None)
 
     def applied(self, text: str) -> str:
         """The text after all edits."""

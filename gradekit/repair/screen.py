@@ -56,7 +56,7 @@ where that is not known."""
 FEW = 2
 """Of so many changes it is asked whether they are confirmed, rather than for further calls."""
 
-ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE, ChangeKind.MOVED)
+ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
 
 Walked = tuple[ShownCall, WalkedCall]

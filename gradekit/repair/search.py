@@ -195,9 +195,7 @@ class Mending:
                 again = self._held(copied, tries, each)
                 mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
-                rivals = [one for one in looked if one.plainly and one != mend and one.sentence == mend.sentence]
-                is_only = bool(rivals) and not any(self._held(one, tries, each) is OtherChecks.ALL for one in rivals)
-                return self._as_told(mend.told_plainly() if is_only else mend, looked)
+                return self._as_told(mend, looked)
             if held is OtherChecks.IN_PART and in_part is None:
                 in_part, least = mend, max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
                 continue

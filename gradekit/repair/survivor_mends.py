@@ -17,8 +17,6 @@ from typing import Any
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, WRITTEN, Change, ChangeKind, parsed
-from gradekit.source.draft import draft_of
-from gradekit.source.kernel import calls
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
@@ -90,7 +88,7 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if len(_lines(kept)) > 1:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
-        return _of_one_of_several(found, source) or _by_a_name(found, source)
+        return []
     is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
     is_told = len(kept if is_left_out else seen) <= MOST_NAMED
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
@@ -200,8 +198,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     alone = [change for change in found if not change.also] or list(found)
     several = [change for change in found if change not in alone][:MOST_OF_SEVERAL] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
-    first = mends_of(alone, source) if sure else _by_a_name(alone, source) or _of_one_of_several(alone, source)
-    return [*first, *filter(None, (mend_of(change, source) for change in several))]
+    return [*(mends_of(alone, source) if sure else ()), *filter(None, (mend_of(change, source) for change in several))]
 
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -270,21 +267,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "compare with the formula: it may also be missing where the result of that line is used"
-    if operator is ast.Div and _is_size_of_a_tile(name, mend.kernel, source):
-        says = f"Every element is `{name}` times too large: something is counted {name} times, {where}."
-        hint = "the formula knows no tiles: look for what each element of a tile adds once more"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
-
-
-def _is_size_of_a_tile(name: str, kernel: str, source: ParsedSource) -> bool:
-    """Whether a kernel's parameter is a number that nothing computes of sizes, and that a tile is as long as."""
-    draft = draft_of(source.text)
-    mine = next((one for one in draft.kernels if one.name == kernel), None) if draft is not None else None
-    if draft is None or mine is None or name not in mine.constexprs:
-        return False
-    given = [launch.given.get(name) for launch in draft.launches_of(mine)]
-    long_as = {part for call in calls(mine.nodes, "tl.arange") for end in call.args[1:] for part in mine.names(end)}
-    return name in long_as and all(value is None or isinstance(value, ast.Constant) for value in given)
 
 
 def _either(found: Sequence[Change], source: ParsedSource) -> Mend | None:
@@ -352,67 +335,12 @@ def _operator(change: Change) -> type[ast.operator] | None:
     return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
 
 
-def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
-    is told, and the other lines with it. What puts unused names to use comes in the order of its operator."""
-    least = min(change.kind for change in found)
-    mine = [change for change in found if change.kind is least]
-    lines = _lines(mine)
-    if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
-        return []
-    place = lambda one: found.index(one) if least is ChangeKind.IDLE else _line(one)
-    weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
-    largest = [max((one for one in mine if _line(one) == line), key=weight) for line in lines]
-    mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
-    if not mends:
-        return []
-    others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
-    return _any_of(mends, mends[0].sentence, f"{mends[0].hint}; or the same in {others}")
-
-
-def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
-    """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
-    stem, text = change.new.partition("_")[0], source.text.splitlines()[_line(change) - 1]
-    return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
-
-
-MOST_LINES = 3
-"""On so many lines may changes stand of which one is told."""
-
-
-def _by_a_name(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """Of changes on two lines, the name that the one assigns and the other uses; the line is that of the first."""
-    lines = _lines(found)
-    if len(lines) != 2:
-        return []
-    made, taken = ([node for node in ast.walk(source.tree) if _is_at(node, line)] for line in lines)
-    names = {node.id for node in made if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    common = [node.id for node in taken if isinstance(node, ast.Name) and node.id in names]
-    if not common:
-        return []
-    firsts = [next(one for one in found if _line(one) == line) for line in lines]
-    mends = [mend for one in firsts if (mend := mend_of(one, source)) is not None]
-    says = f"Something is wrong with `{common[0]}`, which line {lines[0]} computes and line {lines[1]} uses."
-    return _any_of(mends, says, "one change of either line makes the result right: compare both with the formula")
-
-
-def _any_of(mends: Sequence[Mend], says: str, hint: str) -> list[Mend]:
-    """Mends any of which may be meant, the first of which is blamed."""
-    line = mends[0].line if mends else 0
-    plain = [(one, (one.line, one.sentence, one.hint)) for one in mends]
-    return [replace(one, rank=OF_SEVERAL, line=line, sentence=says, hint=hint, plainly=own) for one, own in plain]
-
-
 def _lines(found: Sequence[Change]) -> list[int]:
     return sorted({_line(change) for change in found})
 
 
 def _line(change: Change) -> int:
     return change.line
-
-
-def _is_at(node: ast.AST, line: int) -> bool:
-    return getattr(node, "lineno", 0) == line
 
 
 def _on_as_many_lines(text: str, wanted: int) -> str | None:

@@ -21,7 +21,6 @@ from gradekit.repair.search import Mending, OtherChecks, Tries, compiling, witho
 from gradekit.repair.work import Work
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission, read
-from gradekit.submission.parsed_source import Edit
 from tests.repair.corpora import ROOT
 from tests.right import text
 
@@ -255,36 +254,6 @@ def test_evidence_of_a_race_brings_atomics_to_the_front() -> None:
     raced = in_order(found, Clues(frozenset({Cause.RACE}), ("forward_kernel",)))
     assert raced[0].family in (Family.MEMORY, Family.INDEX, Family.GRID)
     assert not any(mend.family is Family.LAYOUT for mend in raced)
-
-
-_TWO_LINES = "def f(x):\n    y = x\n    return y\n"
-
-
-def _edits_of_two_lines() -> tuple[Mend, Mend]:
-    """Two edits either of which may be meant: of the line that makes `y`, and of that which uses it."""
-    of = lambda line, start, new: Mend(
-        Family.FORMULA, 7, 2, (Edit(start, start + 1, new, ""),), "Something is wrong with `y`.", "compare",
-        plainly=(line, f"Line {line} is meant.", "mend it"),
-    )  # fmt: skip
-    return of(2, 18, "2"), of(3, 31, "3")
-
-
-@pytest.mark.parametrize(
-    ("holds", "said"),
-    [
-        ({"2": OtherChecks.ALL, "3": OtherChecks.ALL}, "Something is wrong with `y`."),
-        ({"2": OtherChecks.ALL, "3": OtherChecks.NOT}, "Line 2 is meant."),
-        ({"2": OtherChecks.AS_BEFORE, "3": OtherChecks.ALL}, "Line 3 is meant."),
-        ({"2": OtherChecks.AS_BEFORE, "3": OtherChecks.NOT}, "Something is wrong with `y`."),
-    ],
-)
-def test_of_edits_any_of_which_may_be_meant_that_one_is_named_which_alone_makes_all_checks_right(
-    holds: dict[str, OtherChecks], said: str
-) -> None:
-    looked = _edits_of_two_lines()
-    tries = Tries(lambda text: text != _TWO_LINES, screened=lambda: looked, holds=lambda mend: holds[mend.edits[0].new])
-    found = Mending(_TWO_LINES).found(CLUES, tries)
-    assert found is not None and found.sentence == said
 
 
 def test_where_an_access_goes_out_of_bounds_edits_of_what_decides_where_it_goes_are_tried_first() -> None:

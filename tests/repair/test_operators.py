@@ -71,15 +71,8 @@ EXAMPLES = {
         "head = tl.program_id(1) % heads\n    part = tl.program_id(1) // heads",
         "head = tl.program_id(1) // heads\n    part = tl.program_id(1) % heads",
     ),
-    "a statement that belongs behind another": (
-        "s = tl.minimum(s, tl.max(s, axis=1)[:, None])\n        new_top = tl.maximum(top, tl.max(s, axis=1))",
-        "new_top = tl.maximum(top, tl.max(s, axis=1))\n        s = tl.minimum(s, tl.max(s, axis=1)[:, None])",
-    ),
     "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
-    "a statement that belongs behind the loop": (
-        "        top = new_top\n    total = total + 1.0\n", "        top = new_top\n        total = total + 1.0\n"
-    ),
     "a term that belongs to another line": (
         "+ head + part\n    share = top * 0.044715 / tl.maximum(width, 1e-5)\n",
         "+ head\n    share = top * 0.044715 / tl.maximum(width, 1e-5) + part\n",

@@ -219,13 +219,12 @@ def entry(x):
 @pytest.mark.parametrize(
     ("right", "wrong", "new"),
     [
-        ("x + spread * sign", "x + spread", "(x + spread * sign)"),
         ("tl.where(cols < n, tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)",
          "tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean",
          "tl.where((cols < n), tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0) - mean, 0.0)"),
     ],
 )  # fmt: skip
-def test_a_tile_that_a_number_lacks_and_a_mask_without_a_name_are_tried(right: str, wrong: str, new: str) -> None:
+def test_a_mask_without_a_name_is_tried(right: str, wrong: str, new: str) -> None:
     x, _ = inputs()
     expected = x + x.var(1, correction=0, keepdim=True) * torch.where(x < 0, -1.0, 1.0)
     assert SPREAD.count(right) == 1
@@ -347,19 +346,6 @@ def _same(one: list[torch.Tensor | None] | None, other: list[torch.Tensor | None
     return first is not None and second is not None and torch.equal(first.nan_to_num(), second.nan_to_num())
 
 
-def test_where_changes_of_two_lines_would_do_the_name_between_them_is_told_at_the_line_that_computes_it() -> None:
-    source = ParsedSource("u = a\ny = u\n")
-    first, second = (node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id in "au"
-                     and isinstance(node.ctx, ast.Load))  # fmt: skip
-    factors = [Change(ChangeKind.FACTOR, "k", node, "2 * x", "Line n.", "") for node in (first, second)]
-    mend, other = mends_of(factors, source)
-    assert mend.line == 1 and mend.sentence == "Something is wrong with `u`, which line 1 computes and line 2 uses."
-    assert (other.line, other.sentence) == (mend.line, mend.sentence)
-    plainly = other.told_plainly()
-    assert (plainly.line, plainly.sentence) == (2, "Line n."), "meant where the first does not hold in other checks"
-    assert mends_of(factors[:1] + [Change(ChangeKind.FACTOR, "k", ast.Name("z", lineno=9), "", "", "")], source) == []
-
-
 TILES = HEAD + '''@triton.jit
 def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -476,34 +462,6 @@ def test_of_changes_that_leave_other_calls_wrong_those_go_that_leave_more_of_the
     assert {change.new for change in same} == {change.new for change in found}
 
 
-BOXES = HEAD + '''@triton.jit
-def boxes_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    inner = tl.load(x_ptr + i, mask=i < n, other=1.0)
-    union = inner + tl.load(y_ptr + i, mask=i < n, other=1.0)
-    around = union * union + 1.0
-    ratio = inner / union
-    tl.store(out_ptr + i, ratio, mask=i < n)
-
-
-def entry(x, y):
-    out = torch.empty_like(x)
-    boxes_kernel[(1,)](x, y, out, x.shape[0], BLOCK=16)
-    return out
-'''
-
-
-def test_a_term_of_what_nobody_uses_and_another_value_is_found() -> None:
-    drawn = torch.Generator().manual_seed(5)
-    x, y = torch.rand(10, generator=drawn), torch.rand(10, generator=drawn)
-    union, around = x + y, (x + y) ** 2 + 1
-    call, _ = shown(BOXES, x / union - (around - union) / around, x, y)
-    found = Screen(Draft(BOXES), ()).survivors([call], ["boxes_kernel"])
-    (mend,) = mends_of(found, ParsedSource(BOXES))
-    assert mend.sentence == "Line 12 lacks `around`, which the kernel computes and never uses."
-    assert "ratio = (inner / union - (around - union) / around)" in mend.applied(BOXES)
-
-
 CURVE = HEAD + '''@triton.jit
 def curve(t):
     return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)
@@ -532,14 +490,10 @@ def entry(x, b):
         ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
         ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
         ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
-        ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
-         "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
         ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
          "Line 15 has `+ x`"),
         ("0.5 * z * (1.0 + curve(inner))", "z * (1.0 + (2.0 * tl.sigmoid(2.0 * inner) - 1.0))",
          "`0.5` is missing as a factor, in line 17 or in line 18, or else line 17 has `2.0 *` in"),
-        ("    return 1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "    e = tl.exp(-2.0 * tl.abs(t))\n    return (1.0 - e) / (1.0 + e)",
-         "of `tl.abs(t)`, and nothing gives it the sign of `t` back."),
     ],
 )  # fmt: skip
 def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(right: str, wrong: str, says: str) -> None:

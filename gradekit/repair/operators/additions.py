@@ -10,7 +10,7 @@ from typing import Any
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
-from gradekit.source.kernel import ACCESSES, calls, counter_of, counts_steps, head_of, target_of, without_conversions
+from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
 from gradekit.submission.parsed_source import called, shown
 
 _WRAPS = (
@@ -61,17 +61,10 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
-        yield from _without_its_sign(site, node, kind, whole)
         says = words("powers-of-2", part=part, place=context(site, node))
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
-    if isinstance(node, ast.Constant):
-        yield from _over_another(site, node)
-        return
-    yield from _with_another(site, node, kind, (text, part, whole))
-    if kind.of == "float" and kind.shape and whole:
-        yield from _with_an_idle_value(site, node, kind)
-    if isinstance(node, ast.BinOp) and kind.of == "float" and kind.shape:
-        yield from _tile_for_a_number(site, node, kind)
+    if not isinstance(node, ast.Constant):
+        yield from _with_another(site, node, kind, (text, part, whole))
 
 
 def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
@@ -82,20 +75,6 @@ def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: 
             new = f"tl.where({condition}, {site.source.of(node)}, {value})"
             says = words("lanes", it=shown(site.source.of(node)), mask=_bare(name), value=value, new=shown(new))
             yield site.change(ChangeKind.LANES, node, new, says, 2)
-
-
-def _without_its_sign(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
-    """`tl.where(x < 0, -y, y)` for a y that is made of tl.abs(x) before."""
-    is_quotient = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-    if not (is_whole or is_quotient) or isinstance(node, ast.Name) or called(node) == "tl.where":
-        return
-    for call in calls(site.kernel.nodes, "tl.abs"):
-        made = target_of(site.kernel.statement(call))
-        of = call.args[0] if call.args else None
-        if isinstance(of, ast.Name) and made in site.kernel.origins(node) and site.names(node).get(of.id) == kind:
-            text = site.source.operand(node)
-            new = f"tl.where({of.id} < 0, -{text}, {text})"
-            yield site.change(ChangeKind.LANES, node, new, words("sign", it=shown(site.source.of(node)), of=of.id), 2)
 
 
 def _masks(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
@@ -207,57 +186,10 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 yield site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
 
 
-def _with_an_idle_value(site: ChangeSite, node: ast.expr, kind: ValueKind) -> Iterator[Change]:
-    """`x - (t - s) / t` for a value x, where nobody uses t: it belongs into a term, together with another name."""
-    statement = site.kernel.statement(node)
-    values = {name for name, other in site.names(node).items() if other == kind}
-    made = getattr(statement, "value", None) is node and not isinstance(node, (ast.Name, ast.Constant))
-    for idle in sorted(name for name in values if made and name in site.kernel.values and site.is_idle(name)):
-        for name in sorted(values - {idle}):
-            for term in (form.format(idle, name) for form in _OF_TWO):
-                for symbol in "+-":
-                    new = f"({site.source.of(node)} {symbol} {term})"
-                    yield site.change(ChangeKind.IDLE, node, new, words("lacks-value", name=idle), 0, lacks=idle)
-
-
-_OF_TWO = ("({0} - {1}) / {0}", "({0} - {1}) / {1}", "{0} / {1}", "{1} / {0}", "{0} * {1}", "({0} - {1})")
-"""Terms of an idle value and another."""
-
-
-def _over_another(site: ChangeSite, node: ast.Constant) -> Iterator[Change]:
-    """`1.0 / t` for a number that is one side of a sum of tiles."""
-    parent = site.kernel.parents.get(node)
-    kind = site.kind(parent) if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub)) else None
-    if kind is None or kind.of != "float":
-        return
-    text = site.source.of(node)
-    says = sentence_of("lacks", part=text, place=context(site, node))
-    for name, other in site.names(node).items():
-        if other == kind and site.is_near(name, node, CLOSE):
-            for change, symbol, operator, role in _COMBINED[:2]:
-                told = says, hint_of(role, name=name, part=text)
-                built = ast.BinOp(node, operator(), ast.Name(name, ast.Load()))
-                new = f"({text} {symbol} {name})"
-                yield site.change(change, node, new, told, FIRST_COMBINED - 1, built, name)
-
-
 def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
     """When a name is put to an expression: sooner to all of a formula, and what is used or made close by."""
     is_close = not name.isidentifier() or site.is_near(name, node, CLOSE)
     return min(FIRST_COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), LAST_TURN)
-
-
-def _tile_for_a_number(site: ChangeSite, node: ast.BinOp, kind: ValueKind) -> Iterator[Change]:
-    """`a - t * n` for `a - n`, where n is one number of a program and t a tile: n lacks a factor that is no number."""
-    number = site.kind(node.right)
-    if not isinstance(node.right, ast.Name) or number is None or number.shape or number.of != "float":
-        return
-    for name, other in site.names(node).items():
-        if other == kind:
-            right = ast.BinOp(node.right, ast.Mult(), ast.Name(name, ast.Load()))
-            built = ast.BinOp(node.left, node.op, right)
-            says = words("lacks-tile", number=node.right.id, place=context(site, node.right), name=name)
-            yield site.change(ChangeKind.FACTOR, node, f"({ast.unparse(built)})", says, FIRST_COMBINED, built, name)
 
 
 def _may_join(site: ChangeSite, node: ast.expr, name: str, symbol: str, kind: ValueKind) -> bool:

@@ -36,7 +36,6 @@ class ChangeKind(IntEnum):
     UPDATE = 11
     LANES = 12
     GUARD = 13
-    MOVED = 14
     BRACKET = 15
     MOVED_PART = 16
     OTHER_ROLE = 17
@@ -52,7 +51,7 @@ PLAIN = (
 )  # fmt: skip
 """What is seldom right in two places."""
 
-MOVED = (ChangeKind.MOVED, ChangeKind.MOVED_PART)
+MOVED = (ChangeKind.MOVED_PART,)
 """What is at another place; where anything that is likelier is right as well, nothing is said of these."""
 
 LIKELY = (

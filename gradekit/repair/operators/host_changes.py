@@ -126,6 +126,11 @@ def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
         for other in (one for one in range(-1, 4) if one != value):
             says = words("dimension", it=value, place=site.context(node), new=other)
             yield site.change(ChangeKind.AXIS, node, str(other), says)
+    elif isinstance(parent, ast.Call) and called(parent).endswith("cdiv"):
+        known = {**site.walk.module, **site.names(node)}
+        for name in (name for name, size in known.items() if type(size) is int and size != value):
+            says = words("number-on-host", it=repr(value), place=site.context(node), new=name)
+            yield site.change(ChangeKind.NUMBER, node, name, says)
     elif isinstance(value, (int, float)) and isinstance(parent, (ast.BinOp, ast.UnaryOp)):
         others: list[float] = [value + 1, value - 1, 2 * value, 0.5 * value, *([1 / value] if value else [])]
         for number in dict.fromkeys(one for one in others if one != value):
