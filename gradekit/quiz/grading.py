@@ -7,7 +7,7 @@ Where the key is not on this machine, the answer is recorded, and pending.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.quiz import answers as answering
-from gradekit.quiz.questions import Criterion, Key, Question, load
+from gradekit.quiz.questions import Key, Question, load
 from gradekit.submission import NoSuchSubmission, SubmissionError
 from gradekit.versions import environment
 
@@ -88,10 +88,10 @@ def _written(question: Question, answer: str, hidden: bool) -> Check:
     key = question.key or Key()
     details: dict[str, Any] = {"answer": answering.digest(answer)}
     for certain in key.certain:
-        if answering.words(answer) in map(answering.words, certain.answers):
-            is_full = certain.points == question.points
+        if answering.words(answer) in map(answering.words, certain["answers"]):
+            is_full, feedback = certain["points"] == question.points, " ".join(certain["feedback"].split())
             outcome, cause = (Outcome.PASSED, None) if is_full else (Outcome.FAILED, Cause.WRONG_ANSWER)
-            return _made(question, outcome, certain.points, certain.feedback, cause, details)
+            return _made(question, outcome, float(certain["points"]), feedback, cause, details)
     if hidden and key.rubric:
         details |= {"text": answer, "rubric": [_suggestion(c, answer) for c in key.rubric], "model": key.model}
     count = len(answer.split())
@@ -99,10 +99,10 @@ def _written(question: Question, answer: str, hidden: bool) -> Check:
     return _made(question, Outcome.PENDING, 0, message, details=details)
 
 
-def _suggestion(criterion: Criterion, answer: str) -> dict[str, Any]:
-    """Where the person who marks may look first: which of the criterion's words the answer has."""
-    found = [word for word in criterion.words if word.lower() in answer.lower()]
-    return {"points": criterion.points, "says": criterion.says, "found": found}
+def _suggestion(part: Mapping[str, Any], answer: str) -> dict[str, Any]:
+    """Where the person who marks may look first: which of the words of a rubric's part the answer has."""
+    found = [word for word in part["words"] if word.lower() in answer.lower()]
+    return {"points": float(part["points"]), "says": part["says"], "found": found}
 
 
 def _made(

@@ -29,32 +29,15 @@ from gradekit.assignment import Assignment, AssignmentError, read_toml
 
 
 @dataclass(frozen=True)
-class Certain:
-    """Complete answers that need no person to mark them: the `points` they earn, and the feedback."""
-
-    answers: tuple[str, ...]
-    points: float
-    feedback: str
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """A part of a short answer's worth; `words` may show a person where to look, and decide nothing."""
-
-    points: float
-    says: str
-    words: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Key:
-    """What is right: the letter of a choice and feedback for each, or a short answer's certain cases and rubric."""
+    """What is right: the letter of a choice and feedback for each, or a short answer's rubric, whose words show a person
+    where to look, and certain cases: complete answers, the points that they earn, and the feedback."""
 
     right: str = ""
     feedback: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
-    certain: tuple[Certain, ...] = ()
-    rubric: tuple[Criterion, ...] = ()
+    certain: tuple[Mapping[str, Any], ...] = ()
+    rubric: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,21 +89,13 @@ def _question(data: Mapping[str, Any], keys: Mapping[str, Key]) -> Question:
 
 
 def _key(id: str, data: Mapping[str, Any]) -> Key:
-    try:
-        certain = [_certain(case) for case in data.get("certain", ())]
-        rubric = [_criterion(part) for part in data.get("rubric", ())]
-    except (KeyError, TypeError) as error:
-        raise AssignmentError(f"key.toml: {id} lacks {error}") from None
+    certain = [{"feedback": "", **case} for case in data.get("certain", ())]
+    rubric = [{"words": (), **part} for part in data.get("rubric", ())]
+    needed = (*((case, ("answers", "points")) for case in certain), *((part, ("points", "says")) for part in rubric))
+    if lacking := [name for table, names in needed for name in names if name not in table]:
+        raise AssignmentError(f"key.toml: {id} lacks {lacking[0]!r}")
     feedback = {letter: _one(text) for letter, text in data.get("feedback", {}).items()}
     return Key(data.get("right", ""), feedback, _one(data.get("model", "")), tuple(certain), tuple(rubric))
-
-
-def _certain(case: Mapping[str, Any]) -> Certain:
-    return Certain(tuple(case["answers"]), float(case["points"]), _one(case["feedback"]))
-
-
-def _criterion(part: Mapping[str, Any]) -> Criterion:
-    return Criterion(float(part["points"]), part["says"], tuple(part.get("words", ())))
 
 
 def _one(text: str) -> str:
@@ -136,7 +111,7 @@ def _check(path: Path, question: Question) -> None:
         return
     if question.choices and (key.right not in question.choices or key.feedback.keys() != question.choices.keys()):
         raise AssignmentError(f"key.toml: {question.id} needs the right choice, and feedback for each choice")
-    if not question.choices and sum(c.points for c in key.rubric) != question.points:
+    if not question.choices and sum(part["points"] for part in key.rubric) != question.points:
         raise AssignmentError(f"key.toml: the rubric of {question.id} must add up to {question.points:g} points")
-    if any(not 0 <= c.points <= question.points for c in key.certain):
+    if any(not 0 <= case["points"] <= question.points for case in key.certain):
         raise AssignmentError(f"key.toml: {question.id} gives more than its {question.points:g} points")

@@ -56,21 +56,16 @@ class Look:
 def render(record: Mapping[str, Any], look: Look | None = None) -> str:
     """The report, ending in a newline; nothing from the submission reaches it that could command a terminal."""
     look = look or Look()
-    texts = (_text(record, look, brevity) for brevity in (range(4) if _is_hopeless(record) else range(1)))
-    text = next((text for text in texts if text.count("\n") <= _SCREEN), "") or _text(
-        record, look, 3 * _is_hopeless(record)
-    )
+    text = _text(record, look)
+    if record["checks"] and record["score"]["earned"] == 0 and text.count("\n") > _SCREEN:
+        text = _text(record, look, brief=True)
     return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
 
 
-def _text(record: Mapping[str, Any], look: Look, brevity: int) -> str:
-    sections = [_heading(record, look), _reason(record, look), _checks(record, look, brevity), _footer(record, look)]
+def _text(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> str:
+    checks = _checks(record, look, brief=brief)
+    sections = [_heading(record, look), _reason(record, look), checks, _footer(record, look)]
     return "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
-
-
-def _is_hopeless(record: Mapping[str, Any]) -> bool:
-    """Whether nothing was earned where something could be: then the report is to fit a screen."""
-    return bool(record["checks"]) and record["score"]["earned"] == 0
 
 
 # --- the score --------------------------------------------------------------------------------------------------------
@@ -128,43 +123,28 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
 # --- the checks -------------------------------------------------------------------------------------------------------
 
 
-def _checks(record: Mapping[str, Any], look: Look, brevity: int = 0) -> list[str]:
-    """One line for each check, and below those of one reason its story, the shorter the greater `brevity` (0 to 3)."""
+def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> list[str]:
+    """One line for each check, and below those of one reason its story; where `brief`, that of the first alone."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
     if record["checks"] and is_untouched(record["checks"]):
         return _untouched(record, look)
     lines: list[str] = []
     seen: set[Any] = set()
-    tellings: list[_Telling] = []
+    most, is_left = 12 if brief else 30, False
     for story in stories(record["checks"]):
         for check in story.checks:
             lines += [*_line(check, look), *_proofs(check, look)]
             lines += _speed(check, look, seen)
         if _tells(story.checks[0]):
-            begun = any(isinstance(told, tuple) and told[0] == "failed" for told in seen)
-            tellings.append((_LATER_STORIES if begun else _FIRST_STORY)[brevity])
-            lines += _evidence(story, record["submission"], look, seen, tellings[-1])
-    return [*lines, "", *_wrapped(_LATER.strip(), look, 2)] if any(not told.lines for told in tellings) else lines
+            if brief and any(isinstance(told, tuple) and told[0] == "failed" for told in seen):
+                is_left = True
+            else:
+                lines += _evidence(story, record["submission"], look, seen, most)
+    return [*lines, "", *_wrapped(_LATER, look, 2)] if is_left else lines
 
 
-@dataclass(frozen=True)
-class _Telling:
-    """How much of a story is told: at most `lines` of its message, its example with the command, its advice."""
-
-    lines: int = 30
-    example: bool = True
-    advice: bool = True
-
-
-_FIRST_STORY = (_Telling(), _Telling(), _Telling(), _Telling(12))
-_LATER_STORIES = (
-    _Telling(),
-    _Telling(12, example=False),
-    _Telling(2, example=False, advice=False),
-    _Telling(0, False, False),
-)
-_LATER = "  Begin with the first: those that say nothing may well have its cause. Then check again."
+_LATER = "Begin with the first: those that say nothing may well have its cause. Then check again."
 
 
 def _tells(check: Mapping[str, Any]) -> bool:
@@ -214,32 +194,28 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
 
 
 def _worth(check: Mapping[str, Any]) -> str:
-    return ("bonus " if check.get("bonus") else "") + _fraction(check)
-
-
-def _fraction(check: Mapping[str, Any]) -> str:
+    bonus = "bonus " if check.get("bonus") else ""
     if check["outcome"] in ("pending", "fault"):
         word = "pending" if check["outcome"] == "pending" else "not graded"
         kept = f"{points(check['earned'])} + " if check["earned"] else ""
-        return f"{word} {kept}{points(check['possible'] - check['earned'])}"
-    return f"{points(check['earned'])} / {points(check['possible'])}"
+        return f"{bonus}{word} {kept}{points(check['possible'] - check['earned'])}"
+    return f"{bonus}{points(check['earned'])} / {points(check['possible'])}"
 
 
 def _evidence(
-    story: Story, submission: Mapping[str, Any], look: Look, seen: set[Any], telling: _Telling
+    story: Story, submission: Mapping[str, Any], look: Look, seen: set[Any], most: int
 ) -> list[str]:  # fmt: skip
-    """What a student needs to mend the checks of a story; what stands above already
+    """What a student needs to mend the checks of a story, with `most` lines of its message; what stands above already
     (it is in `seen`) is not repeated."""
     check, counterexample = story.checks[0], story.checks[0]["counterexample"] or {}
-    lines = _again(check, submission, look) if blame(check) in seen else _story(story, submission, look, telling)
-    if telling.example:
-        lines += _counterexample(counterexample, look)
-    if telling.advice and check["outcome"] == "failed" and _advice(check) not in seen:
+    lines = _again(check, submission, look) if blame(check) in seen else _story(story, submission, look, most)
+    lines += _counterexample(counterexample, look)
+    if check["outcome"] == "failed" and check.get("hint", "") not in seen:
         lines += _hint(check, look, _INDENT)
-        seen.add(_advice(check))
-    if telling.example and counterexample.get("origin", "").startswith("so that "):
+        seen.add(check.get("hint", ""))
+    if counterexample.get("origin", "").startswith("so that "):
         lines.append(_labelled("chosen", one_line(counterexample["origin"]), look, _INDENT))
-    if telling.example and counterexample.get("replay"):
+    if counterexample.get("replay"):
         lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
     seen.add(blame(check))
     return [*lines, ""] if check["outcome"] == "failed" and lines else lines
@@ -250,15 +226,12 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
     return [" " * _INDENT + look.paint(say(where), dim=True)]
 
 
-def _story(story: Story, submission: Mapping[str, Any], look: Look, telling: _Telling) -> list[str]:
-    if not telling.lines:
-        return []
+def _story(story: Story, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
     check, cost = story.checks[0], points_lost(story)
     intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
-    message = _wrapped(located(check["message"], submission), look, _INDENT, telling.lines)
-    calls = _calls(check, submission, look) if telling.advice else []
+    message = _wrapped(located(check["message"], submission), look, _INDENT, most)
     intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
-    return [*intro, *message, *_source(check, submission, look, _INDENT), *calls]
+    return [*intro, *message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
 
 
 def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look, indent: int) -> list[str]:
@@ -307,12 +280,8 @@ def _numbers(values: Sequence[str], look: Look) -> str:
     return shortened(f"[{one_line(', '.join(values))}]", max(20, look.width - _INDENT - 10))
 
 
-def _advice(owner: Mapping[str, Any]) -> str:
-    return str(owner.get("hint", ""))
-
-
 def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:
-    advice = _wrapped(_advice(owner), look, indent + 8)
+    advice = _wrapped(owner.get("hint", ""), look, indent + 8)
     return [_labelled("hint", advice[0].strip(), look, indent), *advice[1:]] if advice else []
 
 
