@@ -10,12 +10,15 @@ from gradekit.server import client
 def main() -> None:
     """Runs the command line."""
     arguments = sys.argv[1:]
-    code = client.run(arguments) if client.applies(arguments) else None
-    if code is not None:
-        sys.exit(code)
-    from gradekit.cli import main as here
+    try:
+        code = client.run(arguments) if client.applies(arguments) else None
+        if code is not None:
+            sys.exit(code)
+        from gradekit.cli import main as here
 
-    here(prog_name="gradekit")
+        here(prog_name="gradekit")
+    except KeyboardInterrupt:  # before click takes it
+        sys.exit("\nAborted!")
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ def check(
 ) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking, remembered
-    from gradekit.progress import shown
+    from gradekit.progress import interruptible, shown
     from gradekit.report import record
     from gradekit.request import GradingOptions
 
@@ -217,7 +217,7 @@ def check(
     before = remembered.last(path)
     for_a_reader = not (json_file or junit_file or html_file or marks)
     report = checking.unreadable(path, id) if for_a_reader else None
-    with shown(sys.stderr, f"Reading {path}") as screen:
+    with interruptible(), shown(sys.stderr, f"Reading {path}") as screen:
         sources: list[str] = []
         watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
         watch["on_evidence"] = lambda check, *more: screen.ended(check)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import signal
 import threading
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from gradekit.findings import Check, Outcome
 from gradekit.report.text import one_line, shortened
@@ -89,3 +90,24 @@ def line(title: str, done: int, total: int, width: int) -> str:
 
 def _width() -> int:
     return shutil.get_terminal_size().columns - 1
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends what runs inside, also where it is taken for an outcome there, as pytest does."""
+    heard: list[int] = []
+
+    def hear(number: int, frame: Any) -> None:
+        heard.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is hear:
+            signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt

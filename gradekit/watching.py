@@ -29,7 +29,7 @@ def watch(path: Path, words: Sequence[str], say: Callable[[str], None], *, termi
             seen = _settled(path)
             say(CLEAR if terminal else f"--- {path}, {time.strftime('%H:%M:%S')}\n")
             command = [sys.executable, "-P", "-m", "gradekit", "check", str(path), *words]
-            with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL) as check:
+            with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, process_group=0) as check:
                 try:
                     while not changed(seen, files(path)):
                         time.sleep(PULSE_SECONDS)
@@ -65,8 +65,9 @@ def _settled(path: Path) -> Files:
 
 
 def _end(check: subprocess.Popen[bytes]) -> None:
+    """Interrupts a check, which then leaves nothing behind: a terminal's Ctrl-C has not reached its process group."""
     if check.poll() is None:
-        check.terminate()
+        check.send_signal(signal.SIGINT)
         try:
             check.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import signal
 
 import pytest
 
 from gradekit.findings import Check, Kind, Outcome
-from gradekit.progress import line, shown
+from gradekit.progress import interruptible, line, shown
 
 
 class Terminal(io.StringIO):
@@ -57,3 +59,11 @@ def test_the_line_is_erased_also_when_the_work_breaks() -> None:
 
 def test_a_title_is_cut_to_the_width_and_cleaned() -> None:
     assert line("Agrees\x1b[2J with torch everywhere", 1, 9, 24) == "[1/9] Agrees\\x1b[2J w..."
+
+
+def test_an_interrupt_ends_what_takes_it_for_an_outcome() -> None:
+    with pytest.raises(KeyboardInterrupt), interruptible(), contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with interruptible():
+        pass

@@ -257,6 +257,7 @@ class Solver:
 
     def _solver(self, text: str) -> Any:
         solver = z3.SimpleSolver(ctx=self._context)
+        solver.set("ctrl_c", False)  # an interrupt is Python's, and no answer of the solver's
         solver.from_string(text)
         return solver
 

@@ -548,10 +548,15 @@ def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     return a % b if walk.known(positive) else choose(positive, a % b, -(-a % b))
 
 
-def _of(function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False) -> Rule:
-    """What a function gives of two numbers, none of which may be negative where they are `unsigned`."""
+def _of(
+    function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False,
+    of_masks: Callable[[Truth, Truth], Truth] | None = None,
+) -> Rule:  # fmt: skip
+    """What a function gives of two numbers, none of which may be negative where they are `unsigned`, or two masks."""
 
     def rule(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+        if isinstance(a, Truth) or isinstance(b, Truth):
+            return of_masks(a, b) if of_masks and isinstance(a, Truth) and isinstance(b, Truth) else OTHER
         if unsigned:
             _not_negative(walk, op, *((a,) if divides else (a, b)))
         if divides:
@@ -566,10 +571,10 @@ RULES |= {
     "arith.remui": _of(operator.mod, unsigned=True, divides=True),
     "arith.floordivsi": _of(operator.floordiv, divides=True),
     "arith.ceildivsi": _of(lambda a, b: -(-a // b), divides=True),
-    "arith.minsi": _of(least),
-    "arith.maxsi": _of(greatest),
-    "arith.minui": _of(least, unsigned=True),
-    "arith.maxui": _of(greatest, unsigned=True),
+    "arith.minsi": _of(least, of_masks=operator.or_),  # of signed bits, true is -1
+    "arith.maxsi": _of(greatest, of_masks=operator.and_),
+    "arith.minui": _of(least, unsigned=True, of_masks=operator.and_),
+    "arith.maxui": _of(greatest, unsigned=True, of_masks=operator.or_),
 }
 
 

@@ -30,8 +30,8 @@ from gradekit.assignment import Assignment, AssignmentError, read_toml
 
 @dataclass(frozen=True)
 class Key:
-    """What is right: the letter of a choice and feedback for each, or a short answer's rubric, whose words show a person
-    where to look, and certain cases: complete answers, the points that they earn, and the feedback."""
+    """What is right: the letter of a choice and feedback for each, or a short answer's certain cases (complete answers,
+    their points and feedback) and its rubric, whose words show a person where to look."""
 
     right: str = ""
     feedback: Mapping[str, str] = field(default_factory=dict)

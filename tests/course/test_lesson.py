@@ -77,7 +77,7 @@ def test_titles_are_short_enough_for_one_line_of_a_report() -> None:
 
 def test_a_short_answer_that_is_certain_is_never_in_two_lists() -> None:
     for question in questions():
-        listed = [answer for certain in question.key.certain for answer in certain.answers] if question.key else []
+        listed = [answer for certain in question.key.certain for answer in certain["answers"]] if question.key else []
         assert len(listed) == len(set(listed)), question.id
 
 

@@ -11,6 +11,7 @@ from gradekit.prove import solve
 from gradekit.prove.solve import Solver
 from gradekit.prove.terms import ONE, Term, alone, at_most, div, equal, greatest, least, less, mod, power, term, var
 from gradekit.prove.value_of import truth_of, value_of
+from gradekit.prove.walk import OTHER, RULES
 
 NAMES = [var(name, 0, 9) for name in "abcd"]
 KEYS = [next(iter(one.parts))[0].key for one in NAMES]
@@ -92,3 +93,9 @@ def test_an_element_below_a_size_lies_in_a_tile_below_their_number():
     goal = less(div(element, term(32)) * factor, tiles * factor + 1 - factor)
     assert Solver().follows([less(element, size)], goal)
     assert not Solver().follows([at_most(element, size)], goal)
+
+
+def test_the_smaller_of_two_masks_is_both_and_a_quotient_of_masks_is_not_known():
+    a, b = less(NAMES[0], term(3)), less(NAMES[1], term(3))
+    expected = {"minui": a & b, "maxui": a | b, "minsi": a | b, "maxsi": a & b, "divui": OTHER, "remui": OTHER}
+    assert {name: RULES[f"arith.{name}"](None, None, a, b) for name in expected} == expected
