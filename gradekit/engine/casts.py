@@ -33,26 +33,22 @@ def _instruction_width(bits: int) -> int:
 
 def float_to_signed(value: Tensor, bits: int) -> Tensor:
     """Toward zero, saturating at the instruction's width, NaN to 0 (PTX cvt.rzi.s16, .s32, .s64)."""
+    limit, wide = 2.0 ** (_instruction_width(bits) - 1), _whole(value)
     if bits == 1:
         return value.double().trunc() != 0
-    limit = 2.0 ** (_instruction_width(bits) - 1)
-    wide = _whole(value)
     number = wide.clamp(-limit, _below(limit)).to(torch.int64)
-    if bits == 64:
-        number = torch.where(wide >= limit, torch.iinfo(torch.int64).max, number)
-    return number.to(INTEGER[bits])
+    return torch.where(wide >= limit, int(limit) - 1, number).to(INTEGER[bits])
 
 
 def float_to_unsigned(value: Tensor, bits: int) -> Tensor:
     """Toward zero, saturating at 0 and at the instruction's width, NaN to 0 (PTX cvt.rzi.u16, .u32, .u64)."""
+    limit, wide = 2.0 ** _instruction_width(bits), _whole(value)
     if bits == 1:
         return value.double().trunc() != 0
-    limit = 2.0 ** _instruction_width(bits)
-    wide = _whole(value).clamp(min=0.0)
     if bits < 64:
-        return wide.clamp(max=limit - 1).to(torch.int64).to(INTEGER[bits])
+        return wide.clamp(0.0, limit - 1).to(torch.int64).to(INTEGER[bits])
     upper = (wide >= 2.0**63).to(torch.int64)  # int64 holds the lower half; the upper half is negative there
-    number = (wide - upper * 2.0**63).clamp(max=_below(2.0**63)).to(torch.int64)
+    number = (wide.clamp(min=0.0) - upper * 2.0**63).clamp(max=_below(2.0**63)).to(torch.int64)
     return torch.where(wide >= limit, -1, number + upper * torch.iinfo(torch.int64).min)
 
 

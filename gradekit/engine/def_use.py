@@ -24,7 +24,7 @@ POINTED = frozenset(
 )
 """Operations whose pointer is one into what their first operand points into."""
 
-CONTROL = frozenset({"scf.for", "scf.while", "scf.if", "scf.execute_region"})
+CONTROL = frozenset({"scf.for", "scf.while", "scf.if"})
 _FIRST_CARRIED = {"scf.for": 3, "scf.if": 1}
 """The operand with which what a loop carries, or the values of an if, begin."""
 

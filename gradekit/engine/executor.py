@@ -251,7 +251,7 @@ class _Execution:
         line = step.source.line if step.source else None
         match step:
             case Allocate(storage=storage, nbytes=nbytes):
-                self._allocate(storage, nbytes, line)
+                self._allocate(storage, nbytes)
             case Fill(target=target, value=value):
                 self._write(target, _number(value), line)
             case Copy(target=target, origin=origin):
@@ -263,9 +263,9 @@ class _Execution:
             case Launch():
                 self._launch(step, line)
 
-    def _allocate(self, storage: int, nbytes: int, line: int | None) -> None:
+    def _allocate(self, storage: int, nbytes: int) -> None:
         self.meter.spend(1, nbytes)
-        self.memory.allocate(storage, nbytes, self.namer.storage(storage), line)
+        self.memory.allocate(storage, nbytes, self.namer.storage(storage))
         self.counters.allocations += 1
 
     def _write(self, target: View, value: Tensor, line: int | None) -> None:

@@ -101,13 +101,15 @@ class FastMemory(LaunchMemory):
         pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if (footprint.stored or footprint.atomic) and not storage.symbolic:
+        if footprint.stored or footprint.atomic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
         partition, box = self.partition(mask, shape), self.partition(mask, shape).box
         if partition.parts is None and not partition.empty and not box.cut:
             return self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
-        others = storage.held(_other(other, dtype, shape))
+        others = dense(
+            0 if other is None else other, dtype, shape
+        )  # where Triton leaves it undefined, zero as on NVIDIA's cards
         if partition.empty:
             return others
         if partition.parts is None:
@@ -176,7 +178,7 @@ class FastMemory(LaunchMemory):
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
         footprint = self._footprint(storage)
-        if (storage.is_input or footprint.loaded or footprint.atomic) and not storage.symbolic:
+        if storage.is_input or footprint.loaded or footprint.atomic:
             raise Suspicion("a launch writes to an input, or to what it reads")
         if not footprint.stored:
             footprint.stored, footprint.itemsize = True, itemsize
@@ -215,7 +217,7 @@ class FastMemory(LaunchMemory):
         pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._footprint(storage)
-        if (storage.is_input or footprint.loaded or footprint.stored) and not storage.symbolic:
+        if storage.is_input or footprint.loaded or footprint.stored:
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
@@ -238,7 +240,7 @@ class FastMemory(LaunchMemory):
         for storage, footprint in self.footprints.items():
             if footprint.stored:
                 touched = footprint.written(storage.count(footprint.itemsize))
-                if touched is not None and not storage.symbolic and int(touched.count_nonzero()) != footprint.lanes:
+                if touched is not None and int(touched.count_nonzero()) != footprint.lanes:
                     raise Suspicion("two lanes wrote to one element")
                 storage.record(touched, footprint.itemsize)
 
@@ -255,8 +257,3 @@ def _check(index: Tensor, count: int) -> None:
         low, high = torch.aminmax(index)
         if int(low) < 0 or int(high) >= count:
             raise Suspicion("an access out of bounds")
-
-
-def _other(other: Value | None, dtype: torch.dtype, shape: Shape) -> Tensor:
-    """What masked lanes give: the kernel's `other`, or zero as on NVIDIA's cards, where Triton leaves it undefined."""
-    return dense(0 if other is None else other, dtype, shape)

@@ -50,25 +50,15 @@ class MaskPartition:
     # one factor of the mask
 
     def _cuts(self, factor: Tensor | Below) -> bool:
-        """Takes a factor that is true up to one point of one axis, the same for all
-        programs; whether it is such a one."""
-        if isinstance(factor, Below):
-            axes, turns = self._axes(factor.gap)
-            if turns or len(axes) != 1 or axes[0][1] < 0 or not isinstance(factor.gap.base, int):
-                return False
-            axis, step = axes[0]
-            return self._cut_at(axis, _first_not_below(factor.gap.base, step))
-        if everywhere(factor):
-            return True
-        varying = [axis for axis, size in enumerate(factor.shape) if size > 1]
-        if len(varying) > 1 or varying == [0]:
+        """Takes a factor that is true up to one point of one axis, the same for all programs, as its form tells, or
+        that is true throughout; whether it is such a one."""
+        if isinstance(factor, Tensor):
+            return everywhere(factor)
+        axes, turns = self._axes(factor.gap)
+        if turns or len(axes) != 1 or axes[0][1] < 0 or not isinstance(factor.gap.base, int):
             return False
-        keep = int(factor.sum())
-        if keep and not (varying and everywhere(factor.narrow(varying[0], 0, keep))):
-            return False
-        return self._cut_at(varying[0] if varying else 0, keep)
-
-    def _cut_at(self, axis: int, keep: int) -> bool:
+        axis, step = axes[0]
+        keep = -(factor.gap.base // step)  # the first that is not below zero
         if keep <= 0:
             self.empty = True
         else:
@@ -99,11 +89,6 @@ class MaskPartition:
         inside = [mask if mask.shape[0] == 1 else mask[groups[1]] for mask in masks]
         boxes = (Box(groups[0], cut, [first, *sizes[1:]]), Box(groups[1], cut, [sizes[0] - first, *sizes[1:]], inside))
         return [box for box in boxes if box.sizes[0]]
-
-
-def _first_not_below(start: int, step: int) -> int:
-    """The first i where start + step * i is not below zero, for a step above it."""
-    return -(start // step)
 
 
 def mask_factors(mask: Value | None) -> tuple[Tensor | Below, ...]:

@@ -26,7 +26,7 @@ class Storage:
     """A run of bytes: `data` uint8 [nbytes]; `written` is a bool for each unit of `unit` bytes, or None when all are.
 
     `name` is what the student calls it ("x", "the result"). An input is never to be written. `address` is where it
-    begins in the virtual address space. Of a `symbolic` one the values alone are asked for, not how they were accessed.
+    begins in the virtual address space.
     A `fresh` one has been allocated and not looked at: its poison and its map are made when somebody first asks.
     """
 
@@ -35,11 +35,9 @@ class Storage:
     name: str
     address: int
     is_input: bool = False
-    line: int | None = None
     unit: int = 1
     written: Tensor | None = None
     owned: bool = False
-    symbolic: bool = False
     fresh: bool = False
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
@@ -73,10 +71,6 @@ class Storage:
             else:
                 self.data[: kept.numel()].masked_fill_(~kept, POISON)
                 self.data[kept.numel() :] = POISON
-
-    def held(self, value: Tensor) -> Tensor:
-        """Numbers beside which elements of this storage are to stand, in the form that those have."""
-        return value
 
     def written_map(self, itemsize: int) -> Tensor | None:
         """`written` in units of at most `itemsize` bytes: refined where it was coarser."""
@@ -147,10 +141,10 @@ class Memory:
         self.storages[id] = Storage(id, data, name, self._address(id), is_input=True, unit=unit, written=written)
         return self.storages[id]
 
-    def allocate(self, id: int, nbytes: int, name: str, line: int | None) -> Storage:
+    def allocate(self, id: int, nbytes: int, name: str) -> Storage:
         """`nbytes` of poison."""
         data = torch.empty([nbytes], dtype=torch.uint8)
-        self.storages[id] = Storage(id, data, name, self._address(id), line=line, fresh=True)
+        self.storages[id] = Storage(id, data, name, self._address(id), fresh=True)
         self.allocated += nbytes
         return self.storages[id]
 

@@ -234,7 +234,7 @@ def _elementwise(function: Callable[..., Tensor]) -> Compiler:
             values, count = frame.values, frame.count
             free = [owned(values, name, dtype, (count, *tile)) for name, dtype, tile in spent]
             given = [dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands]
-            if not takes_memory or frame.context.observe is not None or any(type(one) is not Tensor for one in given):
+            if not takes_memory or frame.context.observe is not None:
                 result = function(*given)
             elif op.only_stored:
                 later = Unmade(function, tuple(given))

@@ -123,9 +123,11 @@ def _compile_store(op: Op) -> Evaluator:
 
 @evaluates("tt.atomic_rmw")
 def _evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
-    type = op.operand_types[1]
-    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
-    return _atomic(frame, op, _change(frame, op, type), (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+    return _atomic(frame, op, _change(frame, op, op.operand_types[1]), _stored(frame, op, 1), 2)
+
+
+def _stored(frame: Frame, op: Op, *places: int) -> tuple[Tensor, ...]:
+    return tuple(to_memory(frame, frame.operand(op, place), op.operand_types[place]) for place in places)
 
 
 def _change(frame: Frame, op: Op, type: Type) -> Update:
@@ -140,42 +142,39 @@ def _change(frame: Frame, op: Op, type: Type) -> Update:
 
 @evaluates("tt.atomic_cas")
 def _evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
-    type = op.operand_types[1]
-    operands = tuple(to_memory(frame, frame.operand(op, position), type) for position in (1, 2))
-    return _atomic(frame, op, compare_and_swap, operands, None, type)
+    return _atomic(frame, op, compare_and_swap, _stored(frame, op, 1, 2))
 
 
 @evaluates("tt.atomic_load")
 def _evaluate_atomic_load(frame: Frame, op: Op) -> Value:
-    mask = frame.operand(op, 1) if len(op.operands) > 1 else None
-    return _atomic_load(frame, op, mask, op.result_types[0])
+    return _atomic_load(frame, op, op.result_types[0], 1)
 
 
-def _atomic_load(frame: Frame, op: Op, mask: Value | None, type: Type) -> Tensor:
+def _atomic_load(frame: Frame, op: Op, type: Type, masked: int | None = None) -> Tensor:
     nothing = torch.zeros([1] * (1 + len(type.shape)), dtype=torch.int64).to(memory_dtype(type))
-    return _atomic(frame, op, keep, (nothing,), mask, type)
+    return _atomic(frame, op, keep, (nothing,), masked)
 
 
 @evaluates("tt.atomic_store")
 def _evaluate_atomic_store(frame: Frame, op: Op) -> None:
-    type = op.operand_types[1]
-    mask = frame.operand(op, 2) if len(op.operands) > 2 else None
-    _atomic(frame, op, overwrite, (to_memory(frame, frame.operand(op, 1), type),), mask, type)
+    _atomic(frame, op, overwrite, _stored(frame, op, 1), 2)
 
 
 @evaluates("tt.atomic_poll")
 def _evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
     """Programs run together here, so a value that is not there yet will not come while one waits for it."""
-    type = op.operand_types[1]
-    found = _atomic_load(frame, op, None, type) == to_memory(frame, frame.operand(op, 1), type)
+    found = _atomic_load(frame, op, op.operand_types[1]) == _stored(frame, op, 1)[0]
     if len(op.operands) < 3 and not bool(found.all()):
         raise Unsupported("tt.atomic_poll that has to wait", frame.context.line(op))
     return found
 
 
-def _atomic(frame: Frame, op: Op, change: Any, operands: tuple[Tensor, ...], mask: Value | None, type: Type) -> Tensor:
+def _atomic(frame: Frame, op: Op, change: Update, operands: tuple[Tensor, ...], masked: int | None = None) -> Tensor:
+    """The old values; operand number `masked`, if there is such a one, is the mask."""
     frame.context.pause()
-    return frame.context.memory.atomic(frame.access(op, frame.operand(op, 0), mask, type.shape), change, operands)
+    mask = frame.operand(op, masked) if masked is not None and masked < len(op.operands) else None
+    tile = (op.result_types or op.operand_types[1:])[0].shape
+    return frame.context.memory.atomic(frame.access(op, frame.operand(op, 0), mask, tile), change, operands)
 
 
 # --- blocks: tensor descriptors and block pointers --------------------------------------------------------------------

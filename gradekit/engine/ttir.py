@@ -229,12 +229,11 @@ class Parser(ClauseReader):
         return Op(name, tuple(clause.operands), results, (), result_types, clause.attributes)
 
     def generic(self, results: tuple[str, ...]) -> Op:
-        """`"name"(operands)[labels] <{properties}> ({regions}) {attributes} : (T) -> T`"""
+        """`"name"(operands) <{properties}> ({regions}) {attributes} : (T) -> T`"""
         name = self.unquoted(self.tokens[self.at], self.at)
         self.at += 1
         self.take("(")
         op = Op(name, tuple(self.values(")")), results, (), (), {})
-        op.successors = self.successors() if self.skip("[") else ()
         if self.skip("<"):
             op.attributes.update(self.dictionary())
             self.take(">")
@@ -246,14 +245,6 @@ class Parser(ClauseReader):
         self.take("->")
         op.result_types = tuple(self.types_after_arrow())
         return op
-
-    def successors(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """`^a(%x : T), ^b]`"""
-        found = []
-        while not self.skip("]"):
-            found.append(self.successor())
-            self.separator("]")
-        return tuple(found)
 
     def successor(self) -> tuple[str, tuple[str, ...]]:
         """`^label` or `^label(%a, %b : T, T)`"""
@@ -363,11 +354,6 @@ def _if(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
     return Op(name, (condition,), results, (), tuple(types), attributes, tuple(regions))
 
 
-def _execute_region(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
-    types = parser.types_after_arrow() if parser.skip("->") else []
-    return Op(name, (), results, (), tuple(types), {}, (parser.region(),))
-
-
 def _branch(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
     return Op(name, (), results, (), (), {}, (), (parser.successor(),))
 
@@ -395,7 +381,6 @@ _FORMS: dict[str, Callable[[Parser, str, tuple[str, ...]], Op]] = {
     "scf.for": _for,
     "scf.while": _while,
     "scf.if": _if,
-    "scf.execute_region": _execute_region,
     "cf.br": _branch,
     "cf.cond_br": _conditional_branch,
     "cf.assert": _assertion,

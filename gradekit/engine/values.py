@@ -109,7 +109,7 @@ class Unmade:
 
     def into(self, target: Tensor) -> None:
         """Writes the result to a tensor of its dtype, and of a shape to which it is broadcast."""
-        if self.shape == target.shape and type(target) is Tensor:
+        if self.shape == target.shape:
             self.function(*self.operands, out=target)
         else:
             target.copy_(self.made())

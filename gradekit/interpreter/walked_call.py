@@ -368,7 +368,7 @@ def run_step(step: Step, memory: Memory, copies: int, allow: Collection[str]) ->
     """
     match step:
         case Allocate(storage=storage, nbytes=nbytes):
-            memory.allocate(storage, nbytes * copies, "", None)
+            memory.allocate(storage, nbytes * copies, "")
         case Fill(target=target, value=value):
             _to(memory, target, copies).copy_(torch.tensor(value))
         case Copy(target=target, origin=origin):

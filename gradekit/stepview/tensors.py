@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,27 +47,15 @@ class Drawn:
             place += index * weights[axis]
         return place, inside & (rest == 0) & (0 not in self.view.shape)
 
-    def index(self, place: int) -> list[int]:
-        """The index of the element at a row-major place."""
-        found: list[int] = []
-        for size in reversed(self.view.shape):
-            place, part = divmod(place, max(size, 1))
-            found.append(part)
-        return found[::-1]
-
 
 class Tensors:
     """The tensors of one run, by storage, in the order in which the page names them."""
 
-    def __init__(self, program: Program, names: Sequence[str]) -> None:
-        self._known: dict[int, Drawn] = {}
+    def __init__(self, program: Program) -> None:
+        results = [result for result in program.results if isinstance(result, View)]
+        self._views = {view.storage: view for view in (*results, *program.inputs)}
         self.drawn: list[Drawn] = []
         self._places: dict[int, int] = {}
-        results = [result for result in program.results if isinstance(result, View)]
-        for position, view in enumerate(results):
-            self._known[view.storage] = Drawn("the result" if len(results) == 1 else f"result {position}", view)
-        for position, view in enumerate(program.inputs):
-            self._known[view.storage] = Drawn(names[position] if position < len(names) else f"input {position}", view)
 
     def number(self, touched: TouchedElements) -> int | None:
         """The number of the tensor that was touched; None where the access is to no storage."""
@@ -76,15 +63,11 @@ class Tensors:
         if storage is None:
             return None
         if storage.id not in self._places:
+            dtype = {1: "uint8", 2: "float16", 4: "float32", 8: "int64"}[touched.itemsize]
+            buffer = View(storage.id, dtype, (storage.count(touched.itemsize),), (1,))
             self._places[storage.id] = len(self.drawn)
-            self.drawn.append(self._known.get(storage.id) or self._buffer(storage, touched.itemsize))
+            self.drawn.append(Drawn(storage.name, self._views.get(storage.id, buffer)))
         return self._places[storage.id]
-
-    @staticmethod
-    def _buffer(storage: Any, itemsize: int) -> Drawn:
-        dtype = {1: "uint8", 2: "float16", 4: "float32", 8: "int64"}[itemsize]
-        name = f"a buffer of line {storage.line}" if storage.line else f"buffer {storage.id}"
-        return Drawn(name, View(storage.id, dtype, (storage.count(itemsize),), (1,)))
 
 
 def access_data(touched: TouchedElements, program: int, drawn: Drawn) -> dict[str, Any]:
