@@ -94,9 +94,6 @@ def found(finding: Finding, inputs: Sequence[Input], result: torch.Tensor, **run
     return diagnose(failure, Run(inputs, result, [finding], **run), inputs)
 
 
-FOUR = (4, 1, 1)
-
-
 def softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, -1)
 

@@ -61,9 +61,9 @@ def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
             [sys.executable, "-c", SENTENCES, *paths], env=os.environ | {"PYTHONHASHSEED": seed}, cwd=ROOT,
             capture_output=True, text=True, check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     ]  # fmt: skip
-    assert said[0] and said[0] == said[1] == said[2]
+    assert said[0] and said[0] == said[1]
 
 
 def test_what_is_no_python_has_no_mends() -> None:

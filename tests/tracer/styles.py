@@ -27,38 +27,13 @@ print(benchmark.fn(4096, 'triton'))
 
 SOFTMAX, MATMUL = Text(_right("softmax/tutorial.py")), Text(_right("matmul/tutorial.py"))
 
-DROPOUT = Text('''\
-"""Seeded dropout; tabulate is not installed here."""
-import tabulate
-import torch
+DROPOUT = Text("import tabulate\n" + right.text("solutions/dropout/right_tutorial.py") + '''
 
-import triton
-import triton.language as tl
-
-DEVICE = triton.runtime.driver.active.get_active_torch_device()
-
-
-@triton.jit
-def _seeded_dropout(x_ptr, output_ptr, n_elements, p, seed, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offsets < n_elements
-    x = tl.load(x_ptr + offsets, mask=mask)
-    output = tl.where(tl.rand(seed, offsets) > p, x / (1 - p), 0.0)
-    tl.store(output_ptr + offsets, output, mask=mask)
-
-
-def dropout(x, p, seed):
-    output = torch.empty_like(x)
-    assert x.is_contiguous()
-    grid = lambda meta: (triton.cdiv(x.numel(), meta['BLOCK_SIZE']), )
-    _seeded_dropout[grid](x, output, x.numel(), p, seed, BLOCK_SIZE=1024)
-    return output
-
-
-x = torch.randn(size=(10, ), device=DEVICE)
+x = torch.randn(size=(10, ), device=triton.runtime.driver.active.get_active_torch_device())
 output = dropout(x, p=0.5, seed=123)
 print(tabulate.tabulate([["input"] + x.tolist(), ["output (seed = 123)"] + output.tolist()]))
 ''')
+"""Seeded dropout; tabulate is not installed here."""
 
 LAYER_NORM = Text(_right("layer_norm/locks.py") + '''
 

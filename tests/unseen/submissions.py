@@ -31,7 +31,6 @@ def add(x, y):
     return out
 """
 HOST_LINE = 1 + TEXT.split("\n").index("    HOST")
-KERNEL_LINE = 1 + TEXT.split("\n").index("    KERNEL")
 
 
 def vector_add(host: str = "pass", kernel: str = "pass") -> str:

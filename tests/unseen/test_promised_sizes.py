@@ -36,7 +36,6 @@ COPY = """module {
   }
 }
 """
-STRIDED = "scf.for %t = %pid to %tiles step %one  : i32"
 WALKED = "scf.for %t = %pid to %tiles step %count  : i32"
 
 
