@@ -57,11 +57,6 @@ def largest_range(program: Program) -> int:
     return max((op.attributes["end"] for op in _operations(program) if op.name == "tt.make_range"), default=0)
 
 
-def uses(program: Program, operation: str) -> bool:
-    """Whether some kernel has `operation`, such as "math.exp"."""
-    return any(op.name == operation for op in _operations(program))
-
-
 def unread_storages(program: Program) -> set[int]:
     """The storages that every launch which is given them takes for an argument that its kernel does not use."""
     given: dict[int, bool] = {}
