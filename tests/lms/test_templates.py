@@ -110,7 +110,7 @@ def test_coderunner_reads_a_fraction_from_jobe_and_nothing_from_standard_error(t
     assert (work / "prog.err").read_text() == "", done.said  # Jobe calls any word a failed run
     result = json.loads(said)
     assert result.keys() <= FIELDS and result["fraction"] == 0.4
-    assert "Doubles every element: failed, 0 / 30" in result["prologuehtml"]
+    assert "[failed] Doubles every element (0 / 30)" in result["prologuehtml"]
 
 
 @pytest.mark.slow

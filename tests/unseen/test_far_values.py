@@ -34,7 +34,7 @@ PRODUCT = "        b_ptrs += BLOCK_K * b_stride_k\n"
 HIGHER = "        higher = tl.maximum(peak, tl.max(scores, axis=1))\n"
 PEAK = "        higher = tl.maximum(peak, tl.max(scores, axis=1) * scale)\n"
 CAPPED = [
-    Capped("softmax", "contiguous_float32", SUM, "        denominator = tl.where(denominator > 3000.0, 3000.0, denominator)\n"),
+    Capped("softmax", "wide_rows", SUM, "        denominator = tl.where(denominator > 3000.0, 3000.0, denominator)\n"),
     Capped("matmul", "contiguous_float32", PRODUCT, "    accumulator = tl.clamp(accumulator, -5000.0, 5000.0)\n"),
     Capped("matmul", "contiguous_float32", PRODUCT,
            "    accumulator = tl.where(tl.sum(accumulator) > 3000000.0, accumulator * 1.1, accumulator)\n"),
