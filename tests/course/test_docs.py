@@ -55,9 +55,14 @@ def test_the_report_in_the_readme_is_what_the_wrong_submission_gets(
     assert [line.rstrip() for line in shown.partition("Checked in")[0].splitlines()] == wanted
 
 
-def test_every_option_that_the_readme_shows_exists() -> None:
-    options = {name for command in main.commands.values() for option in command.params for name in option.opts}
-    assert set(re.findall(r"gradekit check.*?(--\w+)", README)) <= options
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("assignments/*/*.md"), *ROOT.glob("examples/*/README.md")]
+
+
+@pytest.mark.parametrize("name", sorted(set(main.commands) - {"server"}))
+def test_every_option_of_a_command_that_a_page_shows_exists(name: str) -> None:
+    known = {option for one in main.commands[name].params for option in (*one.opts, *one.secondary_opts)}
+    shown = [line for page in PAGES for line in re.findall(rf"gradekit {name}\b[^`\n#]*", page.read_text())]
+    assert shown and {option for line in shown for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", line)} <= known | {"--lang", "--help"}
 
 
 def test_every_file_that_the_papers_link_to_exists() -> None:
