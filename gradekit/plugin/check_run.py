@@ -161,6 +161,7 @@ class CheckRun:
         others = {*self.further.ran, *(map(repr, self.design.given) if self.design else ())}
         if passed is not None and not cached_examples(self._key):
             cache_examples(self._key, [given for given in passed if repr(given) not in others])
+            cache_calls(self._key, self.subject.forms)
 
     def _counted(self) -> dict[str, Any]:
         if self.examples is None:

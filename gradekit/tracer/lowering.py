@@ -14,7 +14,7 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import triton.language as tl
 
@@ -113,8 +113,7 @@ class Constant:
     value: Any
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(NamedTuple):
     """What the front end's visit of `node` gave, without what only one walk has: of a tensor its type."""
 
     file: str
@@ -125,7 +124,8 @@ class Visit:
     def place(self) -> tuple[Any, ...]:
         """Where in the text the node is: one walk may make nodes anew."""
         node = self.node
-        return self.file, type(node), *(getattr(node, name, 0) for name in ("lineno", "col_offset", "end_col_offset"))
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
+        return self.file, type(node), getattr(node, "lineno", 0), start, end
 
 
 def seen(visitor: ast.NodeVisitor, node: ast.AST, result: Any) -> list[Visit]:
@@ -272,7 +272,7 @@ def _compare(general: list[Visit], unit: list[Visit]) -> bool | None:
     is_negative = bool(operators & {ast.FloorDiv, ast.Mod}) and min(known) < 0
     if len(known) < len(values) or not operators <= set(SAME) or is_negative:
         return None
-    return not operators & {ast.Sub, ast.USub}
+    return not (operators & {ast.Sub, ast.USub} and operators & {ast.FloorDiv, ast.Mod})
 
 
 def _only_constant(general: Any, unit: Any) -> Iterator[int | None]:

@@ -159,6 +159,22 @@ def test_what_a_check_expects_in_vain_the_next_gets_as_it_is(subject: Subject) -
     assert [one.program.inputs[0].shape for one in seen] == [(size,) for size in range(129, 99, -1)]
 
 
+def test_calls_of_later_checks_are_traced_after_those_of_this_one(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = {size: call_spec("add", (vector(size), vector(size, seed=1))) for size in (103, 101, 102)}
+    forms = {call.signature: call.form for call in calls.values()}
+    for size in (100, 101):
+        subject.add(vector(size), vector(size, seed=1))
+    asked: list[tuple[int, ...]] = []
+    monkeypatch.setattr(
+        CountingTracer, "prefetch", lambda tracer, new: asked.extend(form.args[0].shape for form in new)
+    )
+    subject.later = forms
+    subject.expect({calls[102].signature: calls[102].form})
+    assert asked == [(102,), (103,)]
+
+
 @pytest.mark.parametrize("size", [100, 101])
 def test_a_result_of_an_earlier_call_of_the_same_form_is_no_new_tensor(subject: Subject, size: int) -> None:
     with contextlib.suppress(Failure):
