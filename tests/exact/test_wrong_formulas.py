@@ -51,7 +51,7 @@ FORMULAS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", _first_often(FORMULAS))
+@pytest.mark.parametrize("name", sampled(FORMULAS, str, lambda number, _: number < 2))
 def test_a_formula_that_is_nearly_right_fails_at_any_dtype(name: str, tmp_path: Path) -> None:
     assignment, keyword, edits = FORMULAS[name]
     check = checked(tmp_path, assignment, edits, keyword)
