@@ -41,7 +41,7 @@ GENERATIONS = 32
 
 STREAMS = 3
 ROOMS = (
-    "plugin", "subject", "engine", "judge", "prove", "formulas", "unseen", "relations", "inputs", "sandbox", "report"
+    "plugin", "subject", "engine", "judge", "prove", "unseen", "relations", "inputs", "sandbox", "report"
 )  # fmt: skip
 """The parts of gradekit that nearly every check needs, each imported whole by a resident template."""
 
