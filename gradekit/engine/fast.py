@@ -105,16 +105,14 @@ class FastMemory(LaunchMemory):
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
         partition, box = self.partition(mask, shape), self.partition(mask, shape).box
-        if partition.parts is None and not partition.empty and not box.cut:
-            return self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
         others = dense(
             0 if other is None else other, dtype, shape
         )  # where Triton leaves it undefined, zero as on NVIDIA's cards
         if partition.empty:
             return others
         if partition.parts is None:
-            part = self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
-            return padded(part, box.cut, others, shape)
+            part = self._load_box(storage, dtype, pointer.offset, box, shape)
+            return padded(part, box.cut, others, shape) if box.cut else part
         if len(partition.parts) == 1 and partition.parts[0].sizes == list(shape):
             return self._load_masked(storage, dtype, pointer.offset, partition.parts[0], others, shape)
         result = others.expand(shape).clone()
@@ -123,7 +121,7 @@ class FastMemory(LaunchMemory):
             if box.masks:
                 found = self._load_masked(storage, dtype, pointer.offset, box, here[box.programs], shape)
             else:
-                found = self._load_box(storage, dtype, offsets_of(pointer.offset, box, shape), box.sizes)
+                found = self._load_box(storage, dtype, pointer.offset, box, shape)
             here[box.programs] = found.expand(box.sizes)
         return result
 
@@ -140,8 +138,9 @@ class FastMemory(LaunchMemory):
             raise Suspicion("reads an element that nobody has written")
         return torch.where(active, storage.typed(dtype)[index], others)
 
-    def _load_box(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape) -> Tensor:
-        """The elements at `offset` over `sizes`, all of which are active."""
+    def _load_box(self, storage: Storage, dtype: torch.dtype, at: Integer, box: Box, shape: Shape) -> Tensor:
+        """The elements at the lanes of a box, all of which are active."""
+        offset, sizes = offsets_of(at, box, shape), box.sizes
         self.traffic.loaded += math.prod(sizes) * dtype.itemsize
         check_bounds(storage.count(dtype.itemsize), offset, sizes)
         written = storage.written_map(dtype.itemsize)

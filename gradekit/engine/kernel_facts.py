@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradekit.engine.masked_lanes import left_out_lanes_matter
-from gradekit.engine.ttir import Function, Module, Op, Region, parse
+from gradekit.engine.ttir import Module, Op, Region, parse
 from gradekit.engine.ttir_nodes import names_used
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def facts_of(module: Module) -> KernelFacts:
     """The facts about the kernel of a module."""
     functions = list(module.functions.values())
     ops = list(every_operation(module))
-    used = frozenset(name for function in functions for op in _outermost(function) for name in names_used(op))
+    used = frozenset(name for op in ops for name in (*op.operands, *(n for _, names in op.successors for n in names)))
     mixed = len({_kind(op) for op in ops if op.name == "tt.atomic_rmw"}) > 1
     return KernelFacts(
         used=used,
@@ -102,10 +102,6 @@ def operations(region: Region) -> Iterator[Op]:
             yield op
             for inner in op.regions:
                 yield from operations(inner)
-
-
-def _outermost(function: Function) -> Iterator[Op]:
-    return (op for block in function.body.blocks for op in block.ops)
 
 
 def _asks_others(op: Op) -> bool:

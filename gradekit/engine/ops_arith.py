@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -127,14 +126,8 @@ def _conjunction(a: Value, b: Value, bits: int, shape: tuple[int, ...]) -> Value
     factors = [factor for factor in both.factors if isinstance(factor, Tensor)]
     if len(factors) < len(both.factors):
         return both
-    sizes = _broadcast(factor.shape for factor in factors)
+    sizes = tuple(map(max, zip(*(factor.shape for factor in factors), strict=True)))
     return dense(both, torch.bool, shape) if any(tuple(factor.shape) == sizes for factor in factors) else both
-
-
-def _broadcast(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
-    """The shape of all together; torch's own function for it imports sympy."""
-    columns = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
-    return tuple(map(max, columns))[::-1]
 
 
 def _factors(value: Value) -> tuple[Tensor | Below, ...]:
@@ -266,11 +259,6 @@ def _evaluate_fma(frame: Frame, op: Op) -> Tensor:
     a, b, c = (frame.tensor(op, position) for position in range(3))
     frame.context.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
     return (a.double() * b.double() + c.double()).to(a.dtype)
-
-
-@evaluates("math.fpowi")
-def _evaluate_fpowi(frame: Frame, op: Op) -> Tensor:
-    return torch.pow(frame.tensor(op, 0), frame.tensor(op, 1))
 
 
 @evaluates("tt.clampf")

@@ -447,7 +447,6 @@ _RESULT: dict[str, Callable[[list[Type]], Type]] = {
     "arith.cmpf": _compared,
     "tt.load": _loaded,
     "tt.addptr": lambda types: types[0],
-    "math.fpowi": lambda types: types[0],
 }
 """The result's type, from the types in the text, where it is not the last one of them."""
 

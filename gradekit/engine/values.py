@@ -318,10 +318,6 @@ def stitch(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | No
         return _stitch_pointers(pieces, count, tile)
     if isinstance(first, BlockPointer):
         return _stitch_blocks(pieces, count)
-    if dtype is None or not dtype.is_floating_point:
-        whole = _stitch_affine(pieces, count, len(tile) + 1)
-        if whole is not None:
-            return whole
     return _scatter(pieces, count, dtype, tile)
 
 
@@ -336,23 +332,6 @@ def _scatter(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | 
     for index, part in parts:
         whole[index] = part.expand([index.numel(), *axes])
     return whole
-
-
-def _stitch_affine(pieces: list[tuple[Tensor, Any]], count: int, rank: int) -> Affine | None:
-    """Pieces with the same steps along the tile differ in their bases alone."""
-    if not any(isinstance(value, Affine) for _, value in pieces) and rank > 1:
-        return None
-    if not all(isinstance(value, (int, Affine)) and not isinstance(value, bool) for _, value in pieces):
-        return None
-    parts = [(index, narrow(affine(value, rank), arange(index.numel()))) for index, value in pieces]
-    if len({part.steps for _, part in parts}) > 1:
-        return None
-    bases = [(index, constant(p.base, torch.int64, rank) if isinstance(p.base, int) else p.base) for index, p in parts]
-    tile = [max(base.shape[axis] for _, base in bases) for axis in range(1, rank)]
-    if any(step and size > 1 for step, size in zip(parts[0][1].steps[1:], tile, strict=True)):
-        return None
-    base = _scatter(bases, count, torch.int64, tile)
-    return Affine(base, parts[0][1].steps, min(p.low for _, p in parts), max(p.high for _, p in parts))
 
 
 def _stitch_pointers(pieces: list[tuple[Tensor, Any]], count: int, tile: Sequence[int]) -> Pointer:

@@ -51,7 +51,6 @@ def vector(element: str) -> Type:
         ("arith.shrui %i, %i exact : i32", "i i", I32, {"exact": True}),
         ("arith.truncf %f to_nearest_even : f32 to f16", "f", Type("f16"), {"to_nearest_even": True}),
         ("math.fma %t, %t, %t : tensor<16xf32>", "t t t", vector("f32"), {}),
-        ("math.fpowi %t, %n : tensor<16xf32>, tensor<16xi32>", "t n", vector("f32"), {}),
         (
             'tt.elementwise_inline_asm "add" {constraints = "=f", pure = true} %t, %t : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>',
             "t t", vector("f32"), {"asm_string": "add", "constraints": "=f", "pure": True},
