@@ -40,9 +40,6 @@ MOST_NAMED = 4
 MOST_OTHERS = 0.5
 """For each change that puts one name to something, so many others may do as well."""
 
-LEAST_TURNED = 3
-"""Of so many changes that turn a sign, the largest piece is told."""
-
 LOCATED = (
     ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
     ChangeKind.FACTOR, ChangeKind.TERM,
@@ -74,14 +71,11 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
     if len(_lines(kept)) > 1:  # one place is likelier than several
         kept = [change for change in kept if not change.also] or kept
-    either = _either(kept, source)
-    if either is not None:
-        return [either]
     if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
         kept = [change for change in kept if not change.lacks]
     if lacking := _lacking(kept, source):
         return lacking
-    if (one := _lacking_somewhere(kept, source) or _of_a_sign(kept, source)) is not None:
+    if (one := _lacking_somewhere(kept, source)) is not None:
         return [one]
     plain = [change for change in kept if change.kind in PLAIN]
     plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
@@ -268,45 +262,6 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "compare with the formula: it may also be missing where the result of that line is used"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
-
-
-def _either(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of a number that is missing and a factor that is too many, where that is a term of a sum: `2 * s - 1` is one
-    thing, and its 2 is seldom what is wrong. Both are told."""
-    sums = [node for node in ast.walk(source.tree) if isinstance(node, ast.BinOp) and _joins(node)]
-    terms = {source.span(side) for node in sums for side in (node.left, node.right)}
-    dropped = [one for one in found if one.kind is ChangeKind.DROPPED and source.span(one.node) in terms]
-    lacked = [change for change in found if change.lacks and not change.lacks.isidentifier()]
-    either = [_lacking_somewhere(lacked, source), *_lacking(lacked, source)] if dropped and lacked else []
-    mend = next(filter(None, either), None)
-    if mend is None:
-        return None
-    other = dropped[0].sentence[:1].lower() + dropped[0].sentence[1:].removesuffix(".")
-    return replace(mend, sentence=f"{mend.sentence.removesuffix('.')}, or else {other} and should not.")
-
-
-def _joins(node: ast.BinOp) -> bool:
-    return isinstance(node.op, (ast.Add, ast.Sub))
-
-
-def _of_a_sign(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of changes that turn the sign of a product or of its parts, the product is told."""
-    turned = [change for change in found if _turns(change, source)]
-    if len(turned) < LEAST_TURNED or 2 * len(turned) <= len(found) or len(_lines(found)) > 1:
-        return None
-    whole = max(turned, key=lambda change: len(source.of(change.node)))
-    mend = mend_of(whole, source)
-    if mend is None:
-        return None
-    says = f"The sign of {shown(source.of(whole.node))} in line {mend.line} is wrong."
-    return replace(mend, sentence=says, hint="compare the line with the formula: is there a minus?")
-
-
-def _turns(change: Change, source: ParsedSource) -> bool:
-    if change.also or change.kind not in (ChangeKind.WRAPPED, ChangeKind.NUMBER):
-        return False
-    text = source.of(change.node)
-    return change.new in (f"-{text}", f"-({text})")
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:

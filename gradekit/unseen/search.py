@@ -247,6 +247,7 @@ class OtherWay(Want):
 
 _OF_MANY = ("tt.reduce", "tt.dot")
 
+
 @dataclass(frozen=True)
 class Missing(Want):
     """A way of a kernel that no run has gone, to be gone by some program, lane and turn, or `everywhere`, with two of

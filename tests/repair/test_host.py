@@ -92,7 +92,6 @@ def said_of(old: str, new: str) -> list[tuple[int, str, str]]:
     ("right", "wrong", "piece", "says"),
     [
         ("parts.sum() / rows", "parts.sum() / n", "return parts", "uses `n` in"),
-        ("parts.sum() / rows", "parts.sum()", "return parts", "write `.mean`"),
         ("1.0 / math.sqrt(n)", "1.0 / n", "scale =", "a square root is missing"),
         ("1.0 / math.sqrt(n)", "1.0 / math.sqrt(rows)", "scale =", "uses `rows`"),
         ("1.0 / math.sqrt(n)", "math.sqrt(n)", "scale =", "has `math.sqrt(n)`"),

@@ -129,8 +129,6 @@ UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
     ("path", "changes", "said"),
     [
         ("sums_by_sample.py", {UNION: "union = pr * pb + gr * gb - inter"}, "and leaves out `gl` and `gt`"),
-        ("sums_by_sample.py", {"p_ptr + pc": "p_ptr + 1", "p_ptr + 2 * pc": "p_ptr + 2", "p_ptr + 3 * pc": "p_ptr + 3"},
-         "under the same names, and leave out the stride `pc`"),
     ],
 )  # fmt: skip
 def test_what_another_line_of_a_submission_shows_is_mended_like_it(path: str, changes: dict[str, str], said: str) -> None:

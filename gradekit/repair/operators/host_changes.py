@@ -35,8 +35,6 @@ _OF_SIZES = {"shape", "stride", "size"}
 
 _IDLE_ATTRIBUTES = {"device", "dtype", "is_cuda", "requires_grad"}
 
-_DROPPABLE = {"clamp", "clamp_min", "sum", "mean", "sqrt", "t", "transpose", "float", "to", "contiguous", "abs"}
-
 _MAKERS = {"torch.empty": "torch.zeros", "torch.empty_like": "torch.zeros_like"}
 
 
@@ -172,7 +170,6 @@ def _operator(site: HostSite, node: Any) -> Iterator[Change]:
         if op in ("+", "*") or one is node.left:
             says = words("dropped", one=said[0], other=said[1], place=site.context(node))
             yield site.change(ChangeKind.DROPPED, node, source.operand(one), says)
-    yield from _other_brackets(site, node, (left, op, right))
     if op == "/":
         yield from _other_divisor(site, node)
 
@@ -187,19 +184,6 @@ def _other_divisor(site: HostSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.NAME, node.right, name, says)
 
 
-def _other_brackets(site: HostSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
-    """`a / (b * c)` for `a / b * c`, and the other way round."""
-    left, op, right = parts
-    source = site.source
-    says = words("brackets", it=shown(source.of(node)))
-    if isinstance(node.left, ast.BinOp) and (first := _WRITTEN.get(type(node.left.op))):
-        a, b = source.operand(node.left.left), source.operand(node.left.right)
-        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {right}))", says)
-    if isinstance(node.right, ast.BinOp) and (second := _WRITTEN.get(type(node.right.op))):
-        b, c = source.operand(node.right.left), source.operand(node.right.right)
-        yield site.change(ChangeKind.BRACKET, node, f"(({left} {op} {b}) {second} {c})", says)
-
-
 def _call(site: HostSite, node: Any) -> Iterator[Change]:
     path = called(node)
     if path in _MAKERS:
@@ -209,8 +193,6 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
     if path in ("math.sqrt", "abs", "int", "float") and node.args:
         says = words("function-dropped-on-host", it=shown(site.source.of(node)), name=path)
         yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), says)
-    if isinstance(node.func, ast.Attribute) and isinstance(site.value(node.func.value), Tensor):
-        yield from _method(site, node)
     if path == "torch.empty_like" and node.args and isinstance(site.value(node), Tensor):
         of = site.source.operand(node.args[0])
         new = f"torch.empty({of}.shape, dtype={of}.dtype, device={of}.device)"
@@ -235,18 +217,6 @@ def _strides_of_arguments(site: HostSite, node: ast.Call) -> Iterator[Change]:
                 says = words("stride-passed", it=given, place=place, tensor=tensor, new=new)
                 change = site.change(ChangeKind.NAME, argument, new, says)
                 yield replace(change, cause=Cause.IGNORES_STRIDES)
-
-
-def _method(site: HostSite, node: Any) -> Iterator[Change]:
-    """No method, or its sibling, where a method of a tensor is called."""
-    name, of = node.func.attr, site.source.of(node.func.value)
-    says = sentence_of("method", it=name, place=site.context(node))
-    if name in _DROPPABLE:
-        yield site.change(ChangeKind.DROPPED, node, of, (says, hint_of("dropped")))
-    other = {"sum": "mean", "mean": "sum"}.get(name)
-    if other is not None:
-        new = f"{of}.{other}({', '.join(map(site.source.of, (*node.args, *node.keywords)))})"
-        yield site.change(ChangeKind.FUNCTION, node, new, (says, hint_of("method", new=other)))
 
 
 def _tuple(site: HostSite, node: Any) -> Iterator[Change]:

@@ -10,7 +10,7 @@ from typing import Any
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
-from gradekit.source.kernel import EXP, target_of
+from gradekit.source.kernel import EXP
 from gradekit.submission.parsed_source import called, shown
 
 Rule = Callable[[ChangeSite, Any], Iterator[Change]]
@@ -162,7 +162,6 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
             continue  # which is to leave out that side, or to give its exponent the other sign
         says = words("operation", it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
-    yield from _chosen_by(site, node, op)
     yield from _clamped(site, node, op)
     yield from _product_of_matrices(site, node, op)
     yield from _by_an_idle_number(site, node, op)
@@ -175,18 +174,6 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, f"({right} {op} {left})", sides)
     yield from _without_a_side(site, node, (left, op, right))
     yield from _other_brackets(site, node, op)
-
-
-def _chosen_by(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
-    """`tl.where(m, x, 0.0)` for `x * m`."""
-    for one, other in ((node.left, node.right), (node.right, node.left)) if op == "*" else ():
-        is_cast = isinstance(other, ast.Call) and called(other).endswith(".to")
-        condition = other.func.value if is_cast and isinstance(other.func, ast.Attribute) else other
-        kind = site.kind(condition)
-        if kind is not None and kind.of == "condition":
-            new = f"tl.where({site.source.of(condition)}, {site.source.of(one)}, 0.0)"
-            says = words("operation-condition", it=shown(site.source.of(one)), new=new)
-            yield site.change(ChangeKind.OPERATOR, node, new, says)
 
 
 def _clamped(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
@@ -315,10 +302,6 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
                 yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=path, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
-    if name in ("zeros", "full"):
-        yield from _begun_otherwise(site, node, name)
-    if name == "to" and isinstance(node.func, ast.Attribute):
-        yield from _rounded(site, node)
     if path in EXP and node.args:
         yield from _less_its_maximum(site, node, path)
     if len(node.args) == 1 and (name in _OF_ONE or path in site.functions):
@@ -329,31 +312,8 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
     if name == "where" and len(node.args) == 3:
         new = f"{path}({source.of(node.args[0])}, {source.of(node.args[2])}, {source.of(node.args[1])})"
         yield site.change(ChangeKind.SIDES, node, new, words("choice", it=whole))
-    if name == "dot" and len(node.args) >= 2:
-        yield from _product(site, node, path)
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
-
-
-def _begun_otherwise(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
-    """A running maximum that begins at -inf; a sum that is kept in float32."""
-    text, target = site.source.of(node), target_of(site.kernel.statement(node))
-    if name == "zeros":
-        yield site.change(ChangeKind.NUMBER, node, f'({text} - float("inf"))', words("begun-at-0", name=target), 1)
-    dtypes = [*node.args[1 if name == "zeros" else 2 :], *(k.value for k in node.keywords if k.arg == "dtype")]
-    for dtype in (one for one in dtypes if site.source.of(one) != "tl.float32"):
-        new = text.replace(site.source.of(dtype), "tl.float32")
-        says = words("begun-narrow", name=target, dtype=site.source.of(dtype))
-        yield site.change(ChangeKind.FUNCTION, node, new, says, 1)
-
-
-def _rounded(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """A value as it is, where it is converted to fewer bits."""
-    kinds = [site.watched.values.get(one) for one in (node, node.func.value)]
-    sizes = [getattr(getattr(value, "dtype", None), "itemsize", 0) for value in kinds]
-    if 0 < sizes[0] < sizes[1]:
-        says = words("rounded", it=site.source.of(node).rpartition(".")[2], place=context(site, node))
-        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.func.value), says)
 
 
 def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
@@ -386,13 +346,6 @@ def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
     for name in (one for one, kind in names.items() if kind == mine):
         says = words("range", it=shown(site.source.of(node)), place=context(site, node), name=name)
         yield site.change(ChangeKind.NAME, node, name, says)
-
-
-def _product(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:
-    source = site.source
-    rest = "".join(f", {source.of(one)}" for one in (*node.args[2:], *node.keywords))
-    a, b = source.of(node.args[0]), source.of(node.args[1])
-    yield site.change(ChangeKind.SIDES, node, f"{path}({b}, {a}{rest})", words("product", it=shown(source.of(node))))
 
 
 def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:

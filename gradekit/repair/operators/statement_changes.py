@@ -8,7 +8,7 @@ from typing import Any
 
 from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
-from gradekit.repair.operators.words import hint_of, sentence_of, words
+from gradekit.repair.operators.words import hint_of, words
 from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import called, shown
 
@@ -55,30 +55,6 @@ def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
     return (fitted(factor, kind.shape, mine.shape) or factor) if kind is not None and mine is not None else factor
 
 
-def _step(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """A loop in steps of a tile's width for one in steps of 1, and the other way round."""
-    given = node.iter.args if isinstance(node.iter, ast.Call) and not node.iter.keywords else []
-    if all(isinstance(one, ast.Constant) for one in given):
-        return
-    texts = [site.source.of(one) for one in given]
-    if len(given) > 1 and site.kernel.names(given[0]) & set(site.kernel.params + site.kernel.constexprs):
-        yield site.change(ChangeKind.STEP, given[0], "0", words("step-begin", it=shown(texts[0])))
-    name = site.source.of(node.iter.func) if given else ""
-    says = sentence_of("step", it=shown(site.source.of(node.iter)))
-    if len(texts) == 3:
-        new = f"{name}({texts[0]}, {texts[1]})"
-        yield site.change(ChangeKind.STEP, node.iter, new, (says, hint_of("step")))
-    if given and isinstance(bound := given[-1], ast.BinOp) and isinstance(bound.op, ast.FloorDiv) and len(given) < 3:
-        whole, width = site.source.of(bound.left), site.source.of(bound.right)
-        first = texts[0] if len(texts) == 2 else "0"
-        hint = hint_of("step-counted", first=first, whole=whole, width=width)
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({first}, {whole}, {width})", (says, hint))
-    for width in site.kernel.constexprs if 0 < len(texts) < 3 else ():
-        bounds = ", ".join(["0", *texts] if len(texts) == 1 else texts)
-        hint = hint_of("step-width", width=width)
-        yield site.change(ChangeKind.STEP, node.iter, f"{name}({bounds}, {width})", (says, hint))
-
-
 def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
     """No end of some programs before they have stored anything."""
     if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
@@ -104,5 +80,5 @@ def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
 
 
 STATEMENTS: dict[type, tuple[Callable[[ChangeSite, Any], Iterator[Change]], ...]] = {
-    ast.Assign: (_assignment,), ast.AugAssign: (_assignment,), ast.For: (_step,), ast.If: (_early_end,),
+    ast.Assign: (_assignment,), ast.AugAssign: (_assignment,), ast.If: (_early_end,),
 }  # fmt: skip
