@@ -228,8 +228,12 @@ def check(
     if data["checks"] and data["status"] == "graded":
         remembered.keep(path, data)
     _write(json_file, lambda: record.dumps(data))
-    _write(junit_file, lambda: _junit(data))
-    _write(html_file, lambda: _page(data, "".join(sources), before, _links(path, html_file)))
+    if junit_file or html_file:
+        from gradekit.report import junit, page  # they import a template engine
+
+        _write(junit_file, lambda: junit.render(data))
+        links = _links(path, html_file)
+        _write(html_file, lambda: page.render(data, "".join(sources), before=before, links=links))
     if Path("-") not in (json_file, junit_file, html_file):
         _show(data, before)
         _keep_attempt(path if path.is_dir() else path.parent, data, options)
@@ -289,18 +293,6 @@ def _write(target: Path | None, text: Callable[[], str]) -> None:
         click.echo(text(), nl=False)
     elif target is not None:
         record.write(text(), target)
-
-
-def _junit(data: dict[str, Any]) -> str:
-    from gradekit.report import junit
-
-    return junit.render(data)
-
-
-def _page(data: dict[str, Any], source: str, before: dict[str, Any] | None, links: dict[str, str]) -> str:
-    from gradekit.report import page  # imports a template engine
-
-    return page.render(data, source, before=before, links=links)
 
 
 def _links(path: Path, page: Path | None) -> dict[str, str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from xml.etree import ElementTree
 
+from gradekit.report import templates
 from gradekit.report.grouping import ending
 from gradekit.report.speed_sentences import sentences
-from gradekit.report.text import clean, described, located, one_line, points
+from gradekit.report.text import described, located, one_line
 from gradekit.submission import place
 
 _ELEMENTS = {"failed": "failure", "pending": "skipped", "fault": "error"}
@@ -21,67 +21,25 @@ _WHOLE = {"rejected": "failed", "fault": "fault"}
 
 def render(record: Mapping[str, Any]) -> str:
     """The record as an XML document with one test suite."""
-    cases = [_whole(record)] if record["status"] in _WHOLE else []
-    cases += [_case(record["assignment"], check, record["submission"]) for check in record["checks"]]
-    suite = ElementTree.Element("testsuite", _totals(record, cases))
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in record["score"].items():
-        ElementTree.SubElement(properties, "property", name=f"points.{name}", value=points(value))
-    suite.extend(cases)
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+    whole, submission = _WHOLE.get(record["status"]), record["submission"]
+    cases = [_case({"id": "submission", "facts": ()}, whole, record, submission)] if whole else []
+    for check in record["checks"]:
+        facts = [(name, check[name]) for name in ("title", "kind", "earned", "possible")]
+        if "speed" in check["details"]:
+            facts += [("speed", said) for said in sentences(check["details"]["speed"])]
+        cases.append(_case({"id": check["id"], "facts": facts}, ending(check), check, submission))
+    template = templates.environment().get_template("junit.xml")
+    return template.render(record=record, cases=cases, elements=[case["element"] for case in cases]) + "\n"
 
 
-def _totals(record: Mapping[str, Any], cases: list[ElementTree.Element]) -> dict[str, str]:
-    counts = {plural: sum(case.find(name) is not None for case in cases) for plural, name in _COUNTED.items()}
-    name = f"gradekit.{_text(record['assignment']) or 'unknown'}"
-    return {"name": name, "tests": str(len(cases)), "time": f"{record['seconds']:.3f}"} | {
-        plural: str(count) for plural, count in counts.items()
-    }
-
-
-_COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-
-
-def _whole(record: Mapping[str, Any]) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_text(record["assignment"]), name="submission")
-    _add(case, _WHOLE[record["status"]], record, record["submission"])
-    return case
-
-
-def _case(assignment: str, check: Mapping[str, Any], submission: Mapping[str, Any]) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_text(assignment), name=_text(check["id"]))
-    properties = ElementTree.SubElement(case, "properties")
-    for name in ("title", "kind", "earned", "possible"):
-        ElementTree.SubElement(properties, "property", name=name, value=_text(str(check[name])))
-    for sentence in sentences(check["details"]["speed"]) if "speed" in check["details"] else ():
-        ElementTree.SubElement(properties, "property", name="speed", value=_text(sentence))
-    if ending(check) in _ELEMENTS:
-        _add(case, ending(check), check, submission)
-    return case
-
-
-def _add(case: ElementTree.Element, outcome: str, owner: Mapping[str, Any], submission: Mapping[str, Any]) -> None:
-    element = ElementTree.SubElement(
-        case, _ELEMENTS[outcome], message=one_line(_text(located(owner["message"], submission)))
-    )
-    if owner["cause"] and outcome != "pending":
-        element.set("type", owner["cause"])
-    element.text = "\n".join(_evidence(owner, submission)) or None
-
-
-def _evidence(owner: Mapping[str, Any], submission: Mapping[str, Any]) -> list[str]:
-    lines = []
-    if owner["source"]:
-        lines.append(f"{place(submission, owner['source']['line'])}: {owner['source']['text'].strip()}")
-    counterexample = owner.get("counterexample") or {}
-    lines += [described(given) for given in counterexample.get("inputs", ())]
-    lines += [counterexample["replay"]] if counterexample.get("replay") else []
-    return [_text(line) for line in lines]
-
-
-def _text(text: str) -> str:
-    """`text` without what XML 1.0 cannot hold: most control characters, and U+FFFE and U+FFFF."""
-    return clean(text).replace("\ufffe", "").replace("\uffff", "")
+def _case(
+    case: dict[str, Any], outcome: str, owner: Mapping[str, Any], submission: Mapping[str, Any]
+) -> dict[str, Any]:  # fmt: skip
+    """What the template shows of a check, or of the submission as a whole."""
+    counterexample, source = owner.get("counterexample") or {}, owner["source"]
+    evidence = [f"{place(submission, source['line'])}: {source['text'].strip()}"] if source else []
+    evidence += [*map(described, counterexample.get("inputs", ())), counterexample.get("replay", "")]
+    return {
+        **case, "element": _ELEMENTS.get(outcome, ""), "message": one_line(located(owner["message"], submission)),
+        "cause": owner["cause"] if outcome != "pending" else "", "evidence": "\n".join(filter(None, evidence)),
+    }  # fmt: skip

@@ -17,7 +17,7 @@ from gradekit.report.translation import say
 from gradekit.submission import place
 
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
 """Control characters but newline and tab, marks that reverse the reading direction or cannot be seen, other systems'
