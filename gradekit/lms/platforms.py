@@ -12,7 +12,7 @@ from typing import Any
 
 from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
-from gradekit.report import classroom, github, gradescope, junit, page, prairielearn, printed, terminal
+from gradekit.report import classroom, gradescope, junit, page, prairielearn, printed, terminal
 from gradekit.report import record as records
 from gradekit.report.grade import grade
 from gradekit.report.story import summary
@@ -85,8 +85,8 @@ def _classroom(root: Path, record: Record, last: bool, pending: PendingPolicy) -
         place = os.environ.get("GITHUB_STEP_SUMMARY")
         if place:
             with open(place, "a", encoding="utf-8") as stream:
-                stream.write(github.step_summary(record, pending))
-        print(*_outcomes(record, pending), *github.line_errors(record), sep="\n", flush=True)
+                stream.write(classroom.step_summary(record, pending))
+        print(*_outcomes(record, pending), *classroom.line_errors(record), sep="\n", flush=True)
 
 
 def _outcomes(record: Record, pending: PendingPolicy) -> list[str]:

@@ -1,7 +1,10 @@
-"""The report as GitHub Classroom's autograding reporter takes it: a pure function of the record.
+"""The report at GitHub: for Classroom's autograding reporter, as annotations at the lines, and as a summary of the step
+in Markdown. Pure functions of the record.
 
-The contract is version 3 of the JSON that the classroom-resources runners put out: base64 of one line of JSON, read
-from the variable STEP-ID_RESULTS. Partial credit survives only in the score of each test.
+The reporter's contract is version 3 of the JSON that the classroom-resources runners put out: base64 of one line of
+JSON, read from the variable STEP-ID_RESULTS. Partial credit survives only in the score of each test. Workflow commands
+are lines of standard output: `::error file=F,line=N,title=T::message`, with what ends a line or a property
+percent-encoded, so that no text of a submission is a command of its own.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ from typing import Any
 
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, Grade, grade
-from gradekit.report.grouping import ending
+from gradekit.report.grouping import blame, ending
 from gradekit.report.story import explanation, summary
-from gradekit.report.text import one_line
+from gradekit.report.text import for_markdown, one_line, points
 
 _STATUS = {"passed": "pass", "failed": "fail", "pending": "pass", "fault": "error"}
 
@@ -68,3 +71,42 @@ def _entry(name: str, status: str, score: float, message: str, line: int) -> dic
         "name": name, "status": status, "score": score, "message": message, "test_code": "", "task_id": 0,
         "filename": "", "line_no": line, "duration": 0,
     }  # fmt: skip
+
+
+# --- the workflow's pages ---------------------------------------------------------------------------------------------
+
+_SIGNS = {"passed": "✅", "failed": "❌", "pending": "⏳", "fault": "⚠️", "missed": "➖", "accepted": "☑️"}
+
+
+def line_errors(record: Mapping[str, Any]) -> list[str]:
+    """A line for each failure that has a line in the submission, one for each reason."""
+    failed = [check for check in record["checks"] if check["source"] and ending(check) == "failed"]
+    first = {blame(check): check for check in reversed(failed)}
+    told = [(check, explanation(check, record["submission"]), check["title"]) for check in reversed(first.values())]
+    if record["status"] == "rejected" and record["source"]:
+        told = [(record, record["message"], "Rejected")]
+    return [
+        f"::error file={_property(record['submission']['path'])},line={owner['source']['line']},"
+        f"title={_property(one_line(title))}::{_data(text)}"
+        for owner, text, title in told
+    ]  # fmt: skip
+
+
+def step_summary(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> str:
+    """The summary: the score, what is pending, and a row for each check."""
+    graded = grade(record, pending)
+    lines = [f"### {for_markdown(record['assignment'])}", "", *map(for_markdown, summary(record, graded).splitlines())]
+    if record["checks"]:
+        lines += ["", "| | check | points |", "|---|---|---|"]
+    for check in record["checks"]:
+        worth = f"{points(check['earned'])} / {points(check['possible'])}"
+        lines += [f"| {_SIGNS[ending(check)]} | {for_markdown(check['title'])} | {worth} |"]
+    return "\n".join(lines) + "\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,7 +13,7 @@ import pytest
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Status
 from gradekit.lms.platforms import PLATFORMS
-from gradekit.report import github, gradescope, printed
+from gradekit.report import classroom, gradescope, printed
 
 from .samples import FAILED, PASSED, PENDING, REJECTED, record
 
@@ -48,16 +48,16 @@ def test_codegrade_gets_lines_of_json() -> None:
 
 
 def test_github_annotates_the_line_once_for_each_reason() -> None:
-    (line,) = github.line_errors(record(PASSED, FAILED, replace(FAILED, id="again", title="Again")))
+    (line,) = classroom.line_errors(record(PASSED, FAILED, replace(FAILED, id="again", title="Again")))
     assert line.startswith("::error file=submission.py,line=14,title=Agrees with torch.softmax on any shape%2C dtype")
     assert "\n" not in line and "%0A" in line
-    (evil,) = github.line_errors(record(EVIL))
+    (evil,) = classroom.line_errors(record(EVIL))
     assert evil.count("\n") == 0 and "<script>alert(1)</script>%250A" in evil
-    assert github.line_errors(record(**REJECTED))[0].startswith("::error file=submission.py,line=2,title=Rejected::")
+    assert classroom.line_errors(record(**REJECTED))[0].startswith("::error file=submission.py,line=2,title=Rejected::")
 
 
 def test_githubs_summary_has_a_row_for_each_check() -> None:
-    text = github.step_summary(record(PASSED, FAILED, PENDING))
+    text = classroom.step_summary(record(PASSED, FAILED, PENDING))
     assert "40 of 100 points" in text.replace("\\", "") and text.count("\n| ") == 4
     assert "| ✅ | Agrees with torch\\.softmax on small matrices | 40 / 40 |" in text
 
@@ -91,7 +91,7 @@ def test_github_and_gitlab_leave_their_files(
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
     PLATFORMS["classroom"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "::error file=submission.py,line=14" in capsys.readouterr().out
-    assert (tmp_path / "summary.md").read_text() == github.step_summary(HALF)
+    assert (tmp_path / "summary.md").read_text() == classroom.step_summary(HALF)
     PLATFORMS["gitlab"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "<testsuites>" in (tmp_path / "gradekit-report.xml").read_text()
     assert "<!doctype html>" in (tmp_path / "gradekit-report.html").read_text()
