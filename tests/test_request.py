@@ -65,9 +65,9 @@ def test_pytests_command_line_makes_the_same_request(
     monkeypatch.setattr(GradingRun, "opened", opened)
     pytester.runpytest_inprocess(
         str(double.folder), "--disable-plugin-autoload", "-p", "gradekit.plugin", "--submission", "a.py",
-        "-k", "dtype", "--gradekit-seed=3", "--gradekit-quick", "--gradekit-device=cpu", "--gradekit-trivial=zeros",
+        "-k", "dtype", "--gradekit-seed=3", "--gradekit-profile=quick", "--gradekit-device=cpu",
     )  # fmt: skip
-    options = GradingOptions(keyword="dtype", seed=3, profile="quick", device="cpu", trivial="zeros")
+    options = GradingOptions(keyword="dtype", seed=3, profile="quick", device="cpu")
     assert asked == [GradingRequest(double, Path("a.py"), options)]
 
 

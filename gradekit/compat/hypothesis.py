@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from hypothesis import is_hypothesis_test, settings
 from hypothesis.database import ExampleDatabase
-from hypothesis.strategies import DataObject, SearchStrategy
+from hypothesis.strategies import SearchStrategy
 
 from gradekit.compat import relies_on
 
@@ -17,10 +17,9 @@ with relies_on("hypothesis"):
     from hypothesis.configuration import set_hypothesis_home_dir
     from hypothesis.database import choices_to_bytes
     from hypothesis.internal.conjecture import providers
-    from hypothesis.internal.conjecture.data import ConjectureData
 
     # used below, under names that Hypothesis must have
-    ConjectureData.mark_overrun, providers._get_local_constants, providers.Constants  # noqa: B018
+    providers._get_local_constants, providers.Constants  # noqa: B018
 
 _SETTINGS = "_hypothesis_internal_use_settings"
 
@@ -91,9 +90,3 @@ def strategies(test: Any) -> Mapping[str, SearchStrategy[Any]]:
         return {}
     with relies_on("hypothesis"):
         return test.hypothesis._given_kwargs
-
-
-def overrun(data: DataObject) -> NoReturn:
-    """Ends the example that draws from `data` as one that became too long, from which nothing is concluded."""
-    data.conjecture_data.mark_overrun()
-    raise AssertionError("Hypothesis went on after an overrun")

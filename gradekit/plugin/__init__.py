@@ -13,12 +13,12 @@
     check_results   from an exception and its evidence to the checks of the report, with the line to look at
     profiles        how many examples, and Hypothesis's settings
     timed           the calls that the checks of speed time
-    hooks           how gradekit enters pytest: its command line, its fixture, and hooks for those who watch
+    hooks           how gradekit enters pytest: its command line and its fixture
 
 pytest finds the hooks by their names in this module.
 """
 
 from gradekit.plugin.check_points import award, points
-from gradekit.plugin.hooks import pytest_addhooks, pytest_addoption, pytest_configure, submission
+from gradekit.plugin.hooks import pytest_addoption, pytest_configure, submission
 from gradekit.plugin.run_state import NoSuchDevice
 from gradekit.plugin.runner import NoSuchCheck, grade

@@ -16,7 +16,6 @@ import pytest
 
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS
-from gradekit.findings import Check
 from gradekit.inputs.calls import draws_of
 from gradekit.inputs.classes import SizeClass
 from gradekit.inputs.covering import Row
@@ -174,28 +173,6 @@ def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, di
 def _smallest_size(row: Row) -> int:
     """Of all sizes that a row may have: dimensions of size 1 have no order."""
     return min((min(level.members) for level in row.values() if isinstance(level, SizeClass)), default=0)
-
-
-def coverage_lines(checks: Sequence[Check]) -> list[str]:
-    """What each check that has a design has tried, as lines for a terminal."""
-    lines = []
-    for check in checks:
-        if coverage := check.details.get("coverage"):
-            more = f", and {coverage['drawn']} more" if coverage["drawn"] else ""
-            lines.append(f"{check.id}: {coverage['rows']} of {coverage['of']} rows{more}")
-            lines += [f"    {name}: {', '.join(levels)}" for name, levels in coverage["factors"].items()]
-            lines += _branch_lines(coverage)
-    return lines
-
-
-def _branch_lines(coverage: Mapping[str, Any]) -> list[str]:
-    branches = coverage.get("branches")
-    if not branches:
-        return []
-    seen = f"{branches['seen']} of {branches['of']}"
-    lines = [f"    branch coverage of the submission: {seen}, {coverage['solved']} calls solved for"]
-    lines += [f"    not followed, line {one['line']}: {one['what']}" for one in branches.get("unfollowed", ())]
-    return lines + [f"    unseen, line {one['line']}: {one['what']}" for one in branches["unseen"]]
 
 
 # --- example cache ----------------------------------------------------------------------------------------------------

@@ -21,52 +21,22 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import seed as hypothesis_seed
 from hypothesis.errors import HypothesisException
-from hypothesis.strategies import DataObject, SearchStrategy
+from hypothesis.strategies import DataObject
 
-from gradekit.compat.hypothesis import overrun
 from gradekit.plugin.profiles import Profile
 
 
 class Example:
-    """One execution of a test: what Hypothesis drew for it, as arguments and through `data.draw`, in order."""
+    """One execution of a test: its arguments, and those among them that Hypothesis drew."""
 
     def __init__(self, arguments: dict[str, Any], fixtures: frozenset[str]) -> None:
         self.arguments = arguments
-        self.given = {n: v for n, v in arguments.items() if n not in fixtures and not isinstance(v, DataObject)}
-        self.drawn: list[Any] = []
+        self.given = {name: value for name, value in arguments.items() if name not in fixtures}
 
     @property
-    def interactive(self) -> bool:
-        """Whether the test draws on its way, so that its arguments alone do not tell its examples apart."""
-        return any(isinstance(value, DataObject) for value in self.arguments.values())
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """What tells this example from others: the arguments, then each value drawn so far."""
-        return (repr(sorted(self.given.items(), key=lambda item: item[0])), *map(repr, self.drawn))
-
-    def overrun(self) -> None:
-        """End it, as Hypothesis ends an example that becomes too long, and so concludes nothing from it."""
-        for value in self.arguments.values():
-            if isinstance(value, DataObject):
-                overrun(value)
-
-
-class RecordingData:
-    """Stands in for Hypothesis's `data` in a test, and shows each value to `shown` before the test gets it."""
-
-    def __init__(self, draw: Callable[..., Any], shown: Callable[[Any], None]) -> None:
-        self._draw, self._shown = draw, shown
-
-    def draw(self, strategy: SearchStrategy[Any], label: Any = None) -> Any:
-        """As `data.draw` of Hypothesis."""
-        value = self._draw(strategy, label)
-        self._shown(value)
-        return value
-
-
-class _Skip(Exception):
-    """The example need not run any further: it counts as passed."""
+    def key(self) -> str:
+        """What tells this example from others."""
+        return repr(sorted(self.given.items(), key=lambda item: item[0]))
 
 
 @dataclass(frozen=True)
@@ -101,42 +71,38 @@ class Examples:
     ended: Callable[[bool], None] = lambda passed: None
     ran: int = 0
     undecided: Exception | None = None
-    _failures: dict[tuple[str, ...], FailedExample] = field(default_factory=dict)
-    _passed: dict[tuple[str, ...], Example] = field(default_factory=dict)
-    _interactive: bool = False
-    _went_on: set[tuple[str, ...]] = field(default_factory=set)
+    _failures: dict[str, FailedExample] = field(default_factory=dict)
+    _passed: dict[str, Example] = field(default_factory=dict)
     _only_drawn: list[dict[str, Any]] | None = None
     _last: int | None = None
 
     def __call__(self, **arguments: Any) -> None:
+        if any(isinstance(value, DataObject) for value in arguments.values()):
+            raise TypeError("a check draws its values before it runs: name their strategies in @given, not data()")
         example = Example(arguments, self.fixtures)
-        self._interactive |= example.interactive
         if self._only_drawn is not None:
             self._only_drawn.append(example.given)
             return
-        if not example.interactive and example.key in self._failures:
+        if example.key in self._failures:
             self._failures[example.key].raise_again()
-        if example.key not in self._passed and not self._skips(example):
+        if example.key not in self._passed and not self._is_enough():
             self._run(example)
 
     @property
     def all_passed(self) -> list[dict[str, Any]] | None:
         """What was drawn for each example, where all that there are have run and passed; else None."""
-        if self._failures or self._interactive or self.undecided or not self._passed:
+        if self._failures or self.undecided or not self._passed:
             return None
         return [example.given for example in self._passed.values()]
 
     def drawn(self, draw: Callable[[], Any]) -> list[dict[str, Any]]:
         """What Hypothesis draws for a submission that passes, while `draw` runs the test
-        in its hands; none of it is tried.
-
-        Empty where the test draws on its way, or is not to be drawn for.
-        """
+        in its hands; none of it is tried. Empty where the test is not to be drawn for."""
         self._only_drawn = []
         with contextlib.suppress(Exception, pytest.fail.Exception):  # then it fails again when examples are tried
             draw()
         drawn, self._only_drawn = self._only_drawn, None
-        return [] if self._interactive else drawn
+        return drawn
 
     def run_all(self, drawn: Sequence[Mapping[str, Any]], fixtures: Mapping[str, Any]) -> bool:
         """Run the test on `drawn` without Hypothesis, up to the first example that fails; whether every one passed."""
@@ -154,7 +120,6 @@ class Examples:
         """Begin anew, as if no example had run."""
         self._failures.clear()
         self._passed.clear()
-        self._went_on.clear()
         self.ran, self.undecided, self._last = 0, None, None
 
     def forgive(self) -> None:
@@ -194,17 +159,10 @@ class Examples:
 
     def again(self, example: Example, **instead: Any) -> BaseException | None:
         """Run `example` once more, outside of Hypothesis, with some arguments replaced; what it raises."""
-        values = iter(example.drawn)
-        arguments = {
-            name: RecordingData(lambda strategy, label: next(values), lambda value: None)
-            if isinstance(a, DataObject)
-            else a
-            for name, a in (example.arguments | instead).items()
-        }
         if not instead:
             self.begin()
         try:
-            self.test(**arguments)
+            self.test(**(example.arguments | instead))
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
             return error
         return None
@@ -213,32 +171,16 @@ class Examples:
         self.ran += 1
         self.begin()
         try:
-            self.test(**self._watched(example))
-        except _Skip:
-            return
+            self.test(**example.arguments)
         except HypothesisException:  # assume() refused the example: neither passed nor failed
             raise
         except self.deferred as error:
             self.undecided = self.undecided or error
         except (Exception, pytest.fail.Exception) as error:
-            if example.key not in self._failures:
-                self._remember(example, error)
-                raise
-        if example.key in self._failures:  # it is the same, though what is remembered by now is raised at another line
-            self._failures[example.key].raise_again()
-        if not example.interactive:
-            self._passed[example.key] = example
+            self._remember(example, error)
+            raise
+        self._passed[example.key] = example
         self.ended(True)
-
-    def _watched(self, example: Example) -> dict[str, Any]:
-        def shown(value: Any) -> None:
-            example.drawn.append(value)
-            if self._skips(example):
-                raise _Skip
-
-        return {
-            n: RecordingData(a.draw, shown) if isinstance(a, DataObject) else a for n, a in example.arguments.items()
-        }
 
     def _remember(self, example: Example, error: BaseException) -> None:
         traceback.clear_frames(error.__traceback__)  # else each failure would keep all its tensors
@@ -247,19 +189,9 @@ class Examples:
         if self._last is None or self.hopeless(error):
             self._last = self.ran + (0 if self.hopeless(error) else self.profile.shrinks)
 
-    def _skips(self, example: Example) -> bool:
-        """Whether enough has run and `example` is none of those that failed (nor, while it draws, the start of one).
-
-        A test that went on here once, and would now end, is flaky to Hypothesis: so the example is an overrun then.
-        """
-        most = self._last if self._last is not None else self.profile.at_most if not example.drawn else None
-        enough = most is not None and self.ran >= most
-        skips = enough and not any(key[: len(example.key)] == example.key for key in self._failures)
-        if not skips:
-            self._went_on.add(example.key)
-        elif example.key in self._went_on:
-            example.overrun()
-        return skips
+    def _is_enough(self) -> bool:
+        """Whether so many have run that one which has not failed counts as passed."""
+        return self.ran >= (self.profile.at_most if self._last is None else self._last)
 
 
 def _innermost(error: BaseException) -> TracebackType | None:

@@ -6,71 +6,31 @@ Does nothing in a run that names no submission, for it is loaded in every pytest
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gradekit.assignment import Assignment, AssignmentError, load
-from gradekit.findings import Check, Kind, Report
-from gradekit.plugin.profiles import PROFILES, announce
+from gradekit.plugin.profiles import PROFILES
 from gradekit.plugin.run_state import RUN, GradingRun, NoSuchDevice
-from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
+from gradekit.request import GradingOptions, GradingRequest
 from gradekit.submission import NoSuchSubmission
 
 if TYPE_CHECKING:
-    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.subject.subject import Subject
-
-
-class HookSpecs:
-    """Hooks that other plugins may implement to watch a grading run while it works. All are optional."""
-
-    @pytest.hookspec
-    def pytest_gradekit_begin(self, title: str, done: int, total: int) -> None:
-        """A check begins: its `title`, after `done` of `total` checks."""
-
-    @pytest.hookspec
-    def pytest_gradekit_check(self, check: Check, done: int, total: int) -> None:
-        """A check has ended: the `done`-th of `total`."""
-
-    @pytest.hookspec
-    def pytest_gradekit_evidence(self, check: Check, evidence: CheckEvidence, error: BaseException | None) -> None:
-        """A check has ended with `error` (None: it passed); `evidence` is what its outcome rests on."""
-
-    @pytest.hookspec
-    def pytest_gradekit_subject(self, subject: Subject) -> None:
-        """All checks have run; what the submission's calls became can still be read."""
-
-    @pytest.hookspec
-    def pytest_gradekit_report(self, report: Report) -> None:
-        """The run is over, and this is its record."""
-
-
-def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Let other plugins watch."""
-    pluginmanager.add_hookspecs(HookSpecs)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options; every one begins with --gradekit but the one that everybody types."""
-    announce()
     group = parser.getgroup("gradekit", "grading of Triton kernels")
     group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
     group.addoption("--gradekit-json", metavar="FILE", help="write the report record to FILE")
     group.addoption("--gradekit-profile", choices=list(PROFILES), default="default", help="how many examples to try")
-    group.addoption("--gradekit-quick", action="store_true", help="short for --gradekit-profile quick")
     group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
-    group.addoption(
-        "--gradekit-trivial",
-        choices=TRIVIAL_RESULTS,
-        help="grade a trivial wrong result in place of the submission's: no correctness check may pass",
-    )
     group.addoption(
         "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
     )
-    group.addoption("--gradekit-kind", choices=[kind.value for kind in Kind], help="run the checks of this kind alone")
     group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
@@ -116,27 +76,16 @@ def _requested(config: pytest.Config) -> GradingRequest | None:
     Raises:
         pytest.UsageError: the assignment is not clear, or its description is wrong.
     """
-    path = config.getoption("submission") or os.environ.get("GRADEKIT_SUBMISSION")
+    path = config.getoption("submission")
     if not path:
         return None
     options = GradingOptions(
         keyword=config.option.keyword or None,
-        kind=config.getoption("gradekit_kind"),
         seed=config.getoption("gradekit_seed"),
-        profile=_profile(config),
+        profile=config.getoption("gradekit_profile"),
         device=config.getoption("gradekit_device"),
-        trivial=config.getoption("gradekit_trivial"),
     )
     return GradingRequest(_assignment(config), Path(path), options)
-
-
-def _profile(config: pytest.Config) -> str:
-    """The profile that is named, by an option of ours or by Hypothesis's own --hypothesis-profile."""
-    if config.getoption("gradekit_quick"):
-        return "quick"
-    ours = str(config.getoption("gradekit_profile"))
-    theirs = config.getoption("--hypothesis-profile", None)
-    return theirs if ours == "default" and theirs in PROFILES else ours
 
 
 def _assignment(config: pytest.Config) -> Assignment:

@@ -13,7 +13,7 @@ from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, evidence_of, run_secretly, running
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
-from gradekit.plugin.design import cache_key, cached_calls, coverage_lines, prepare
+from gradekit.plugin.design import cache_key, cached_calls, prepare
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
 
@@ -21,7 +21,8 @@ _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
 class GradingPlugin:
-    """Registered with pytest where a submission is to be graded; `report` is there when pytest has finished."""
+    """Registered with pytest where a submission is to be graded; `report` is there when pytest has finished, and
+    `left_out` are the names of the checks that were not to run."""
 
     config: pytest.Config
 
@@ -30,6 +31,7 @@ class GradingPlugin:
         self._first_look = first_look or FirstLook(run)
         self._workers = CheckWorkers(run)
         self._collected: list[str] = []
+        self.left_out: list[str] = []
         self.report: Report | None = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -37,6 +39,8 @@ class GradingPlugin:
         """Announce the run: the command line then asks for no other."""
         self.config = config
         config.stash[RUN] = self.run
+        if not config.pluginmanager.has_plugin("terminalreporter"):
+            config.option.tbstyle = "line"  # nobody reads how pytest shows failures
         format_comparisons_without_terminal(config)
 
     # --- collection --------------------------------------------------------------------------------------------------
@@ -61,10 +65,13 @@ class GradingPlugin:
         self.run.possible = check_points.possible_points(items)
         kind = self.run.request.options.kind
         if kind:
-            self.config.hook.pytest_deselected(items=[item for item in items if check_points.worth(item).kind != kind])
             items[:] = [item for item in items if check_points.worth(item).kind == kind]
         self.run.order = {item.name: number for number, item in enumerate(items)}
         items.sort(key=lambda item: check_points.claims(item, "assert_memory_clean"))
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        """Note which checks are not run."""
+        self.left_out += [item.name for item in items]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """All checks are known: now the submission must have been executed."""
@@ -89,7 +96,7 @@ class GradingPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         """Tell those who watch that a check begins; one that has passed in another process is not run here."""
-        self.config.hook.pytest_gradekit_begin(title=check_points.title(item), **self._progress())
+        self.run.on_progress(check_points.title(item), len(self.run.checks), len(self.run.items))
         check = self._workers.passed(item)
         if check is None:
             return None
@@ -135,8 +142,7 @@ class GradingPlugin:
 
     def _record(self, check: Check, evidence: check_results.CheckEvidence, error: BaseException | None) -> None:
         self.run.checks.append(check)
-        self.config.hook.pytest_gradekit_check(check=check, **self._progress())
-        self.config.hook.pytest_gradekit_evidence(check=check, evidence=evidence, error=error)
+        self.run.on_evidence(check, evidence, error)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -169,9 +175,8 @@ class GradingPlugin:
         run.checks.sort(key=lambda check: run.order.get(check.id, len(run.order)))
         run.notes += self._about_the_run() + run.troubles()
         if run.subject is not None:
-            self.config.hook.pytest_gradekit_subject(subject=run.subject)
+            run.on_subject(run.subject)
         self.report = check_results.report_of(run)
-        self.config.hook.pytest_gradekit_report(report=self.report)
         self._write(self.report)
 
     @pytest.hookimpl(trylast=True)
@@ -201,12 +206,6 @@ class GradingPlugin:
 
             terminalreporter.section("gradekit")
             terminalreporter.write(terminal.render(to_dict(self.report)))
-            if self.config.option.verbose > 0:
-                terminalreporter.section("what was tried")
-                terminalreporter.write("".join(f"{line}\n" for line in coverage_lines(self.report.checks)))
-
-    def _progress(self) -> dict[str, int]:
-        return {"done": len(self.run.checks), "total": len(self.run.items)}
 
     def _about_the_run(self) -> list[str]:
         keyword, profile = self.run.request.options.keyword, self.run.profile

@@ -43,13 +43,6 @@ PROFILES = {
 }
 
 
-def announce() -> None:
-    """Make Hypothesis know the names, so that its own --hypothesis-profile takes them."""
-    for profile in PROFILES.values():
-        if profile.name != "default":  # Hypothesis has one of this name
-            settings.register_profile(profile.name, max_examples=profile.examples)
-
-
 @contextlib.contextmanager
 def hypothesis_profile(profile: Profile) -> Iterator[None]:
     """While open, tests that say nothing else run under `profile`; Hypothesis keeps no database and sets no deadline.

@@ -28,6 +28,7 @@ from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, i
 
 if TYPE_CHECKING:
     from gradekit.judge.trivial import WatchedResults
+    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.repair.tutor import Tutor
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
@@ -45,6 +46,23 @@ class Rejection(Exception):
         self.detail = detail
 
 
+OnProgress = Callable[[str, int, int], None]
+"""Called with the title of the check that begins, how many are done, and how many there are."""
+
+OnSubject = Callable[["Subject"], None]
+"""Called when all checks have run, with the submission as they saw it."""
+
+OnEvidence = Callable[[Check, "CheckEvidence", BaseException | None], None]
+"""Called when a check has ended, with what its outcome rests on and the error that it ended with, if any."""
+
+OnFailing = Callable[[str, str], None]
+"""Called, perhaps from another thread, with the title of a check that fails and a message; its record comes later."""
+
+
+def nobody(*told: object) -> None:
+    """Listens to nothing."""
+
+
 @dataclass
 class GradingRun:
     """One run of the tests of `request.assignment` on its submission, while it is `opened`.
@@ -52,9 +70,8 @@ class GradingRun:
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
-    this one. `on_failing` hears, with its title and a message, of a check as soon as an example of it has failed.
-    `exact` has what exact arithmetic showed of each form of a call. `tutor` has what was found out of the
-    submission's mistakes.
+    this one. `on_progress` to `on_failing` are who watches. `exact` has what exact arithmetic showed of each form of a
+    call. `tutor` has what was found out of the submission's mistakes.
     """
 
     request: GradingRequest
@@ -69,7 +86,10 @@ class GradingRun:
     faults: list[str] = field(default_factory=list)
     exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
-    on_failing: Callable[[str, str], None] | None = None
+    on_progress: OnProgress = nobody
+    on_subject: OnSubject = nobody
+    on_evidence: OnEvidence = nobody
+    on_failing: OnFailing | None = None
     further: Any = None
     only_tries: bool = False
     tutor: Tutor | None = None

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import storage_directory
 
-from gradekit.compat.hypothesis import ReplayDatabase, examples, home, no_constants_of_modules, overrun, strategies
+from gradekit.compat.hypothesis import ReplayDatabase, examples, home, no_constants_of_modules, strategies
 
 
 def counted(seen: list[int]) -> Callable[[], None]:
@@ -123,18 +123,3 @@ def test_numbers_in_the_source_of_loaded_modules_are_not_drawn(module_with_a_con
     with no_constants_of_modules():
         assert drawn() == alone
     sys.modules["with_a_constant"] = types.ModuleType("with_a_constant")  # for the fixture
-
-
-def test_an_example_that_is_overrun_says_nothing_against_the_test() -> None:
-    ended: list[int] = []
-
-    @settings(max_examples=10, database=None, suppress_health_check=list(HealthCheck))
-    @given(data=st.data())
-    def test(data: st.DataObject) -> None:
-        if data.draw(st.integers(0, 3)) == 3:
-            ended.append(1)
-            overrun(data)
-            raise AssertionError("the example went on")
-
-    test()
-    assert ended

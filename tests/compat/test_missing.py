@@ -68,7 +68,6 @@ def _is_guard(node: ast.With) -> bool:
         ("torch", "torch._library.triton:", "get_inner_triton_kernels"),
         ("torch", "torch.utils._device:", "_device_constructors"),
         ("hypothesis", "hypothesis.internal.conjecture.providers:", "_get_local_constants"),
-        ("hypothesis", "hypothesis.internal.conjecture.data:ConjectureData", "mark_overrun"),
     ],
 )
 def test_compat_does_not_load_without_a_name_that_it_relies_on(

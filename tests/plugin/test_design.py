@@ -13,13 +13,13 @@ import pytest
 from gradekit.assignment import Assignment, discover
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
-from gradekit.findings import Check, Kind, Outcome
+from gradekit.findings import Check
 from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
 from gradekit.inputs.draws import OVERLAP, SPREAD, Draws
 from gradekit.inputs.layouts import LAYOUTS, variants
 from gradekit.inputs.spec import Input
-from gradekit.plugin.design import Design, coverage_lines, design_of
+from gradekit.plugin.design import Design, design_of
 from gradekit.plugin.profiles import PROFILES
 from tests.graded import grade
 from tests.plugin.samples import RIGHT
@@ -262,12 +262,6 @@ def declared(entry: EntryDomain) -> Iterator[tuple[str, str]]:
         named[f"layout {tensor.name}"] = [one for one in every if variants(one.partition(":")[0], rank)]
     for factor, levels in named.items():
         yield from ((factor, str(level)) for level in levels)
-
-
-def test_what_was_tried_reads_as_lines() -> None:
-    coverage = {"strength": 2, "rows": 3, "of": 4, "drawn": 1, "factors": {"size N": {"1": 2, "most": 1}}}
-    check = Check("test_x", "X", Kind.CORRECTNESS, Outcome.PASSED, 1, 1, details={"coverage": coverage})
-    assert coverage_lines([check]) == ["test_x: 3 of 4 rows, and 1 more", "    size N: 1, most"]
 
 
 RANK_4 = {
