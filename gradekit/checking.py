@@ -16,7 +16,6 @@ from typing import Any
 
 from gradekit.assignment import AssignmentError, UsageError, of_path
 from gradekit.findings import Outcome, Report, Status
-from gradekit.marks import applied, checked, read
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, host
 from gradekit.submission import NoSuchSubmission, SubmissionError
@@ -32,17 +31,13 @@ class ExitCode(IntEnum):
     FAULT = 3  # of the grader
 
 
-def check(
-    path: Path, given_id: str | None = None, options: GradingOptions | None = None, *,
-    marks: Path | None = None, **watching: Any,
-) -> Report:  # fmt: skip
+def check(path: Path, given_id: str | None = None, options: GradingOptions | None = None, **watching: Any) -> Report:
     """The report on the submission at `path`; `watching` are the callbacks of `gradekit.plugin.grade`.
 
-    Where submissions are isolated below the level that `options` ask for, nothing is run. What a person gave in the
-    file `marks` stands in place of what was found.
+    Where submissions are isolated below the level that `options` ask for, nothing is run.
 
     Raises:
-        UsageError: no such file, assignment or GPU, or no check that matches; marks that cannot be used.
+        UsageError: no such file, assignment or GPU, or no check that matches.
     """
     try:
         assignment = of_path(path, given_id)
@@ -52,8 +47,7 @@ def check(
         return rejected(path, error)
     options = options or GradingOptions()
     with _isolated(None if assignment.is_quiz else options.isolation):
-        report = _graded(GradingRequest(assignment, path, options), watching)
-    return _marked(report, marks, partly=bool(options.keyword)) if marks else report
+        return _graded(GradingRequest(assignment, path, options), watching)
 
 
 def unreadable(path: Path, given_id: str | None = None) -> Report | None:
@@ -68,16 +62,6 @@ def unreadable(path: Path, given_id: str | None = None) -> Report | None:
     except SubmissionError as error:
         return rejected(path, error)
     return None
-
-
-def _marked(report: Report, file: Path, *, partly: bool) -> Report:
-    """With the marks in `file`; where only a part of the checks ran (`partly`), with those of that part."""
-    if report.status is not Status.GRADED:  # nothing there that a person could have marked
-        return report
-    ids = {check.id for check in report.checks}
-    given = {id: mark for id, mark in read(file).items() if id in ids or not partly}
-    checked(report, given)
-    return applied(report, given)
 
 
 @contextlib.contextmanager

@@ -197,15 +197,12 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Run checks in N processes at once; by default one for every two cores, at most 4, and one with a server.",
 )  # fmt: skip
 @click.option(
-    "--marks", metavar="FILE", type=click.Path(exists=True, path_type=Path), help="Marks that a person gave: they win."
-)
-@click.option(
     "--server/--no-server", default=None, expose_value=False,
     help="Use a process that stays ready for the next check, or none; by default, not in CI and containers.",
 )  # fmt: skip
 def check(
     path: Path, id: str | None, json_file: Path | None, junit_file: Path | None, html_file: Path | None, quick: bool,
-    marks: Path | None, **options: Any,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking, remembered
@@ -215,7 +212,7 @@ def check(
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
     before = remembered.last(path)
-    for_a_reader = not (json_file or junit_file or html_file or marks)
+    for_a_reader = not (json_file or junit_file or html_file)
     report = checking.unreadable(path, id) if for_a_reader else None
     with interruptible(), shown(sys.stderr, f"Reading {path}") as screen:
         sources: list[str] = []
@@ -223,7 +220,7 @@ def check(
         watch["on_evidence"] = lambda check, *more: screen.ended(check)
         if sys.stderr.isatty():
             watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
-        report = report or checking.check(path, id, asked, marks=marks, **watch)
+        report = report or checking.check(path, id, asked, **watch)
     data = record.to_dict(report)
     if data["checks"] and data["status"] == "graded":
         remembered.keep(path, data)

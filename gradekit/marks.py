@@ -1,22 +1,11 @@
-"""Marks that a person gave: they win over what a machine says, and stay where they are, in a file of the staff's.
-
-    [bottleneck]                       the check's id: a quiz's question, or a test's name
-    points = 7.5                       optional: without, the machine's points stand, and this is a comment
-    by = "R. Meier"
-    comment = "Say also what waits."   optional: the student reads it
-    answer = "9f86d081884c"            optional: for which answer (the check's details.answer); another one waits again
-
-The file is never looked for beside a submission, where a student could have put it: `gradekit check --marks FILE`
-names it. A class's marks (`gradekit mark`) are kept in its store; what a mark does to a report is said here, for both.
-"""
+"""Marks that a person gave: they win over what a machine says. A class's marks (`gradekit mark`) are kept in its store;
+what a mark does to a report is said here."""
 
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from gradekit.assignment import UsageError
 from gradekit.findings import Check, Kind, Outcome, Report, Status
@@ -47,27 +36,6 @@ class Mark:
     def person(self) -> str:
         """Who gave it."""
         return self.by or "a person"
-
-
-def read(path: Path) -> dict[str, Mark]:
-    """The marks in the TOML file at `path`, by check.
-
-    Raises:
-        MarkError: it cannot be read, or a mark is not as described above.
-    """
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        found = {id: Mark(**values) for id, values in data.items()}
-    except OSError as error:
-        raise MarkError(f"{path} cannot be opened: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MarkError(f"{path} is not valid TOML: {error}") from None
-    except TypeError as error:
-        raise MarkError(f"{path}: a mark has points, by, comment and answer, and nothing else ({error})") from None
-    empty = [id for id, mark in found.items() if mark.points is None and not mark.comment]
-    if empty:
-        raise MarkError(f"{path}: the mark for {empty[0]} has neither points nor a comment")
-    return found
 
 
 def checked(report: Report, marks: Mapping[str, Mark]) -> None:
@@ -105,8 +73,7 @@ def _fits_total(report: Report, mark: Mark) -> None:
 
 
 def _fits(check: Check, mark: Mark) -> None:
-    is_number = mark.points is None or type(mark.points) in (int, float)
-    if not is_number or not 0 <= (mark.points or 0) <= check.possible:
+    if not 0 <= (mark.points or 0) <= check.possible:
         raise MarkError(f"{check.id} is worth 0 to {check.possible:g} points, and not {mark.points}")
 
 

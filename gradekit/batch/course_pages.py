@@ -6,12 +6,11 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from gradekit.batch.feedback import safe_name
-from gradekit.batch.gradebook import EXCUSED, CourseRow, Line, Lines, share_of
+from gradekit.batch.gradebook import CourseRow, Line, Lines, share_of
 from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, shares_of, tally
 from gradekit.report import pictures, templates
@@ -23,35 +22,15 @@ STATUSES = ("graded", "rejected", "pending", "fault", "missing")
 
 def course_page(course: Course, lines: Lines, rows: Sequence[CourseRow]) -> str:
     """The course's page: its assignments, and each student's shares and total."""
-    ids = list(lines)
-    tables = [
-        _table("Assignments", ["Assignment", "Weight", "Due", *map(str.capitalize, STATUSES), "Median %"], [
-            [_cell(id, f"{quote(id)}/index.html"), _cell(points(course.policy(id).weight)), _cell(_due(course, id)),
-             *map(_cell, _counts(lines[id])), _cell(median(lines[id]))] for id in ids
-        ]),
-        _table("Students, in percent", ["Student", *ids, "Total"], [
-            [_cell(row.name or row.student, f"students/{quote(safe_name(row.student))}/index.html"),
-             *(_share(row, id, f"{quote(id)}/feedback/{quote(safe_name(row.student))}/report.html") for id in ids),
-             _cell("" if row.total is None else points(row.total))] for row in rows
-        ]),
-    ]  # fmt: skip
-    said = [f"{counted(len(rows), 'student')}, {counted(len(ids), 'assignment')}"]
-    said += [f"the lowest {course.drop_lowest} of each student are dropped, in brackets"] * (course.drop_lowest > 0)
-    view = {"title": one_line(course.name) or "Course", "said": "; ".join(said), "tables": tables}
-    return templates.page("course.html", view | {"link": ("course.csv", "The grade book as CSV")})
+    shown = {"statuses": STATUSES, "counts": _counts, "median": median, "due": _due, "counted": counted}
+    view = {"title": course.name or "Course", "course": course, "lines": lines, "rows": rows, "safe_name": safe_name}
+    return templates.page("course.html", view | shown)
 
 
 def student_page(course: Course, row: CourseRow) -> str:
     """A student's own page: the assignments with points, lateness and a link to each report, and the total."""
-    table = _table("Assignments", ["Assignment", "Points", "Of", "Not measured", "Penalty", "%", "Weight", "Note"], [
-        [_cell(id, _report(row.student, line)), _cell(points(line.points) if line.counts else line.status),
-         _cell(points(line.possible) if line.counts else ""), _cell(points(line.pending) if line.pending else ""),
-         _cell(f"{points(line.penalty)} %" if line.penalty else ""), _share(row, id),
-         _cell(points(course.policy(id).weight)), _cell(line.note)] for id, line in row.lines.items()
-    ])  # fmt: skip
-    total = "no total yet" if row.total is None else f"{points(row.total)} %"
-    title = f"{one_line(row.name or row.student)}: {one_line(course.name) or 'course'}"
-    return templates.page("course.html", {"title": title, "said": f"Total: {total}", "tables": [table], "link": ()})
+    title = f"{row.name or row.student}: {course.name or 'course'}"
+    return templates.page("student.html", {"title": title, "course": course, "row": row, "safe_name": safe_name})
 
 
 def status(course: Course, lines: Lines) -> str:
@@ -76,25 +55,6 @@ def median(lines: Sequence[Line]) -> str:
 def _due(course: Course, id: str) -> str:
     due = course.policy(id).due
     return due.strftime("%Y-%m-%d %H:%M") if due else ""
-
-
-def _report(student: str, line: Line) -> str:
-    there = line.status != "missing"
-    return f"../../{quote(line.assignment)}/feedback/{quote(safe_name(student))}/report.html" if there else ""
-
-
-def _share(row: CourseRow, id: str, link: str = "") -> dict[str, str]:
-    share = row.percent(id)
-    text = f"({share})" if id in row.dropped else share or row.lines[id].status
-    return _cell(text, link if share not in ("", EXCUSED) and row.lines[id].status != "missing" else "")
-
-
-def _cell(text: str, link: str = "") -> dict[str, str]:
-    return {"text": one_line(text), "link": link}
-
-
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[Mapping[str, str]]]) -> dict[str, Any]:
-    return {"title": title, "head": list(map(one_line, head)), "rows": rows}
 
 
 # --- speeds beside each other: ratios with an interval; who cannot be told apart shares a rank ------------------------
@@ -148,20 +108,10 @@ def ranked(found: Sequence[Speed]) -> list[tuple[int, Speed]]:
 
 def board(assignment: str, found: Mapping[str, Sequence[Speed]], nicknames: Mapping[str, str]) -> str:
     """The page with those who have a nickname, and nobody else; empty where none of them was timed."""
-    tables = []
-    for title, each in found.items():
-        shown = ranked([speed for speed in each if speed.student in nicknames])
-        shares = [rank for rank, _ in shown]
-        rows = [
-            [_cell(f"{rank} (tie)" if shares.count(rank) > 1 else str(rank)), _cell(nicknames[speed.student]),
-             _cell(speed.said)] for rank, speed in shown
-        ]  # fmt: skip
-        tables += [{"title": title, "head": ["Rank", "Who", "Times as fast as torch"], "rows": rows}] if rows else []
-    if not tables:
-        return ""
-    said = "Whose intervals overlap share a rank. On it is who chose a name for it."
-    view = {"title": f"{one_line(assignment)}: speeds", "said": said, "tables": tables, "link": ()}
-    return templates.page("course.html", view)
+    ranks = {title: ranked([one for one in each if one.student in nicknames]) for title, each in found.items()}
+    ranks = {title: each for title, each in ranks.items() if each}
+    view = {"title": f"{assignment}: speeds", "ranks": ranks, "nicknames": nicknames}
+    return templates.page("leaderboard.html", view) if ranks else ""
 
 
 def standing(student: str, found: Mapping[str, Sequence[Speed]]) -> Iterable[str]:
@@ -186,7 +136,9 @@ def class_page(assignment: str, lines: Sequence[Line], records: Records, progres
 
     `progress` says how far grading is, while it runs.
     """
-    shown = class_view(assignment, lines, records) | {"progress": one_line(progress), "signs": MARKS}
+    shown = class_view(assignment, lines, records) | {
+        "progress": progress, "signs": MARKS, "status": STATUS, "safe_name": safe_name,
+    }  # fmt: skip
     return templates.page("dashboard.html", shown, "class.js")
 
 
@@ -198,11 +150,11 @@ def class_view(assignment: str, lines: Sequence[Line], records: Records) -> dict
         (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
     ]
     return {
-        "title": f"{one_line(assignment)}: class", "tally": tally(lines),
+        "title": f"{assignment}: class", "tally": tally(lines),
         "distribution": pictures.histogram(shares_of(lines)),
         "checks": list(_checks(failed)), "mistakes": list(_mistakes(failed)), "speeds": list(_speeds(graded.values())),
-        "groups": list(_groups(lines)), "columns": list(columns.values()),
-        "students": [_row(line) | {"cells": _cells(graded.get(line), columns)} for line in lines],
+        "groups": _groups(lines), "columns": list(columns.values()),
+        "students": [(line, _cells(graded.get(line), columns)) for line in lines],
     }  # fmt: skip
 
 
@@ -226,30 +178,6 @@ def _cells(record: Mapping[str, Any] | None, columns: Columns) -> list[str]:
     return [next((one for one in MARKS if one in outcomes[name]), "") for name in columns]
 
 
-def _person(line: Line) -> dict[str, str]:
-    there = line.digest or line.status in ("graded", "rejected")
-    link = f"feedback/{quote(safe_name(line.student))}/report.html" if there else ""
-    return {"name": one_line(line.name or line.student), "link": link, "why": shortened(one_line(line.note), 160)}
-
-
-def _row(line: Line) -> dict[str, str]:
-    result = f"{points(line.points)} / {points(line.possible)}" if line.counts else ""
-    return _person(line) | {
-        "status": STATUS.get(line.status, line.status), "points": result,
-        "pending": points(line.pending) if line.pending else "",
-        "penalty": f"{points(line.penalty)} %" if line.penalty else "",
-    }  # fmt: skip
-
-
-@dataclass
-class _Mistake:
-    """One mistake: the line as the first of its students wrote it, who made it, and the checks that it fails."""
-
-    text: str = ""
-    students: dict[str, Line] = field(default_factory=dict)
-    titles: dict[str, None] = field(default_factory=dict)
-
-
 Failed = Sequence[tuple[Line, Mapping[str, Any]]]
 
 
@@ -265,28 +193,25 @@ def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
         yield {
             "title": titles[name], "failed": len(students),
             "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in causes.most_common()),
-            "students": list(map(_person, students.values())),
+            "students": list(students.values()),
         }  # fmt: skip
 
 
 def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:
     """What several students got wrong alike: failures for one cause at a line of the same text, in whichever checks."""
-    groups: dict[tuple[str, str], _Mistake] = defaultdict(_Mistake)
+    groups: dict[tuple[str, str], list[tuple[Line, Mapping[str, Any]]]] = defaultdict(list)
     for line, check in failed:
         if check["cause"] and check["source"]:
-            text = str(check["source"]["text"])
-            mistake = groups[str(check["cause"]), "".join(text.split())]
-            mistake.text = mistake.text or one_line(text)
-            mistake.students[line.student] = line
-            mistake.titles.setdefault(one_line(check["title"]))
-    shared = [(cause, mistake) for (cause, _), mistake in groups.items() if len(mistake.students) > 1]
-    for cause, mistake in sorted(shared, key=lambda each: -len(each[1].students))[:20]:
-        first, *others = mistake.titles
-        yield {
-            "title": first + (f" and {counted(len(others), 'other check')}" if others else ""),
-            "cause": one_line(cause),
-            "text": shortened(mistake.text, 160), "students": [_person(line) for line in mistake.students.values()],
-        }  # fmt: skip
+            groups[str(check["cause"]), "".join(str(check["source"]["text"]).split())].append((line, check))
+    shared = [(cause, mine, {line.student: line for line, _ in mine}) for (cause, _), mine in groups.items()]
+    for cause, mine, students in sorted(shared, key=lambda each: -len(each[2]))[:20]:
+        first, *others = dict.fromkeys(str(check["title"]) for _, check in mine)
+        if len(students) > 1:
+            yield {
+                "title": first + (f" and {counted(len(others), 'other check')}" if others else ""), "cause": cause,
+                "text": shortened(one_line(str(mine[0][1]["source"]["text"])), 160),
+                "students": list(students.values()),
+            }  # fmt: skip
 
 
 def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -303,11 +228,10 @@ def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         yield pictures.spread(title, ratios, asked)
 
 
-def _groups(lines: Sequence[Line]) -> Iterator[dict[str, Any]]:
-    wanted = {
+def _groups(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    return {
         "Not graded, by no fault of theirs": [line for line in lines if line.status == "fault"],
         "Rejected": [line for line in lines if line.status == "rejected"],
         "Late": [line for line in lines if line.penalty > 0],
         "Nothing handed in": [line for line in lines if line.status == "missing"],
     }
-    yield from ({"title": title, "people": list(map(_person, mine))} for title, mine in wanted.items() if mine)

@@ -58,7 +58,7 @@ def locate(path: Path) -> Path:
 def _within(folder: Path) -> Path:
     if (folder / FILE).is_file():
         return folder / FILE
-    others = ("assignment.toml", "questions.toml", "key.toml", "marks.toml")
+    others = ("assignment.toml", "questions.toml", "key.toml")
     files = [path for path in sorted(folder.iterdir()) if path.suffix in (".toml", ".ipynb")]
     found = [path for path in files if path.name not in others]
     if len(found) != 1:

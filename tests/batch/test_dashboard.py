@@ -46,7 +46,7 @@ def test_each_student_is_linked_to_a_report_within_the_folder() -> None:
 def test_students_stand_beside_each_other_check_by_check() -> None:
     shown = course_pages.class_view("softmax", CLASS, RECORDS)
     assert shown["columns"] == [PASSED.title, FAILED.title]
-    cells = {row["name"]: row["cells"] for row in shown["students"]}
+    cells = {line.student: cells for line, cells in shown["students"]}
     assert (cells["ada"], cells["bob"], cells["eve"]) == (["passed", ""], ["passed", "failed"], ["", ""])
 
 
@@ -66,7 +66,7 @@ def test_every_cause_is_listed() -> None:
 
 def test_students_with_one_mistake_are_one_group() -> None:
     (mistake,) = course_pages.class_view("softmax", CLASS, RECORDS)["mistakes"]
-    assert [person["name"] for person in mistake["students"]] == ["bob", "Cyd", "dan"]
+    assert [line.name or line.student for line in mistake["students"]] == ["bob", "Cyd", "dan"]
     assert mistake["text"] == "x = tl.load(x_ptr + offs)"
 
 
