@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
-import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -261,7 +260,7 @@ class Workers:
         """A pool for so many submissions, and for the GPUs of this machine."""
         if self.cluster:
             return contextlib.closing(pool.ClusterPool(self.cluster))
-        return pool.LocalPool(max(min(self.count, submissions), 1), gpus)
+        return pool.GraderPool(max(min(self.count, submissions), 1), gpus)
 
 
 class GradingSession:
@@ -364,24 +363,9 @@ class GradingSession:
         try:
             with self.workers.pool(len(self._todo), local) as workers:
                 lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_gpus(), say)
-                scheduler.grade(store, self.request, self._todo, workers, self._showing(lines), lines.measured)
+                scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
-
-    def _showing(self, log: ProgressLog) -> Callable[[str, Mapping[str, Any]], None]:
-        """Tells `log` of each result, and now and then writes the dashboard anew."""
-        results = itertools.count(1)
-
-        def graded(digest: str, found: Mapping[str, Any]) -> None:
-            log.graded(digest, found)
-            if next(results) % 20 == 0:
-                self._dashboard(self.lines(), self.records(), f"Grading goes on: {log.state}.")
-
-        return graded
-
-    def _dashboard(self, lines: Sequence[Line], records: gradebook.Records, progress: str = "") -> None:
-        page = course_pages.class_page(self.request.assignment.id, lines, records, progress)
-        record.write(page, self.folder.of(self.request.assignment.id) / "index.html")
 
     # --- what comes out -----------------------------------------------------------------------------------------------
 
@@ -395,7 +379,7 @@ class GradingSession:
         self._feedback(lines, records)
         text = summary.render(lines, records)
         record.write(text, own / "summary.txt")
-        self._dashboard(lines, records)
+        record.write(course_pages.class_page(id, lines, records), own / "index.html")
         written = self.folder.write_course(self.folder.course_lines() | {id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 

@@ -131,13 +131,10 @@ def standing(student: str, found: Mapping[str, Sequence[Speed]]) -> Iterable[str
 Records = Mapping[str, Mapping[str, Any]]
 
 
-def class_page(assignment: str, lines: Sequence[Line], records: Records, progress: str = "") -> str:
-    """The page of a class: `lines` of its grade book, and the records by the digest of the submission that counts.
-
-    `progress` says how far grading is, while it runs.
-    """
+def class_page(assignment: str, lines: Sequence[Line], records: Records) -> str:
+    """The page of a class: `lines` of its grade book, and the records by the digest of the submission that counts."""
     shown = class_view(assignment, lines, records) | {
-        "progress": progress, "signs": MARKS, "status": STATUS, "safe_name": safe_name,
+        "signs": MARKS, "status": STATUS, "safe_name": safe_name,
     }  # fmt: skip
     return templates.page("dashboard.html", shown, "class.js")
 

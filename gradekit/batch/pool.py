@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from gradekit.assignment import Assignment
 from gradekit.batch.grader import (
@@ -66,19 +66,6 @@ class ClusterLost(ConnectionError):
     """The cluster's scheduler cannot be reached."""
 
 
-class Pool(Protocol):
-    """Runs jobs somewhere."""
-
-    def submit(self, job: AnyJob) -> Future[str]:
-        """The future of what `run_job` answers."""
-
-    def has_gpus(self) -> bool:
-        """Whether a worker takes SpeedJobs."""
-
-    def is_lost(self, future: Future[str]) -> bool:
-        """Whether no worker has this future any more, although it is not done."""
-
-
 def graded(text: str) -> JobResult:
     """What `run_job` answered.
 
@@ -97,31 +84,44 @@ def graded(text: str) -> JobResult:
 
 
 class GraderPool:
-    """A grader for each of `cards`, or `count` of them without one. As many threads may ask at once; one
-    more waits until a grader is idle."""
+    """`count` graders of this machine, and one for each of `cards`, which takes SpeedJobs. As many threads may ask at
+    once; one more waits until a grader is idle."""
 
     def __init__(self, count: int, cards: Sequence[str] = ()) -> None:
-        self._graders = [Grader(card) for card in cards or [""] * count]
-        self._threads = ThreadPoolExecutor(len(self._graders), thread_name_prefix="gradekit")
-        self._idle: SimpleQueue[Grader] = SimpleQueue()
+        lanes = {GradingJob: [""] * count} | ({SpeedJob: [*cards]} if cards else {})
+        self._graders = [Grader(card) for each in lanes.values() for card in each]
+        self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in lanes.items()}
+        self._idle: dict[type, SimpleQueue[Grader]] = {kind: SimpleQueue() for kind in lanes}
         for grader in self._graders:
-            self._idle.put(grader)
+            self._idle[SpeedJob if grader.card else GradingJob].put(grader)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         """End all graders, also one that still works."""
-        self.stop(at_once=True)
+        for wait in (False, True):  # one may have been started meanwhile
+            for threads in self._threads.values():
+                threads.shutdown(wait=wait, cancel_futures=True)
+            for grader in self._graders:
+                grader.close()
+
+    def has_gpus(self) -> bool:
+        """Whether this machine has a card."""
+        return SpeedJob in self._idle
+
+    def is_lost(self, future: Future[str]) -> bool:
+        """Never: its threads live as long as this process."""
+        return False
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """`work` of each item, in their order, with as many at once as there are graders; `work` may ask them."""
-        for future in [self._threads.submit(work, item) for item in items]:
+        for future in [self._threads[GradingJob].submit(work, item) for item in items]:
             yield future.result()
 
     def submit(self, job: AnyJob) -> Future[str]:
         """The future of what `run_job` answers."""
-        return self._threads.submit(lambda: _answer(self.graded(job)))
+        return self._threads[type(job)].submit(lambda: _answer(self.graded(job)))
 
     def graded(self, job: AnyJob) -> JobResult:
         """What an idle grader answers.
@@ -129,11 +129,12 @@ class GraderPool:
         Raises:
             GraderFailed: its process died, or took longer than SECONDS.
         """
-        grader = self._idle.get()
+        idle = self._idle[type(job)]
+        grader = idle.get()
         try:
             return grader.grade(job, SECONDS)
         finally:
-            self._idle.put(grader)
+            idle.put(grader)
 
     def grade(self, request: GradingRequest) -> Report:
         """The report on a submission that is a file; as `gradekit.plugin.grade`, in another process.
@@ -145,18 +146,6 @@ class GraderPool:
         assert isinstance(path, Path), "a pool grades files"
         asked = grading_job(request.assignment, path.name, path.read_bytes(), request.options)
         return record.from_dict(self.graded(asked).record)
-
-    def stop(self, *, at_once: bool) -> None:
-        """End all graders; `at_once`, also in the middle of a job."""
-        if at_once:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-            self._close()
-        self._threads.shutdown()
-        self._close()
-
-    def _close(self) -> None:
-        for grader in self._graders:
-            grader.close()
 
 
 @contextmanager
@@ -180,35 +169,6 @@ def grading_job(
     """The job that grades the file `name` with this `content`."""
     text = base64.b64encode(content).decode("ascii")
     return GradingJob(assignment.id, release(assignment), options.to_json(), name, text, digests=digests)
-
-
-class LocalPool:
-    """Graders of this machine: `workers` of them, and one for each of `cards`."""
-
-    def __init__(self, workers: int, cards: Sequence[str] = ()) -> None:
-        self._pools: dict[type, GraderPool] = {GradingJob: GraderPool(workers)}
-        if cards:
-            self._pools[SpeedJob] = GraderPool(len(cards), cards)
-
-    def submit(self, job: AnyJob) -> Future[str]:
-        """The future of what `run_job` answers."""
-        return self._pools[type(job)].submit(job)
-
-    def has_gpus(self) -> bool:
-        """Whether this machine has a card."""
-        return SpeedJob in self._pools
-
-    def is_lost(self, future: Future[str]) -> bool:
-        """Never: its threads live as long as this process."""
-        return False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        """End all graders; after an error, also in the middle of a job."""
-        for pool in self._pools.values():
-            pool.stop(at_once=kind is not None)
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -344,6 +304,10 @@ def _security() -> Any:
     return Security(
         tls_ca_file=files["ca"], tls_client_cert=files["cert"], tls_client_key=files["key"], require_encryption=True
     )  # fmt: skip
+
+
+Pool = GraderPool | ClusterPool
+"""What runs jobs: `submit` gives the future of what `run_job` answers."""
 
 
 # --- lending this machine to a cluster: its workers are processes of Dask's own, which end with this one --------------

@@ -223,11 +223,6 @@ class ProgressLog:
         self._names, self._are_cards, self._say, self._clock = names, are_cards, say, clock
         self._graded, self._measured = Count(todo), Count(waiting)
 
-    @property
-    def state(self) -> str:
-        """How many submissions are graded, and how long the rest will take: "3/40, 5 min left"."""
-        return str(self._graded)
-
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
         self._graded.add(self._clock())
