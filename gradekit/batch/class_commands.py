@@ -242,16 +242,13 @@ def feedback(id: str, folder: ClassFolder, target: Path) -> None:
 
 @click.command()
 @_of_assignment
-@click.option(
-    "--least", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="The score to be listed from."
-)
-def similar(id: str, folder: ClassFolder, least: float) -> None:
+def similar(id: str, folder: ClassFolder) -> None:
     """List the submissions whose programs resemble each other. For a person to look at: it is no verdict.
 
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    click.echo(_session(folder, id).similar(least), nl=False)
+    click.echo(_session(folder, id).similar(), nl=False)
 
 
 @click.command()

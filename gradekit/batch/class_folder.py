@@ -387,7 +387,7 @@ class GradingSession:
         """The grade book's lines."""
         return self.folder.lines(self.request.assignment.id, self.records())
 
-    def similar(self, least: float) -> str:
+    def similar(self) -> str:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""
         from gradekit.batch.similar import of_source, render, resemblance  # imports torch
 
@@ -399,7 +399,7 @@ class GradingSession:
             groups.setdefault((hand_in.path, digest), []).append(gradebook.labelled(hand_in.student, hand_in.name))
         starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
         known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
-        return render(resemblance(known, starter, least))
+        return render(resemblance(known, starter))
 
     def _feedback(self, lines: Iterable[Line], records: gradebook.Records) -> None:
         """A report for each student: of the attempt that counts, else of the last

@@ -116,12 +116,6 @@ class Examples:
         """What the first failing example of `run_all` raised; without one, why an example could not be decided."""
         return next((seen.error for seen in self._failures.values()), self.undecided)
 
-    def forget(self) -> None:
-        """Begin anew, as if no example had run."""
-        self._failures.clear()
-        self._passed.clear()
-        self.ran, self.undecided, self._last = 0, None, None
-
     def forgive(self) -> None:
         """Forget the failures: they say nothing against the submission."""
         self._failures.clear()

@@ -28,7 +28,6 @@ from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, i
 
 if TYPE_CHECKING:
     from gradekit.judge.trivial import WatchedResults
-    from gradekit.plugin.check_results import CheckEvidence
     from gradekit.repair.tutor import Tutor
     from gradekit.sandbox import Loaded, TraceError, Tracer
     from gradekit.subject.device import Device
@@ -52,8 +51,8 @@ OnProgress = Callable[[str, int, int], None]
 OnSubject = Callable[["Subject"], None]
 """Called when all checks have run, with the submission as they saw it."""
 
-OnEvidence = Callable[[Check, "CheckEvidence", BaseException | None], None]
-"""Called when a check has ended, with what its outcome rests on and the error that it ended with, if any."""
+OnEvidence = Callable[[Check, Any, BaseException | None], None]
+"""Called when a check has ended, with its CheckEvidence: what its outcome rests on, and the error, if any."""
 
 OnFailing = Callable[[str, str], None]
 """Called, perhaps from another thread, with the title of a check that fails and a message; its record comes later."""
