@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from gradekit.engine import Function, Op, TTIRError
 from gradekit.engine.frame import dtype_of
 from gradekit.engine.kernel_facts import operations, parsed
-from gradekit.engine.ttir_nodes import names_used
-from gradekit.program import Kernel, Program, View
+from gradekit.program import Kernel, Program
 
 _WITHOUT_MASK = {"tt.load": 1, "tt.store": 2}
 """Operands of an access that has no mask."""
@@ -55,18 +54,6 @@ def typed_lines(program: Program, operation: str, elements: Collection[str]) -> 
 def largest_range(program: Program) -> int:
     """The length of the longest `tl.arange`, 0 where there is none: the block size of a kernel in one dimension."""
     return max((op.attributes["end"] for op in _operations(program) if op.name == "tt.make_range"), default=0)
-
-
-def unread_storages(program: Program) -> set[int]:
-    """The storages that every launch which is given them takes for an argument that its kernel does not use."""
-    given: dict[int, bool] = {}
-    for launch in program.launches():
-        for function in _functions(program.kernels[launch.kernel])[:1]:
-            used = {name for block in function.body.blocks for op in block.ops for name in names_used(op)}
-            for name, argument in zip(function.arguments, launch.args, strict=False):
-                if isinstance(argument, View):
-                    given[argument.storage] = given.get(argument.storage, False) or name in used
-    return {storage for storage, used in given.items() if not used}
 
 
 def _functions(kernel: Kernel) -> list[Function]:

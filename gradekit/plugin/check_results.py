@@ -31,7 +31,6 @@ from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.result_map import result_map
-from gradekit.judge.ttir_text import unread_storages
 from gradekit.plugin import check_points
 from gradekit.plugin.beside_examples import measured_rounding
 from gradekit.plugin.run_state import GradingRun, Rejection
@@ -510,19 +509,6 @@ def _first_load(seen: _Failed) -> int | None:
     return None
 
 
-def _left_out(seen: _Failed) -> int | None:
-    """Where the kernel that is given an input and never reads it loads another, if it does so in one line alone."""
-    left_out = _storage(seen)
-    if seen.program is None or left_out is None or left_out not in unread_storages(seen.program):
-        return None
-    for launch in seen.program.launches():
-        if any(isinstance(arg, View) and arg.storage == left_out for arg in launch.args):
-            lines = loads_by_pointer(seen.source.text).get(seen.program.kernels[launch.kernel].name, ())
-            loads = {line for line in lines if line}
-            return loads.pop() if len(loads) == 1 else None
-    return None
-
-
 # --- read off the text ------------------------------------------------------------------------------------------------
 
 
@@ -582,20 +568,12 @@ def _of_an_exception(seen: _Failed) -> int | None:
     return None
 
 
-def _schema(seen: _Failed) -> int | None:
-    keywords = (node for node in ast.walk(seen.source.tree) if isinstance(node, ast.keyword))
-    said = [keyword.value for keyword in keywords if keyword.arg == "mutates_args"]
-    wrong = [value.lineno for value in said if ast.unparse(value) not in ("{}", "()")]
-    return wrong[0] if len(wrong) == 1 and "schema" in seen.message else None
-
-
 _BY_CAUSE: dict[Cause, Callable[[_Failed], int | None]] = {
     Cause.WRONG_DTYPE: _allocation,
     Cause.WRONG_SHAPE: _allocation,
     Cause.UNWRITTEN_OUTPUT: _launch,
-    Cause.WRONG_VALUES: lambda seen: _left_out(seen) or _choice(seen),
+    Cause.WRONG_VALUES: _choice,
     Cause.IGNORES_STRIDES: _first_load,
-    Cause.INPUT_MODIFIED: _schema,
     Cause.UNCHANGED_INPUT: _returned_input,
     Cause.WRONG_TYPE: _of_an_exception,
     Cause.EXCEPTION: _of_an_exception,

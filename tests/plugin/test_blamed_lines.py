@@ -39,7 +39,6 @@ PROGRAM = Program(
     returned="tensor",
     kernels={"k": Kernel("kernel", "")},
 )
-PROGRAM_PARTS = (PROGRAM.inputs, PROGRAM.storages, PROGRAM.steps, PROGRAM.results, PROGRAM.returned)
 
 
 def line(
@@ -117,24 +116,6 @@ def test_what_chance_is_to_decide_points_at_the_one_comparison_of_drawn_numbers(
 def test_a_returned_input_points_at_the_function_that_takes_it_for_the_result() -> None:
     said = "add returns an input, or a view of one; the result must be a new tensor."
     assert line(Cause.UNCHANGED_INPUT, said, CHOICES) == 11
-
-
-def test_a_schema_that_says_an_input_is_changed_points_at_mutates_args() -> None:
-    text = '@triton_op("a::b",\n    mutates_args={"x"})\ndef add(x, y):\n    return x\n'
-    said = "The operator's schema says that it changes an input: a::b(Tensor(a0!) x) -> Tensor."
-    assert line(Cause.INPUT_MODIFIED, said, text) == 2
-    assert line(Cause.INPUT_MODIFIED, said, text.replace('{"x"}', "{}")) is None
-
-
-def test_an_input_that_no_kernel_reads_points_at_the_first_load() -> None:
-    signature = 'module {\n  tt.func public @kernel(%x_ptr: !tt.ptr<f32>, %y_ptr: !tt.ptr<f32>, %out_ptr: !tt.ptr<f32>)'
-    body = " attributes {noinline = false} {\n    tt.load %x_ptr\n    tt.store %out_ptr\n  }\n}\n"
-    text = TEXT.replace("    y = tl.load(y_ptr + i, mask=i < n)\n", "")
-    said = "The result is what comes of y filled with zeros, as if it were left out."
-    one = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body)})
-    assert line(Cause.WRONG_VALUES, said, text, one, about=1) == 5
-    reads_both = Program(*PROGRAM_PARTS, {"k": Kernel("kernel", signature + body.replace("load %x", "load %y_ptr %x"))})
-    assert line(Cause.WRONG_VALUES, said, text, reads_both, about=1) is None
 
 
 def test_nothing_is_pointed_at_where_it_is_not_clear() -> None:
