@@ -88,8 +88,8 @@ class Marking:
         return {
             "title": f"{one_line(self.id)}: {self.called(number, line)}", "number": number,
             "before": number - 1, "after": number + 1 if number + 1 < len(lines) else -1,
-            "points": clean(worth), "message": clean(found["message"]),
-            "checks": [_check(check) for check in found["checks"]], "reasons": reasons(marks),
+            "points": worth, "message": found["message"], "checks": found["checks"], "ending": ending,
+            "reasons": reasons(marks),
             "source": list(source_view.rows(self._source(line, found), said)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],
         }  # fmt: skip
@@ -133,14 +133,6 @@ def reasons(marks: gradebook.Marks) -> list[dict[str, str]]:
     found = [("" if mark.points is None else f"{mark.points:g}", mark.comment) for mark in given]
     ranked = sorted(dict.fromkeys(found), key=lambda item: -found.count(item))
     return [{"value": f"{worth}|{why}", "text": one_line(f"{worth or '-'}: {why}")} for worth, why in ranked]
-
-
-def _check(check: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": check["id"], "title": one_line(check["title"]), "ending": ending(check),
-        "message": clean(check["message"]),
-        "points": f"{points(check['earned'])} / {points(check['possible'])}", "possible": points(check["possible"]),
-    }  # fmt: skip
 
 
 def history(folder: ClassFolder, id: str, student: str) -> str:

@@ -89,11 +89,12 @@ class GraderPool:
 
     def __init__(self, count: int, cards: Sequence[str] = ()) -> None:
         lanes = {GradingJob: [""] * count} | ({SpeedJob: [*cards]} if cards else {})
-        self._graders = [Grader(card) for each in lanes.values() for card in each]
+        self._graders = {kind: [Grader(card) for card in each] for kind, each in lanes.items()}
         self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in lanes.items()}
         self._idle: dict[type, SimpleQueue[Grader]] = {kind: SimpleQueue() for kind in lanes}
-        for grader in self._graders:
-            self._idle[SpeedJob if grader.card else GradingJob].put(grader)
+        for kind, graders in self._graders.items():
+            for grader in graders:
+                self._idle[kind].put(grader)
 
     def __enter__(self) -> Self:
         return self
@@ -103,8 +104,9 @@ class GraderPool:
         for wait in (False, True):  # one may have been started meanwhile
             for threads in self._threads.values():
                 threads.shutdown(wait=wait, cancel_futures=True)
-            for grader in self._graders:
-                grader.close()
+            for graders in self._graders.values():
+                for grader in graders:
+                    grader.close()
 
     def has_gpus(self) -> bool:
         """Whether this machine has a card."""
