@@ -33,6 +33,7 @@ _MEETING = {
     "arith.cmpf", "arith.select", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "arith.addf",
     "arith.subf", "tt.clampf",
 }  # fmt: skip
+_BOUNDED = {"math.erf", "math.tanh", "__nv_erf", "__nv_erff", "__nv_tanh", "__nv_tanhf"}
 _SAME = {*MOVED, "arith.extf", "arith.truncf", "tt.fp_to_fp"}
 
 
@@ -60,8 +61,14 @@ def _of(flow: DefUse, op: Op) -> Iterator[Threshold]:
         others = [(name, type) for name, type in zip(op.results, op.result_types, strict=True) if type.element in FLOAT]
     else:
         others = [each for each in typed if _number(flow, each[0]) is None] if op.name in _MEETING else []
+        others = [each for each in others if not _is_bounded(flow.made.get(each[0]))]
     for name, type in others[:1]:
         yield from (Threshold(op.number, name, type, number) for number in numbers)
+
+
+def _is_bounded(op: Op | None) -> bool:
+    """Whether a value is never larger than 1, whatever it is made of."""
+    return op is not None and (op.name in _BOUNDED or op.attributes.get("symbol") in _BOUNDED)
 
 
 def _number(flow: DefUse, name: str) -> float | None:
@@ -83,21 +90,27 @@ def rows_beyond(call: ExactCall, free: Sequence[str], most: float) -> Iterator[d
     tensors `free` may be any, of sizes up to `most`."""
     launches = (step for step in run_steps(call.program.steps, call.option) if isinstance(step, Launch))
     wanted = [thresholds(call.program.kernels[step.kernel].unaligned) for step in launches]
-    usual, done = dict.fromkeys(free, f"{SCALED}:1"), set[float]()
-    before = _sizes(call, wanted, usual) if free and any(wanted) else {}
+    if not free or not any(wanted):
+        return
+    sizes = functools.lru_cache(lambda name, scale: _sizes(call, wanted, _row(free, name, scale)))
+    before, done = sizes("", 1.0), set[float]()
     for one in sorted(before, key=lambda one: -abs(one[1].number)):
         number, size = abs(one[1].number), before[one]
         if number in done or len(done) == MOST:
             continue
         up = number > size
         factor = 2.0 ** math.ceil(math.log2(BEYOND * number / size if up else BEYOND * size / number))
-        far = sorted({min(factor, most), most}) if up else [1 / factor]
-        for scale in (sign * each for sign in (1, -1)[: 1 + up] for each in far):
-            rows = (usual | {name: f"{SCALED}:{scale:.17g}"} for name in free)
-            found = (row for row in rows if (_sizes(call, wanted, row).get(one, size) > number) is up)
-            for row in itertools.islice(found, 1):
-                done.add(number)
-                yield row
+        scales = sorted({most, min(factor, most)}) if up else [1 / factor]
+        for sign in (1, -1)[: 1 + up]:
+            farthest = (name for name in free if (sizes(name, sign * scales[-1]).get(one, size) > number) is up)
+            for name, scale in itertools.product(itertools.islice(farthest, 1), scales):
+                if (sizes(name, sign * scale).get(one, size) > number) is up:
+                    done.add(number)
+                    yield _row(free, name, sign * scale)
+
+
+def _row(free: Sequence[str], name: str, scale: float) -> dict[str, str]:
+    return {one: f"{SCALED}:{scale if one == name else 1:.17g}" for one in free}
 
 
 _Place = tuple[int, Threshold]
