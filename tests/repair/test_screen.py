@@ -478,6 +478,8 @@ def entry(x, b):
         ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
         ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
         ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
+        ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
+         "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
         ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
          "Line 15 has `+ x`"),
     ],

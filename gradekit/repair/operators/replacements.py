@@ -164,6 +164,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _clamped(site, node, op)
     yield from _product_of_matrices(site, node, op)
+    yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     yield from _by_a_group(site, node, op, left)
     if op == "//":
@@ -217,6 +218,18 @@ def _by_a_group(site: ChangeSite, node: Any, op: str, left: str) -> Iterator[Cha
         if known[name] > count and known[name] % count == 0:
             says = words("operation-group", it=shown(site.source.of(node)), of=node.right.id, all=name)
             yield site.change(ChangeKind.OPERATOR, node, f"({left} // ({name} // {node.right.id}))", says, 1)
+
+
+def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, `1 - 2 / (a / b + 1)` for `(a - b) / (a + b)`; e may be infinite."""
+    parts = [part for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
+    if not isinstance(node.op, ast.Div) or len(parts) != 2 or ast.dump(parts[0].left) != ast.dump(parts[1].left):
+        return
+    over, beside = (site.source.operand(part) for part in (parts[1].left, parts[1].right))
+    whole, is_one = shown(site.source.of(node)), getattr(parts[1].right, "value", None) == 1
+    below = site.source.operand(node.right) if is_one else f"({over} / {beside} + 1)"
+    says = words("operation-infinities", it=whole, over=over)
+    yield site.change(ChangeKind.OPERATOR, node, f"(1 - 2 / {below})", says)
 
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
