@@ -36,7 +36,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
-SAMPLE = {"sm_max_outstride"}
+SAMPLE = {"fc_half_strides"}
 
 
 def submission_with(two: dict[str, Any], folder: Path) -> Path:
