@@ -13,7 +13,8 @@ tolerance.py        how far rounding may take a result from it
 compare.py          whether a result is right, element by element, up to ties and order
 contents.py         results identified by their contents, so that equal ones are compared once
 memory_checks.py    what the run touched, launched, allocated and moved
-diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py
+diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
+                    by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail
 """
 

@@ -56,6 +56,11 @@ def largest_range(program: Program) -> int:
     return max((op.attributes["end"] for op in _operations(program) if op.name == "tt.make_range"), default=0)
 
 
+def uses(program: Program, operation: str) -> bool:
+    """Whether some kernel has `operation`, such as "math.exp"."""
+    return any(op.name == operation for op in _operations(program))
+
+
 def _functions(kernel: Kernel) -> list[Function]:
     """The functions of a kernel, that which a launch runs first."""
     try:

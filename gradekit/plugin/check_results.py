@@ -27,6 +27,7 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
 from gradekit.inputs.spec import Input
+from gradekit.judge.by_special import special_origin
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson
@@ -143,7 +144,10 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return rounding
     named = zip(call.args, names(call, run), strict=True)
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
-    return diagnose(error, call.observation, inputs, text)
+    tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
+    return diagnose(error, call.observation, inputs, text) or special_origin(
+        call.observation.program, tensors, error.comparison, run.request.assignment.allow
+    )
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:

@@ -13,7 +13,7 @@ from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge import Diagnosis, Failure, assert_close, diagnose, reference
-from gradekit.judge.ttir_text import accesses
+from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Allocate, Fill, Kernel, Launch, Program, Source, Step, View
 
 GIVEN = (
@@ -124,6 +124,7 @@ def test_loads_and_stores_are_told_apart_by_their_masks_and_lines() -> None:
 
 def test_a_text_that_is_no_ttir_tells_nothing() -> None:
     assert accesses(program("")) == [] and accesses(program("tt.load\n#loc1 = loc(#loc1)")) == []
+    assert uses(program(), "math.exp") and not uses(program(), "math.ex") and not uses(program(""), "math.exp")
 
 
 # --- missing mask ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,260 @@
+"""Where the NaN or the infinity of a result begins: the operation that made it out of ordinary numbers, and of which.
+
+The failing call runs once more under an observer that follows the program which wrote the wrong element: each value
+that holds a NaN or an infinity has an origin, its own or that of an operand. What a program loads from memory that an
+earlier launch wrote is looked for there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from gradekit import engine
+from gradekit.causes import Cause
+from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.memory import Memory
+from gradekit.engine.observer import Owners, TouchedElements, touched
+from gradekit.engine.ttir import Op
+from gradekit.engine.values import FLOAT
+from gradekit.judge import ttir_text
+from gradekit.judge.comparison import Comparison
+from gradekit.judge.evidence import Diagnosis
+from gradekit.program import Program, View
+
+WORK = 20_000_000
+"""A call that takes more is not run again."""
+
+MOST_LAUNCHES = 4
+"""How many launches back an origin is looked for."""
+
+_WRITTEN = {
+    "arith.addf": "{} + {}", "arith.subf": "{} - {}", "arith.mulf": "{} * {}", "arith.divf": "{} / {}",
+    "arith.remf": "{} % {}", "math.sqrt": "sqrt({})", "math.rsqrt": "rsqrt({})",
+    "math.exp": "exp({})", "math.exp2": "exp2({})",
+    "math.log": "log({})", "math.log2": "log2({})", "math.fma": "{} * {} + {}",
+}  # fmt: skip
+"""Operations as a student writes them."""
+
+_ELEMENTWISE = ("arith.", "math.", "tt.precise_", "tt.extern_elementwise", "tt.fp_to_fp", "tt.clampf")
+
+_AROUND = ("scf.", "tt.call")
+"""Operations whose results are values of a region inside them."""
+
+_ROOT = "under a root nothing may be negative: take a variance from squared differences, not from a difference"
+_LOGARITHM = "a logarithm needs a number above 0"
+
+_HINTS = {
+    "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM,
+    "arith.divf": "a divisor that can be 0 needs a case of its own",
+    "arith.subf": "where all that was seen so far is -inf, nothing is to be subtracted: choose 0 there with tl.where",
+    "arith.mulf": "0 times an infinity is NaN: leave such lanes out with tl.where, not by a product",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a NaN or an infinity begins: the operation in the student's words and its line; and where an infinity
+    that went into it begins, where it was computed too."""
+
+    line: int | None
+    said: str
+    operation: str
+    infinite: Origin | None = None
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """It was in memory before the launch."""
+
+    storage: int
+    index: int
+
+
+@dataclass
+class _Follower:
+    """An observer that follows one program of one launch up to its write to an element of a storage."""
+
+    at: tuple[int, int]
+    storage: int
+    index: int
+    found: Origin | _Loaded | None = None
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
+        """A launch begins."""
+        if context.launch == self.at[0]:
+            self._memory, self._origins = memory, dict[int, tuple[Any, Origin | _Loaded]]()
+            return self._after
+        return None
+
+    def _after(self, frame: Frame, op: Op) -> None:
+        programs = frame.programs().tolist()
+        if self.at[1] not in programs:
+            return
+        done = _Done(frame, op, programs.index(self.at[1]))
+        access = touched(frame, op, self._memory)
+        for name, type in zip(op.results, op.result_types, strict=True):
+            value = frame.tile(name, type, done.position) if type.element in FLOAT else None
+            if value is not None and (lane := _special_lane(value)) is not None:
+                kept = frame.get(name)
+                inside = op.name.startswith(_AROUND)
+                origin = self._known(kept) if inside else self._origin(done, value.flatten()[lane], lane, access)
+                if origin is not None:
+                    self._origins[id(kept)] = kept, origin
+        if access is not None and not op.results and access.storage is not None and access.storage.id == self.storage:
+            lanes = access.active[done.position] & (access.index[done.position] == self.index)
+            place = next((n for n, type in enumerate(op.operand_types) if type.element in FLOAT), None)
+            if place is not None and bool(lanes.any()):  # bits may be stored as integers
+                self.found = self._known(frame.operand(op, place))
+
+    def _known(self, value: Any) -> Origin | _Loaded | None:
+        return self._origins.get(id(value), (None, None))[1]
+
+    def _origin(self, done: _Done, value: Tensor, lane: int, access: TouchedElements | None) -> Origin | _Loaded | None:
+        """Where the special `value` in a lane of an operation's result begins; None where it was written down."""
+        op = done.op
+        if access is not None:
+            index, active = access.index[done.position], access.active[done.position]
+            known = access.storage is not None and index.numel() > lane and bool(active[lane])
+            return _Loaded(access.storage.id, int(index[lane])) if known else None  # type: ignore[union-attr]
+        operands = [(done.at(n, lane), self._known(done.frame.operand(op, n))) for n in done.floats(lane)]
+        same = [known for number, known in operands if number.isnan() == value.isnan() and not number.isfinite()]
+        if same:
+            return next((known for known in same if known is not None), None)
+        if not operands or not op.name.startswith(_ELEMENTWISE):
+            return None if not operands else Origin(done.line, _crossing(op), op.name, _computed(operands))
+        return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, _computed(operands))
+
+
+def _computed(operands: Sequence[tuple[Tensor, Origin | _Loaded | None]]) -> Origin | None:
+    """Where an infinity among the operands was computed."""
+    return next((known for number, known in operands if number.isinf() and isinstance(known, Origin)), None)
+
+
+def _said(op: Op, numbers: Sequence[Tensor]) -> str:
+    form = _WRITTEN.get(op.name)
+    texts = [f"{float(number):.4g}" for number in numbers]
+    if form is not None:
+        return form.format(*texts)
+    if op.name == "arith.truncf":
+        return f"{texts[0]} in {op.result_types[0].element.replace('bf', 'bfloat').replace('f16', 'float16')}"
+    name = str(op.attributes.get("symbol", "")).removeprefix("__nv_") or op.name.partition(".")[2]
+    return f"{name}({', '.join(texts)})"
+
+
+def _crossing(op: Op) -> str:
+    return "a sum of products" if op.name.startswith("tt.dot") else "a reduction"
+
+
+@dataclass(frozen=True)
+class _Done:
+    """An operation that has ended, for the program at `position` of its frame."""
+
+    frame: Frame
+    op: Op
+    position: int
+
+    @property
+    def line(self) -> int | None:
+        return self.frame.context.line(self.op)
+
+    def floats(self, lane: int) -> list[int]:
+        """The operands that are floats; of a choice, the one that was chosen for the lane."""
+        if self.op.name == "arith.select":
+            condition = self.frame.tile(self.op.operands[0], self.op.operand_types[0], self.position).flatten()
+            return [1 if bool(condition[lane if condition.numel() > 1 else 0]) else 2]
+        return [n for n, type in enumerate(self.op.operand_types) if type.element in FLOAT]
+
+    def at(self, operand: int, lane: int) -> Tensor:
+        """An operand's number in a lane; where its lanes are others, a special one of them, if there is one."""
+        tile = self.frame.tile(self.op.operands[operand], self.op.operand_types[operand], self.position).flatten()
+        if self.op.name.startswith((*_ELEMENTWISE, "tt.store")):
+            return tile[lane if tile.numel() > 1 else 0]
+        special = _special_lane(tile)
+        return tile[special if special is not None else 0]
+
+
+def _special_lane(tile: Tensor) -> int | None:
+    """A lane that holds NaN, or else an infinity; None where there is neither."""
+    flat = tile.double().flatten()
+    for special in (flat.isnan(), flat.isinf()):
+        if bool(special.any()):
+            return int(special.long().argmax())
+    return None
+
+
+def special_origin(
+    program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str]
+) -> Diagnosis | None:
+    """Why an element of a result is NaN or infinite and must not be; None where all are finite, or it is not known.
+
+    Args:
+        program: what the failing call became.
+        inputs: its tensors.
+        comparison: the result beside its reference.
+        allow: torch operations that the assignment allows.
+    """
+    place = _wrong_place(program, comparison)
+    owners = Owners()
+    if place is None or not _ran(program, inputs, allow, owners):
+        return None
+    storage, index = place
+    for _ in range(MOST_LAUNCHES):
+        at = owners.owner(storage, index)
+        if at is None:
+            return None
+        follower = _Follower(at, storage, index)
+        if not _ran(program, inputs, allow, follower) or follower.found is None:
+            return None
+        if isinstance(follower.found, Origin):
+            return _told(follower.found, bool(comparison is not None and comparison.nan.any()), program)
+        storage, index = follower.found.storage, follower.found.index
+    return None
+
+
+def _wrong_place(program: Program, comparison: Comparison | None) -> tuple[int, int] | None:
+    """The storage and the index in it of the first element that is NaN, or else infinite, and must not be."""
+    if comparison is None or not comparison.actual.is_floating_point():
+        return None
+    special = comparison.nan if bool(comparison.nan.any()) else comparison.inf
+    views = [v for v in program.results if isinstance(v, View) and v.shape == tuple(special.shape)]
+    if not views or not bool(special.any()):
+        return None
+    element = special.nonzero()[0].tolist()
+    return views[0].storage, views[0].offset + sum(i * s for i, s in zip(element, views[0].stride, strict=True))
+
+
+def _ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: engine.Observer) -> bool:
+    try:
+        engine.run(program, inputs, allow=allow, budget=engine.Budget(WORK), observer=observer)
+    except (engine.Unsupported, engine.OverBudget, engine.ForbiddenOp):
+        return False
+    return True
+
+
+def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
+    before = origin.infinite
+    sentence = f"The first {'NaN' if is_nan else 'infinity'} is made by {_place(origin)}."
+    if before is not None and before.line != origin.line:
+        sentence += f" The infinity in it is made by {_place(before)}."
+    first = before or origin
+    if first.operation in ("math.exp", "math.exp2"):
+        return Diagnosis(Cause.OVERFLOW, sentence, first.line, _before_exp(program))
+    cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
+    return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""))
+
+
+def _place(origin: Origin) -> str:
+    return f"`{origin.said}`" + (f" in line {origin.line}" if origin.line else "")
+
+
+def _before_exp(program: Program) -> str:
+    """What to do about an exp that overflows, where rows are reduced and where each element is computed by itself."""
+    if not ttir_text.uses(program, "tt.reduce"):
+        return "exp overflows float32 above 88.7: let its argument never be a large number"
+    if any(ttir_text.uses(program, each) for each in ("arith.maxnumf", "arith.maximumf")):
+        return "see that what is subtracted before exp is the maximum of the whole row"
+    return "subtract the row's maximum before exp, which overflows float32 above 88.7"
