@@ -81,8 +81,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
     if len(_lines(kept)) > 1:
         kept = plain if len(_lines(plain)) == 1 else []
-    if not kept:
-        return []
+    if not kept:  # what puts unused names to use comes in the order of its operator
+        unused = [change for change in found if change.kind is ChangeKind.IDLE]
+        return [mend for change in unused[:1] if (mend := mend_of(change, source)) is not None]
     is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
     is_told = len(kept if is_left_out else seen) <= MOST_NAMED
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]

@@ -38,6 +38,20 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                     yield replace(mend, rank=2, family=Family.GRID) if turned else mend
 
 
+def named_otherwise(draft: Draft) -> Iterator[Mend]:
+    """Another name than the parameter's, where host code has made something of that name."""
+    made = {target_of(node) for node in draft.host_nodes if isinstance(node, ast.Assign)}
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if isinstance(value, ast.Name) and value.id != param and param in made:
+                yield Mend(
+                    Family.STRIDES, 6, value.lineno, (draft.source.replaced(value, param),),
+                    f"The launch passes {value.id} for {param} of {launch.kernel.name} in line {value.lineno}, where "
+                    f"{param} belongs.",
+                    f"pass {param} for {param}",
+                )  # fmt: skip
+
+
 def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, ast.expr]) -> bool:
     """Whether a launch passes new memory, which no other launch fills, for what its kernel loads, and something else
     for what it stores."""
@@ -211,4 +225,4 @@ def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, strides_exchanged, copied_first)
+RULES = (arguments_swapped, named_otherwise, strides_exchanged, copied_first)
