@@ -51,7 +51,7 @@ SWITCHES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
         lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 999), lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     ),
     "garbage collector": (gc.disable, gc.enable),
-    "Hypothesis's profile": (lambda: settings.load_profile("quick"), lambda: settings.load_profile(PROFILE)),
+    "Hypothesis's profile": (lambda: settings.load_profile("default"), lambda: settings.load_profile(PROFILE)),
     "torch's matmul precision": (
         lambda: torch.set_float32_matmul_precision("high"), lambda: torch.set_float32_matmul_precision("highest")
     ),

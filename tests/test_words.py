@@ -48,18 +48,22 @@ def test_every_environment_variable_is_in_the_table_of_settings() -> None:
     files = [file for folder in ("gradekit", "autograder") for file in (ROOT / folder).rglob("*") if file.is_file()]
     read = [file.read_text(encoding="utf-8") for file in files if file.suffix != ".pyc"]
     named = {name for text in read for name in re.findall(r"\bGRADEKIT_[A-Z_]+\b", text)}
-    documented = set(re.findall(r"^\| `(GRADEKIT_[A-Z_]+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"), re.MULTILINE))
+    documented = set(
+        re.findall(r"^\| `(GRADEKIT_[A-Z_]+)`", (ROOT / "docs/settings.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     assert named == documented
 
 
 def test_the_page_of_messages_has_every_sentence() -> None:
     text = messages.page().replace("\\", "")
-    assert all(cause.hint in text for cause in Cause) and all(advice in text for _, advice in HINTS if "*" not in advice)
+    assert all(cause.hint in text for cause in Cause) and all(
+        advice in text for _, advice in HINTS if "*" not in advice
+    )
     for said in (  # of a diagnosis, of a failure, of a rule and of an operator, whose advice stands behind
         "- Every element is 0, and that is what the kernel stores.\n",
         "- {1} has shape {2}, and must have {3}.\n",
         "- The comparison `$it` in line $line takes one place too many at $N. / compare with < in place of <=",
-        "- keeps `{1}` in {2}: each addition rounds to so many bits. / keep the sum in float32, and convert what is stored\n",
+        "- divides {1}: where `{2}` overflows, that is infinity by infinity, NaN. / write it so that only the divisor",
     ):
         assert said in text, said
 

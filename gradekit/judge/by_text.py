@@ -1,5 +1,5 @@
-"""Diagnoses of what a submission's text says, whatever values it was given: what nothing uses or nothing changes, and
-what is kept between calls."""
+"""Diagnoses of what a submission's text says, whatever values it was given: what a kernel cannot mean, operators that
+torch would not take, gradients that autograd refuses for their shape, and what is kept between calls."""
 
 from __future__ import annotations
 
@@ -8,11 +8,48 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from gradekit.arithmetic import COMPARISONS
 from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
-from gradekit.submission.parsed_source import ParsedSource, called
+from gradekit.submission.parsed_source import ParsedSource, called, dotted
+
+
+def unparenthesized_masks(evidence: Evidence) -> Diagnosis | None:
+    """A kernel compares with what `&` makes of two comparisons' sides: `i < M & j < N` means `i < (M & j) < N`."""
+    source = ParsedSource.parsed(evidence.text)
+    if source is None:
+        return None
+    meant = ((node, _meant(node)) for node in source.in_kernels() if isinstance(node, ast.Compare))
+    found = next(((node, parts) for node, parts in meant if len(parts) > 1), None)
+    if found is None:
+        return None
+    node, parts = found
+    inner = next(each for each in node.comparators if isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitAnd))
+    return Diagnosis(
+        evidence.failure.cause,
+        f"Line {node.lineno} compares with `{ast.unparse(inner)}`: `&` binds tighter than `<`.",
+        node.lineno,
+        f"put each comparison into parentheses: {' & '.join(f'({part})' for part in parts)}",
+    )
+
+
+def _meant(chain: ast.Compare) -> list[str]:
+    """The comparisons of a chain, cut at each `&` between its first operand and its last."""
+    operands = [chain.left, *chain.comparators]
+    parts = [ast.unparse(operands[0])]
+    for number, (operator, operand) in enumerate(zip(chain.ops, operands[1:], strict=True), 1):
+        sign = COMPARISONS[type(operator)]
+        if sign[0].isalpha():  # `is` and `in` compare no sizes
+            return []
+        is_joined = isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.BitAnd)
+        if is_joined and number < len(chain.ops):
+            parts[-1] += f" {sign} {ast.unparse(operand.left)}"  # type: ignore[attr-defined]
+            parts.append(ast.unparse(operand.right))  # type: ignore[attr-defined]
+        else:
+            parts[-1] += f" {sign} {ast.unparse(operand)}"
+    return parts
 
 
 def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
@@ -75,6 +112,8 @@ def same_steps(evidence: Evidence) -> Diagnosis | None:
     return None
 
 
+_KEEP_SHAPES = {"to", "type", "float", "half", "bfloat16", "contiguous", "clone"}
+
 _REFUSED = re.compile(r"invalid gradient at index (\d+) - got (\[.*?\]) but expected shape compatible with (\[.*?\])")
 
 
@@ -85,8 +124,163 @@ def line_of_refused(text: str, message: str) -> int | None:
     return lines[0] if len(lines) == 1 else None
 
 
+def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagnosis | None:
+    """Which gradient has a shape that its input has not; None where the text does not show it.
+
+    Args:
+        text: the submission's source.
+        entry: the function that was called.
+        message: what torch has said.
+        cause: why the check failed, which the diagnosis keeps.
+    """
+    said = _REFUSED.search(message)
+    source = ParsedSource.parsed(text) if said is not None else None
+    if said is None or source is None:
+        return None
+    number, got, wanted = int(said[1]), said[2], said[3]
+    returns = _returns(source)
+    names = source.differentiated or _arguments(source, entry)
+    if len(returns) != 1 or number >= len(names):
+        return None
+    name = names[number]
+    line = _made_at(source.backwards[0], _returned(returns[0], number))
+    return Diagnosis(
+        cause,
+        f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
+        line,
+        f"a gradient has the shape of its input: add it up over the dimensions that `{name}` has not, as in "
+        ".reshape(-1, N).sum(0)",
+    )
+
+
 def _returns(source: ParsedSource) -> list[ast.Return]:
     return [node for function in source.backwards for node in ast.walk(function) if isinstance(node, ast.Return)]
+
+
+def _arguments(source: ParsedSource, entry: str) -> list[str]:
+    function = next((function for function in source.host if function.name == entry), None)
+    return [argument.arg for argument in function.args.args] if function is not None else []
+
+
+def _returned(statement: ast.Return, number: int) -> ast.expr | None:
+    value = statement.value
+    if isinstance(value, ast.Tuple):
+        return value.elts[number] if number < len(value.elts) else None
+    return value
+
+
+def _made_at(function: ast.FunctionDef, value: ast.expr | None) -> int:
+    """Where a returned value was last given its shape: in a line that assigns it, or else where it is returned."""
+    if value is None:
+        return function.lineno
+    first = value
+    while isinstance(first, ast.Call) and isinstance(first.func, ast.Attribute) and first.func.attr in _KEEP_SHAPES:
+        first = first.func.value
+    name = first.id if isinstance(first, ast.Name) else ""
+    made = [
+        node.lineno for node in ast.walk(function)
+        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
+    ]  # fmt: skip
+    return max(made) if made else value.lineno
+
+
+_MAKES_OPERATORS = ("triton_op", "custom_op")
+
+
+def operator_mistake(text: str, entry: str, cause: Cause) -> Diagnosis | None:
+    """What is wrong with how the operator `entry` is made, where that stands in the text.
+
+    Args:
+        text: the submission's source.
+        entry: the function that was called.
+        cause: why the check failed, which the diagnosis keeps.
+    """
+    source = ParsedSource.parsed(text)
+    if source is None:
+        return None
+    rules = (_unregistered, _claims_to_write, _not_wrapped, _hidden)
+    return next((found for rule in rules for found in rule(source, entry, cause)), None)
+
+
+def _unregistered(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+    """A derivative is registered for a function of the submission that is no operator."""
+    functions = {function.name: function for function in source.host}
+    for node in ast.walk(source.tree):
+        name, _, method = called(node).rpartition(".")
+        if method == "register_autograd" and name in functions and not _made_by(functions[name]):
+            function = functions[name]
+            yield Diagnosis(
+                cause,
+                f"Line {node.lineno} registers a derivative for `{name}`, which is no operator: nothing stands above "  # type: ignore[attr-defined]
+                f"its definition in line {function.lineno} that makes it one.",
+                function.lineno,
+                f'write @triton_op("course::{name}", mutates_args={{}}) above it',
+            )
+
+
+def _not_wrapped(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+    """A triton_op launches a kernel as host code does elsewhere."""
+    kernels = {kernel.name for kernel in source.kernels}
+    for function in source.host:
+        if _made_by(function) != "triton_op":
+            continue
+        for node in ast.walk(function):
+            launched = dotted(node.func.value) if _is_launch(node) else ""  # type: ignore[attr-defined]
+            if launched in kernels:
+                yield Diagnosis(
+                    cause,
+                    f"Line {node.lineno} launches `{launched}` without wrap_triton: where torch runs an operator "  # type: ignore[attr-defined]
+                    "without data, there is nothing to launch on.",
+                    node.lineno,  # type: ignore[attr-defined]
+                    f"launch with wrap_triton({launched})[grid](...)",
+                )
+
+
+def _claims_to_write(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+    """An operator with a derivative whose schema says that it changes an input."""
+    for function in source.host:
+        for node in function.decorator_list if _made_by(function) else ():
+            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                changed = getattr(keyword.value, "elts", None)
+                if keyword.arg == "mutates_args" and changed:
+                    yield Diagnosis(
+                        cause,
+                        f"Line {keyword.value.lineno} says by mutates_args that `{function.name}` changes "
+                        f"{source.of(changed[0])}: torch takes no derivative of such an operator.",
+                        keyword.value.lineno,
+                        "an operator that writes a new tensor has mutates_args={}",
+                    )
+
+
+def _is_launch(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+
+
+def _hidden(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+    """A custom_op whose result nobody describes."""
+    described = {name for node in ast.walk(source.tree) if (name := _described(node))}
+    for function in source.host:
+        if _made_by(function) == "custom_op" and function.name not in described:
+            line = function.decorator_list[0].lineno
+            yield Diagnosis(
+                cause,
+                f"Line {line} makes `{function.name}` an operator with custom_op, which hides its body from torch, and "
+                "no register_fake says what its result looks like.",
+                line,
+                f"make it with triton_op, or register a function with @{function.name}.register_fake",
+            )
+
+
+def _described(node: ast.AST) -> str:
+    """The operator that a decorator or a call `NAME.register_fake` describes."""
+    name, _, method = (called(node) or dotted(node)).rpartition(".")
+    return name if method == "register_fake" else ""
+
+
+def _made_by(function: ast.FunctionDef) -> str:
+    """What makes an operator of a function; "" where nothing does."""
+    names = ((called(node) or dotted(node)).rpartition(".")[2] for node in function.decorator_list)
+    return next((name for name in names if name in _MAKES_OPERATORS), "")
 
 
 def right_alone(text: str) -> Diagnosis | None:

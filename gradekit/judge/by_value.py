@@ -63,6 +63,25 @@ def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: st
     )
 
 
+def result_strides(evidence: Evidence) -> Diagnosis | None:
+    """The result is not contiguous, and right if it is read as if it were: the kernel stored it so."""
+    comparison = evidence.comparison
+    if comparison is None or comparison.actual.is_contiguous() or comparison.wrong_count < 2:
+        return None
+    actual, shape = comparison.actual, comparison.actual.shape
+    if actual.untyped_storage().nbytes() < (actual.storage_offset() + actual.numel()) * actual.element_size():
+        return None
+    stored = actual.as_strided(shape, row_major(shape), actual.storage_offset()).double()
+    if not bool(same(stored, comparison.reference.exact.double(), comparison.reference.allowance).all()):
+        return None
+    return Diagnosis(
+        Cause.IGNORES_STRIDES,
+        f"The kernel stores the result as if it were contiguous, but its strides are {actual.stride()}: "
+        "torch.empty_like keeps the strides of its argument. Use torch.empty, or the strides of the result.",
+        hint="allocate the result with torch.empty(x.shape, ...), or store to it with its own strides",
+    )
+
+
 # --- the whole result is something else ------------------------------------------------------------------------------
 
 

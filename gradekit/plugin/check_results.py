@@ -28,6 +28,7 @@ from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_special import special_origin
+from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure, NeedsPerson
@@ -138,7 +139,13 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
     if call is None or run.submission is None:
         return None
     text = run.submission.text
-    if not isinstance(error, Failure) or call.observation is None or error.cause is Cause.NO_KERNEL:
+    no_kernel = getattr(error, "cause", None) is Cause.NO_KERNEL
+    if (call.observation is None or no_kernel) and isinstance(error, (Failure, TraceError)):
+        if error.cause is not Cause.EXCEPTION and not no_kernel:
+            return None
+        refused = refused_gradient(text, call.entry, str(error), error.cause)
+        return refused or operator_mistake(text, call.entry, error.cause)
+    if not isinstance(error, Failure) or call.observation is None:
         return None
     if run.subject is not None and (rounding := measured_rounding(run.subject, call.observation, error)):
         return rounding

@@ -329,6 +329,19 @@ def test_a_strided_input_with_another_bug_is_no_stride_bug() -> None:
     assert other_dimension is None or other_dimension.cause is not Cause.IGNORES_STRIDES
 
 
+def stored_as_contiguous(x: torch.Tensor) -> torch.Tensor:
+    return (2 * x).contiguous().view(-1).as_strided(x.shape, x.stride())
+
+
+def test_a_result_stored_as_if_it_were_contiguous_is_named() -> None:
+    x = Input("float32", (3, 5), (1, 3))
+    cause, sentence = said(judged(double, [x], stored_as_contiguous))
+    assert cause is Cause.IGNORES_STRIDES and "stores the result as if it were contiguous" in sentence
+    assert judged(double, [x], lambda x: stored_as_contiguous(x) + 1) is None
+    small = Input("float32", (3, 5), (0, 0))
+    assert judged(double, [small], lambda x: torch.ones(1).expand(3, 5)) is None
+
+
 # --- the whole result is something else ------------------------------------------------------------------------------
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
@@ -37,10 +37,16 @@ class _NamedLine:
 
 
 def other_than_elsewhere(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A line that computes a name otherwise than the line of another kernel that computes the same name."""
+    """A line that computes a name otherwise than the line of another kernel that computes the same name; then all
+    such lines at once."""
     for other in draft.kernels:
         if other is not kernel:
-            yield from (_like(mine, model, name, other) for name, mine, model in _pairs(kernel, other))
+            pairs = list(_pairs(kernel, other))
+            alone = [_like(mine, model, name, other) for name, mine, model in pairs]
+            yield from alone
+            if len(alone) > 1:
+                mine, models = [one for _, one, _ in pairs], [one for _, _, one in pairs]
+                yield _all_like(mine, models, alone, other.name)
 
 
 def _pairs(kernel: KernelDraft, other: KernelDraft) -> Iterator[tuple[str, _NamedLine, _NamedLine]]:
@@ -58,7 +64,7 @@ def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) ->
     return Mend(
         _family(mine, model), 4, mine.value.lineno, (mine.kernel.replaced(mine.value, model.text),),
         f"Line {line} computes `{name}` {_how(mine, model)} than line {beside} of {other.name} does"
-        f"{_left_out(mine, model)}: it has `{mine.shown}` where that has `{model.shown}`.",
+        f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
         f"compare line {line} with line {beside}: both compute {name}", None, mine.kernel.name,
     )  # fmt: skip
 
@@ -78,12 +84,32 @@ def _how(mine: _NamedLine, model: _NamedLine) -> str:
     return "with other strides" if are_strides and len(one) <= len(other) else "otherwise"
 
 
-def _left_out(mine: _NamedLine, model: _NamedLine) -> str:
-    """ ", and leaves out `bh`": the names of the model that a line lacks, where it has none of its own."""
-    one, other = (line.kernel.names(line.value) for line in (mine, model))
+def _all_like(mine: Sequence[_NamedLine], models: Sequence[_NamedLine], alone: Sequence[Mend], other: str) -> Mend:
+    """All lines that are made otherwise, together: the same may be forgotten in each of them."""
+    first = alone[0]
+    lines, beside = (_numbered(lines) for lines in (mine, models))
+    says = f"{lines} do not compute what {beside[:1].lower()}{beside[1:]} of {other} do, under the same names"
+    return replace(
+        first, rank=5, edits=tuple(edit for one in alone for edit in one.edits),
+        sentence=f"{says}{_left_out(mine, models)}: line {first.line} has `{mine[0].shown}` where that has "
+        f"`{models[0].shown}`.",
+        hint=f"compare the two kernels line by line: {lines[:1].lower()}{lines[1:]} differ",
+    )  # fmt: skip
+
+
+def _numbered(lines: Sequence[_NamedLine]) -> str:
+    *first, last = [str(line.statement.lineno) for line in lines]
+    return f"Lines {', '.join(first)} and {last}"
+
+
+def _left_out(mine: Sequence[_NamedLine], models: Sequence[_NamedLine]) -> str:
+    """ ", and leaves out `bh`": the names of the models that lines lack, where they have none of their own."""
+    one, other = ({name for line in lines for name in line.kernel.names(line.value)} for lines in (mine, models))
     gone = " and ".join(f"`{name}`" for name in sorted(other - one))
-    what = "the stride " if len(other - one) == 1 and other - one <= {*mine.kernel.strides} else ""
-    return f", and leaves out {what}{gone}" if gone and one < other else ""
+    verb = "leave" if len(mine) > 1 else "leaves"
+    strides = {name for line in mine for name in line.kernel.strides}
+    what = "the stride " if len(other - one) == 1 and other - one <= strides else ""
+    return f", and {verb} out {what}{gone}" if gone and one < other else ""
 
 
 def _only_line(kernel: KernelDraft, name: str) -> _NamedLine | None:
