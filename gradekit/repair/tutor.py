@@ -80,9 +80,10 @@ class Tutor:
         best = max(mends, key=made_right)
         told = [one for one in said if one.mend == best]
         causes = {one.check.error.cause for one in told}
+        is_one_of_two = any(one.found is not None and RIGHT_IN_PART in one.found.hint for one in told)
         for one in (one for one in said if one.mend is None and one.check.error.cause in causes):
             error = after[best].get(one.check.name)
-            if error is not None and fail_alike(one.check.error, error):
+            if error is not None and fail_alike(one.check.error, error) and not is_one_of_two:
                 return {one.check.name: None for one in told}
         tries = MendTries(told[0].check, self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
