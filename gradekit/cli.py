@@ -194,7 +194,7 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(1),
     default=lambda: 1 if reuse.is_keeping() else usual_jobs(),  # other processes would keep nothing
-    help="Run checks in N processes at once; by default one for every two cores, at most 4, and one with a server.",
+    help="Run checks in N processes at once; by default one for each core, at most 4, and one with a server.",
 )  # fmt: skip
 @click.option(
     "--server/--no-server", default=None, expose_value=False,

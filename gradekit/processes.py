@@ -223,10 +223,9 @@ MOST_JOBS, JOB_BYTES = 4, 1 << 30
 
 
 def usual_jobs() -> int:
-    """How many checks run at once where nobody says: as many as there are pairs of processors, for each keeps the
-    submission's process busy, too, and memory."""
+    """How many checks run at once where nobody says: as many as there are processors, and memory."""
     there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(min(processors() // 2, MOST_JOBS, there // JOB_BYTES), 1)
+    return max(min(processors(), MOST_JOBS, there // JOB_BYTES), 1)
 
 
 def processors() -> int:

@@ -137,8 +137,8 @@ def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> N
     assert (path, id, options) == (Path("."), None, GradingOptions())
 
 
-def test_check_runs_in_a_process_for_every_two_cores(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(7)))
+def test_check_runs_in_a_process_for_each_core_and_in_one_with_a_server(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(3)))
     monkeypatch.setattr("os.sysconf", lambda name: 1 << 20)
     run("check")
     with reuse.kept():
