@@ -81,9 +81,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
     if len(_lines(kept)) > 1:
         kept = plain if len(_lines(plain)) == 1 else []
-    if not kept:  # what puts unused names to use comes in the order of its operator
-        unused = [change for change in found if change.kind is ChangeKind.IDLE]
-        return [mend for change in unused[:1] if (mend := mend_of(change, source)) is not None]
+    if not kept:
+        unused = [change for change in found if change.kind is ChangeKind.IDLE][:1]
+        return _of_one_of_several(found, source) or [*filter(None, (mend_of(change, source) for change in unused))]
     is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
     is_told = len(kept if is_left_out else seen) <= MOST_NAMED
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
@@ -193,7 +193,8 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     alone = [change for change in found if not change.also] or list(found)
     several = [change for change in found if change not in alone][:MOST_OF_SEVERAL] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
-    return [*(mends_of(alone, source) if sure else ()), *filter(None, (mend_of(change, source) for change in several))]
+    first = mends_of(alone, source) if sure else _of_one_of_several(alone, source)
+    return [*first, *filter(None, (mend_of(change, source) for change in several))]
 
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -289,6 +290,35 @@ def _way(change: Change) -> tuple[str, Any]:
 def _operator(change: Change) -> type[ast.operator] | None:
     """The operation that the change puts around a piece."""
     return type(change.built.op) if isinstance(change.built, ast.BinOp) else None
+
+
+def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
+    is told, and the other lines with it. What puts unused names to use comes in the order of its operator."""
+    least = min(change.kind for change in found)
+    mine = [change for change in found if change.kind is least]
+    lines = _lines(mine)
+    if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
+        return []
+    place = lambda one: found.index(one) if least is ChangeKind.IDLE else _line(one)
+    weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
+    largest = [max((one for one in mine if _line(one) == line), key=weight) for line in lines]
+    mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
+    if not mends:
+        return mends
+    others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
+    hint, line = f"{mends[0].hint}; or the same in {others}", mends[0].line
+    return [replace(one, rank=OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
+
+
+def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
+    """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
+    stem, text = change.new.partition("_")[0], source.text.splitlines()[_line(change) - 1]
+    return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
+
+
+MOST_LINES = 3
+"""On so many lines may changes stand of which one is told."""
 
 
 def _lines(found: Sequence[Change]) -> list[int]:
