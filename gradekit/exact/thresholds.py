@@ -49,7 +49,7 @@ class Threshold:
 
 @functools.lru_cache(maxsize=256)
 def thresholds(ttir: str) -> tuple[Threshold, ...]:
-    """Those of a kernel's text."""
+    """The thresholds in a kernel's text."""
     flow = DefUse(parsed(ttir).functions.values())
     return tuple(one for op in flow.ops for one in _of(flow, op) if one.number and math.isfinite(one.number))
 
@@ -86,8 +86,8 @@ def _number(flow: DefUse, name: str) -> float | None:
 
 
 def rows_beyond(call: ExactCall, free: Sequence[str], most: float) -> Iterator[dict[str, str]]:
-    """Kinds of values, by the names of tensors, with which the call's values lie beyond its numbers: those of the
-    tensors `free` may be any, of sizes up to `most`."""
+    """Kinds of values, by the names of tensors, that take what the call computes beyond its numbers. Tensors in `free`
+    may have any values, of absolute size up to `most`."""
     launches = (step for step in run_steps(call.program.steps, call.option) if isinstance(step, Launch))
     wanted = [thresholds(call.program.kernels[step.kernel].unaligned) for step in launches]
     if not free or not any(wanted):

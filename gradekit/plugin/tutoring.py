@@ -35,7 +35,7 @@ MOST_ELEMENTS = 20_000
 """Of the inputs of an example."""
 
 SEVERAL = 3
-"""Of so many dimensions, two may be one in memory, and the tensor no contiguous one."""
+"""From so many dimensions on, two may lie in memory as one although the tensor is not contiguous."""
 
 MOST_BESIDE = 100_000
 """Of the inputs of another example of the check that fails."""

@@ -294,7 +294,7 @@ def _operator(change: Change) -> type[ast.operator] | None:
 
 def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """Of likely changes of one kind on a few lines, any of which makes all calls right, the largest of the first line
-    is told, and the other lines with it. What puts unused names to use comes in the order of its operator."""
+    is told, and the other lines with it. Changes that put an unused name to use keep the order they are made in."""
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)

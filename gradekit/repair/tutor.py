@@ -68,8 +68,8 @@ class Tutor:
         """What is said of checks in the end, by their names, where that differs from what was said when they failed.
 
         A mend is a hypothesis about the whole submission. One that makes the failing examples of more checks right
-        takes the place of others; what it leaves wrong as it was is no mistake of its own, and refutes it; for what it
-        leaves wrong otherwise, a second mistake is looked for.
+        takes the place of others. It is refuted where it leaves as many as they were as it makes right. For what else
+        it leaves wrong, a second mistake is looked for.
         """
         said, found = list(self._said.values()), dict[str, Diagnosis | None]()
         mends = list(dict.fromkeys(one.mend for one in said if one.mend is not None))
@@ -80,11 +80,10 @@ class Tutor:
         best = max(mends, key=made_right)
         told = [one for one in said if one.mend == best]
         causes = {one.check.error.cause for one in told}
-        is_one_of_two = any(one.found is not None and RIGHT_IN_PART in one.found.hint for one in told)
-        for one in (one for one in said if one.mend is None and one.check.error.cause in causes):
-            error = after[best].get(one.check.name)
-            if error is not None and fail_alike(one.check.error, error) and not is_one_of_two:
-                return {one.check.name: None for one in told}
+        silent = [one.check for one in said if one.mend is None and one.check.error.cause in causes]
+        left = [check for check in silent if (error := after[best].get(check.name)) and fail_alike(check.error, error)]
+        if left and len(left) >= made_right(best):
+            return {one.check.name: None for one in told}
         tries = MendTries(told[0].check, self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
             after[both] = self._after(both, said)
