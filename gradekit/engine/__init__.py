@@ -22,11 +22,11 @@ import importlib
 from typing import Any
 
 _OFFERED = {
-    "gradekit.engine.executor": ("RunResult", "Variant", "option_count", "run"),
+    "gradekit.engine.executor": ("RunResult", "Variant", "option_count", "run", "run_chosen"),
     "gradekit.engine.trials": ("run_with_trials",),
     "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget", "Unsupported"),
-    "gradekit.engine.observer": ("Observer", "TouchedElements", "touched"),
+    "gradekit.engine.observer": ("Observer", "Owners", "TouchedElements", "touched"),
     "gradekit.engine.host": ("ForbiddenOp",),
     "gradekit.engine.traffic": ("Counted", "count", "least_bytes"),
     "gradekit.engine.ttir": ("Block", "Function", "Location", "Module", "Op", "Region", "TTIRError", "Type", "parse"),

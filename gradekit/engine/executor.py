@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from gradekit.engine.fast import FastMemory
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
-from gradekit.engine.launch import bind, run_programs
+from gradekit.engine.launch import bind, run_programs, run_some_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
@@ -103,6 +103,7 @@ class _Setup:
     conditions: Conditions
     observer: Observer | None
     reader: Reader = as_compiled
+    programs: Mapping[int, Sequence[int]] | None = None
 
 
 def run(
@@ -131,6 +132,21 @@ def run(
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
     return _ran(_Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget()))
+
+
+def run_chosen(
+    programs: Mapping[int, Sequence[int]], program: Program, inputs: Sequence[Tensor], option: int,
+    allow: Collection[str], budget: Budget, observer: Observer | None = None,
+) -> RunResult:  # fmt: skip
+    """As `run`, but of the launches that `programs` has by their numbers, only the programs with those linear ids run.
+
+    What the others would have written is missing in the results, and no finding. What those that ran wrote is told by
+    an `Owners` (observer.py) that looks on: `owners.written(view, launch)`.
+
+    Raises:
+        Unsupported, OverBudget, ForbiddenOp: as `run` does; a program that waits for one left out uses up its budget.
+    """
+    return _ran(_Setup(program, inputs, option, allow, (), USUAL, observer, programs=programs), Meter(budget))
 
 
 def run_as(
@@ -191,7 +207,8 @@ class _Execution:
         self._uses = Counter(one.storage for one in self.program.results if isinstance(one, View))
         results = [self._result(result) for result in self.program.results]
         findings = explain(self.incidents, self.namer, self.grids)
-        findings += unwritten(self.program, self.memory, self.namer)
+        if self.setup.programs is None:
+            findings += unwritten(self.program, self.memory, self.namer)
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
@@ -306,7 +323,11 @@ class _Execution:
         arguments = bind(module.entry, step.args, self.memory)
         if self.setup.observer is not None:
             context.observe = self.setup.observer.launch(context, self.memory)
-        run_programs(context, arguments)
+        chosen = (self.setup.programs or {}).get(launch)
+        if chosen is None:
+            run_programs(context, arguments)
+        else:
+            run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
         self.in_place |= memory.in_place
 
     def _checked(self, total: int, stores_publish: bool, atomics_wait: bool, line: int | None) -> CheckedMemory:

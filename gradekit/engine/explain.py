@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
+
 from gradekit.engine.host import written
 from gradekit.engine.memory import Memory, everywhere, first_true
+from gradekit.engine.observer import coordinates
 from gradekit.engine.promises import kernel_arguments
 from gradekit.findings import Cause, Finding
 from gradekit.observations import ON_THE_HOST, SHOWN, Incident, Site
@@ -110,8 +113,7 @@ def _element(incident: Incident, namer: Namer, position: int) -> tuple[int, ...]
 def _program(number: int, grids: Sequence[tuple[int, int, int]], site: Site) -> tuple[int, int, int]:
     if site.launch == ON_THE_HOST:
         return (0, 0, 0)
-    width, height, _ = grids[site.launch]
-    return (number % width, number // width % height, number // (width * height))
+    return coordinates(number, grids[site.launch])
 
 
 _SENTENCES = {
@@ -167,19 +169,11 @@ def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:
             continue
         missing = result.numel - int(seen.count_nonzero())
         name = namer.storage(result.storage)
-        elements = tuple(_unraveled(number, result.shape) for number in first_true(~seen, SHOWN).tolist())
+        index = torch.unravel_index(first_true(~seen, SHOWN), result.shape)
+        elements = tuple(zip(*(part.tolist() for part in index), strict=True)) or ((),)
         message = f"{missing} of {result.numel} elements of {name} are never written, first {list(elements[0])}"
         findings.append(
             Finding(Cause.UNWRITTEN_OUTPUT, message, tensor=name, elements=elements, count=missing,
                     facts={"elements": result.numel})
         )  # fmt: skip
     return findings
-
-
-def _unraveled(number: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """The index of the element with that number in row-major order."""
-    index = []
-    for size in reversed(shape):
-        number, along = divmod(number, size)
-        index.append(along)
-    return tuple(reversed(index))

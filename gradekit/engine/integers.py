@@ -32,10 +32,12 @@ from gradekit.engine.values import (
 )
 
 Shape = Sequence[int]
+IntegerFunction = Callable[[Integer, Integer, int, Shape], Integer]
 
 ON_ONE_BIT = {
     "arith.addi": "arith.xori", "arith.subi": "arith.xori", "arith.muli": "arith.andi",
     "arith.minui": "arith.andi", "arith.maxui": "arith.ori", "arith.minsi": "arith.ori", "arith.maxsi": "arith.andi",
+    "arith.andi": "arith.andi", "arith.ori": "arith.ori", "arith.xori": "arith.xori",
 }  # fmt: skip
 """What arithmetic on i1 is, where 1 + 1 is 0 and the signed reading of 1 is -1: so a card's compiler has it, too."""
 
@@ -45,9 +47,9 @@ def tensor(value: Value, bits: int, shape: Shape) -> Tensor:
     return dense(value, INTEGER[bits], shape)
 
 
-def unsigned(value: Tensor, bits: int) -> Tensor:
+def unsigned(value: Tensor) -> Tensor:
     """The unsigned reading of a tensor of at most 32 bits, as int64."""
-    return value.to(torch.int64) & ((1 << bits) - 1)
+    return value.to(torch.int64) & ((1 << _width(value)) - 1)
 
 
 def signed(value: Tensor, bits: int) -> Tensor:
@@ -107,24 +109,76 @@ def muli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     return tensor(a, bits, shape) * tensor(b, bits, shape)
 
 
-# --- division ---------------------------------------------------------------------------------------------------------
-# The remainder has the dividend's sign. Dividing by zero is undefined, and the smallest number by -1 overflows: neither
-# may stop the grader, where the processor would raise a signal.
+# --- operations by element --------------------------------------------------------------------------------------------
+
+
+def _by_element(
+    tensors: Callable[[Tensor, Tensor], Tensor], numbers: Callable[[int, int], int] | None = None
+) -> IntegerFunction:
+    """The operation that `tensors` is on two tensors of the width's dtype; `numbers` is the same on two numbers, for
+    what kernels often compute for each program."""
+
+    def apply(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+        if not (isinstance(a, int) and isinstance(b, int)):
+            return tensors(tensor(a, bits, shape), tensor(b, bits, shape))
+        return wrap(numbers(a, b), bits) if numbers else int(tensors(tensor(a, bits, [1]), tensor(b, bits, [1])))
+
+    return apply
+
+
+def _unsigned_or(of_nonnegative: IntegerFunction, tensors: Callable[[Tensor, Tensor], Tensor]) -> IntegerFunction:
+    """An unsigned operation, by the signed one where bounds show that no element is below zero."""
+    by_element = _by_element(tensors)
+
+    def apply(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+        return (of_nonnegative if _is_nonnegative(a) and _is_nonnegative(b) else by_element)(a, b, bits, shape)
+
+    return apply
+
+
+def _is_nonnegative(value: Integer) -> bool:
+    return value >= 0 if isinstance(value, int) else isinstance(value, Affine) and value.low >= 0
+
+
+def _width(x: Tensor) -> int:
+    return 8 * x.dtype.itemsize
+
+
+# Division. The remainder has the dividend's sign. Dividing by zero is undefined, and the smallest number by -1
+# overflows: neither may stop the grader, where the processor would raise a signal.
+
+
+def _divided(
+    tensors: Callable[[Tensor, Tensor], Tensor],
+    by_minus_one: Callable[[Tensor], Tensor],
+    numbers: Callable[[int, int], int],
+) -> IntegerFunction:
+    def divide(x: Tensor, y: Tensor) -> Tensor:
+        if y.numel() == 1 and int(y) not in (0, -1):
+            return tensors(x, y)
+        harmless = torch.where((y == 0) | (y == -1), 1, y)
+        return torch.where(y == -1, by_minus_one(x), tensors(x, harmless))
+
+    return _by_element(divide, lambda x, y: numbers(x, y or 1))
+
+
+_truncate = functools.partial(torch.div, rounding_mode="trunc")
+_divide = _divided(_truncate, torch.neg, lambda x, y: abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1))
+_remain = _divided(torch.fmod, torch.zeros_like, lambda x, y: abs(x) % abs(y) * (1 if x >= 0 else -1))
 
 
 def divsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     """a / b, signed, truncated towards zero."""
-    divided = functools.partial(torch.div, rounding_mode="trunc")
     if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
-        return _divide(a, b, bits, shape, _truncated, divided, torch.neg)
+        return _divide(a, b, bits, shape)
     low, high = a.low // b, a.high // b
-    return low if low == high else _bounded(divided(tensor(a, bits, shape), b), low, high, shape)
+    return low if low == high else _bounded(_truncate(tensor(a, bits, shape), b), low, high, shape)
 
 
 def remsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
     """The remainder of `divsi`."""
     if not (isinstance(a, Affine) and isinstance(b, int) and b > 0 and a.low >= 0):
-        return _divide(a, b, bits, shape, lambda x, y: x - y * _truncated(x, y), torch.fmod, torch.zeros_like)
+        return _remain(a, b, bits, shape)
     whole = a.low // b
     if whole == a.high // b:
         return moved(a, -whole * b) if whole else a
@@ -136,168 +190,97 @@ def _bounded(value: Tensor, low: int, high: int, shape: Shape) -> Affine:
     return Affine(value.to(torch.int64), (0,) * len(shape), low, high)
 
 
-def floordivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a / b, signed, rounded down."""
-    return _divide(a, b, bits, shape, operator.floordiv, functools.partial(torch.div, rounding_mode="floor"), torch.neg)
-
-
-def ceildivsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a / b, signed, rounded up."""
-    return subi(0, floordivsi(subi(0, a, bits, shape), b, bits, shape), bits, shape)
-
-
-def _truncated(x: int, y: int) -> int:
-    return abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-
-
-def _divide(
-    a: Integer,
-    b: Integer,
-    bits: int,
-    shape: Shape,
-    numbers: Callable[[int, int], int],
-    tensors: Callable[[Tensor, Tensor], Tensor],
-    by_minus_one: Callable[[Tensor], Tensor],
-) -> Integer:
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap(numbers(a, b or 1), bits)
-    dividend, divisor = tensor(a, bits, shape), tensor(b, bits, shape)
-    if isinstance(b, int) and b not in (0, -1):
-        return tensors(dividend, divisor)
-    harmless = torch.where((divisor == 0) | (divisor == -1), 1, divisor)
-    return torch.where(divisor == -1, by_minus_one(dividend), tensors(dividend, harmless))
-
-
-def divui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a / b, unsigned."""
-    if is_nonnegative(a) and is_nonnegative(b):
-        return divsi(a, b, bits, shape)
-    x, y = tensor(a, bits, shape), tensor(b, bits, shape)
-    y = torch.where(y == 0, torch.ones_like(y), y)
-    if bits < 64:
-        return signed(torch.div(unsigned(x, bits), unsigned(y, bits), rounding_mode="floor"), bits)
-    return _divide_unsigned_64(x, y)
-
-
-def _divide_unsigned_64(x: Tensor, y: Tensor) -> Tensor:
-    """Halve, divide, double, correct; a divisor of 2**63 or more goes at most once."""
-    quotient = torch.div(_shift_right_64(x, torch.ones_like(x)), y, rounding_mode="trunc") * 2
-    rest = x - quotient * y
-    quotient = quotient + (~_less_unsigned(rest, y)).to(torch.int64)
+def _divide_unsigned(x: Tensor, y: Tensor) -> Tensor:
+    """Of 64 bits: halve, divide, double, correct; a divisor of 2**63 or more goes at most once."""
+    y = torch.where(y == 0, 1, y)
+    if _width(x) < 64:
+        return signed(torch.div(unsigned(x), unsigned(y), rounding_mode="floor"), _width(x))
+    quotient = torch.div(_shift_right(x, torch.ones_like(x)), y, rounding_mode="trunc") * 2
+    quotient = quotient + (~_less_unsigned(x - quotient * y, y)).to(torch.int64)
     return torch.where(y < 0, (~_less_unsigned(x, y)).to(torch.int64), quotient)
-
-
-def remui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The remainder of `divui`."""
-    if is_nonnegative(a) and is_nonnegative(b):
-        return remsi(a, b, bits, shape)
-    return subi(a, muli(divui(a, b, bits, shape), b, bits, shape), bits, shape)
-
-
-def ceildivui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a / b, unsigned, rounded up."""
-    return divui(addi(a, subi(b, 1, bits, shape), bits, shape), b, bits, shape)
-
-
-def is_nonnegative(value: Integer) -> bool:
-    """Whether the bounds of `value` show that no element is below zero."""
-    return value >= 0 if isinstance(value, int) else isinstance(value, Affine) and value.low >= 0
-
-
-# --- bits -------------------------------------------------------------------------------------------------------------
-
-
-def shli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a << b; 0 where b is not below the width."""
-    if isinstance(b, int) and 0 <= b < bits:
-        return muli(a, wrap(1 << b, bits), bits, shape)
-    return _shift(a, b, bits, shape, torch.bitwise_left_shift, 0)
-
-
-def shrui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a >> b, filled with zeros."""
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap((a & ((1 << bits) - 1)) >> b, bits) if 0 <= b < bits else 0
-    if bits == 64:
-        return _shift(a, b, bits, shape, _shift_right_64, 0)
-    return _shift(a, b, bits, shape, lambda x, n: signed(unsigned(x, bits) >> n, bits), 0)
-
-
-def shrsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a >> b, filled with a's sign."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a >> min(b & ((1 << bits) - 1), bits - 1)
-    value, count = tensor(a, bits, shape), tensor(b, bits, shape)
-    return torch.bitwise_right_shift(value, torch.where((count < 0) | (count >= bits), bits - 1, count))
-
-
-def _shift(a: Integer, b: Integer, bits: int, shape: Shape, shift: Callable[..., Tensor], beyond: int) -> Tensor:
-    value, count = tensor(a, bits, shape), tensor(b, bits, shape)
-    outside = (count < 0) | (count >= bits)
-    return torch.where(outside, beyond, shift(value, torch.where(outside, 0, count))).to(value.dtype)
-
-
-def _shift_right_64(value: Tensor, count: Tensor) -> Tensor:
-    kept = torch.where(count == 0, -1, (1 << (64 - count.clamp(min=1))) - 1)
-    return (value >> count) & kept
-
-
-def bitwise(numbers: Callable[[int, int], int], tensors: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Integer]:
-    """andi, ori or xori from the operation on two ints and on two tensors."""
-
-    def apply(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-        if isinstance(a, int) and isinstance(b, int):
-            return wrap(numbers(int(a), int(b)), bits)
-        return tensors(tensor(a, bits, shape), tensor(b, bits, shape))
-
-    return apply
-
-
-andi = bitwise(operator.and_, torch.bitwise_and)
-ori = bitwise(operator.or_, torch.bitwise_or)
-xori = bitwise(operator.xor, torch.bitwise_xor)
-
-
-# --- smallest, largest ------------------------------------------------------------------------------------------------
-
-
-def minsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The smaller one, signed."""
-    return _extreme(a, b, min, torch.minimum, bits, shape)
-
-
-def maxsi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The larger one, signed."""
-    return _extreme(a, b, max, torch.maximum, bits, shape)
-
-
-def _extreme(
-    a: Integer, b: Integer, pick: Callable[[int, int], int], tensors: Callable[..., Tensor], bits: int, shape: Shape
-) -> Integer:
-    if isinstance(a, int) and isinstance(b, int):
-        return pick(a, b)
-    for x, n in ((a, b), (b, a)):
-        if isinstance(x, Affine) and isinstance(n, int) and (x.high <= n or x.low >= n):  # its bounds decide
-            return x if pick(x.low, n) == x.low and pick(x.high, n) == x.high else n
-    return tensors(tensor(a, bits, shape), tensor(b, bits, shape))
-
-
-def minui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The smaller one, unsigned."""
-    x, y = tensor(a, bits, shape), tensor(b, bits, shape)
-    return torch.where(_less_unsigned(x, y), x, y)
-
-
-def maxui(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The larger one, unsigned."""
-    x, y = tensor(a, bits, shape), tensor(b, bits, shape)
-    return torch.where(_less_unsigned(x, y), y, x)
 
 
 def _less_unsigned(x: Tensor, y: Tensor) -> Tensor:
     """x < y as unsigned: flipping the top bit turns unsigned order into signed order."""
     top = torch.iinfo(x.dtype).min
     return (x ^ top) < (y ^ top)
+
+
+def shli(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+    """a << b; 0 where b is not below the width."""
+    if isinstance(b, int) and 0 <= b < bits:
+        return muli(a, wrap(1 << b, bits), bits, shape)
+    return _by_element(_within_the_width(torch.bitwise_left_shift))(a, b, bits, shape)
+
+
+def _within_the_width(shift: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """A shift by less than the width, as one by any number: 0 for all others."""
+
+    def apply(x: Tensor, count: Tensor) -> Tensor:
+        outside = (count < 0) | (count >= _width(x))
+        return torch.where(outside, 0, shift(x, torch.where(outside, 0, count))).to(x.dtype)
+
+    return apply
+
+
+def _shift_right(x: Tensor, count: Tensor) -> Tensor:
+    """Filled with zeros."""
+    if _width(x) < 64:
+        return signed(unsigned(x) >> count, _width(x))
+    kept = torch.where(count == 0, -1, (1 << (64 - count.clamp(min=1))) - 1)
+    return (x >> count) & kept
+
+
+def _shift_right_signed(x: Tensor, count: Tensor) -> Tensor:
+    """Filled with the sign."""
+    width = _width(x)
+    return torch.bitwise_right_shift(x, torch.where((count < 0) | (count >= width), width - 1, count))
+
+
+def high_product(x: Tensor, y: Tensor) -> Tensor:
+    """The upper half of the unsigned product: of 64 bits by halves of the operands, so that nothing overflows; one of
+    fewer fits into the 64 bits of int64, whatever sign they give it."""
+    bits = _width(x)
+    if bits <= 32:
+        return signed(unsigned(x) * unsigned(y) >> bits, bits)
+    low = (1 << 32) - 1
+    x0, x1, y0, y1 = x & low, (x >> 32) & low, y & low, (y >> 32) & low
+    middle = x1 * y0 + ((x0 * y0 >> 32) & low)
+    return x1 * y1 + ((middle >> 32) & low) + (((middle & low) + x0 * y1 >> 32) & low)
+
+
+def _extreme(pick: Callable[[int, int], int], tensors: Callable[[Tensor, Tensor], Tensor]) -> IntegerFunction:
+    """The smaller or larger one, signed; an Affine where its bounds decide."""
+    by_element = _by_element(tensors, pick)
+
+    def apply(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+        for x, n in ((a, b), (b, a)):
+            if isinstance(x, Affine) and isinstance(n, int) and (x.high <= n or x.low >= n):
+                return x if pick(x.low, n) == x.low and pick(x.high, n) == x.high else n
+        return by_element(a, b, bits, shape)
+
+    return apply
+
+
+_smaller, _larger = _extreme(min, torch.minimum), _extreme(max, torch.maximum)
+
+OPERATIONS: dict[str, IntegerFunction] = {
+    "arith.addi": addi, "arith.subi": subi, "arith.muli": muli, "arith.divsi": divsi, "arith.remsi": remsi,
+    "arith.floordivsi": _divided(torch.floor_divide, torch.neg, operator.floordiv),
+    "arith.ceildivsi": _divided(lambda x, y: -torch.floor_divide(-x, y), torch.neg, lambda x, y: -(-x // y)),
+    "arith.divui": _unsigned_or(divsi, _divide_unsigned),
+    "arith.remui": _unsigned_or(remsi, lambda x, y: x - _divide_unsigned(x, y) * y),
+    "arith.shli": shli, "arith.shrui": _by_element(_within_the_width(_shift_right)),
+    "arith.shrsi": _by_element(_shift_right_signed),
+    "arith.andi": _by_element(torch.bitwise_and, operator.and_),
+    "arith.ori": _by_element(torch.bitwise_or, operator.or_),
+    "arith.xori": _by_element(torch.bitwise_xor, operator.xor),
+    "arith.minsi": _smaller, "arith.maxsi": _larger,
+    "arith.minui": _unsigned_or(_smaller, lambda x, y: torch.where(_less_unsigned(x, y), x, y)),
+    "arith.maxui": _unsigned_or(_larger, lambda x, y: torch.where(_less_unsigned(x, y), y, x)),
+    "tt.mulhiui": _by_element(high_product),
+}  # fmt: skip
+"""Of two integers of one type, by name."""
 
 
 # --- casts ------------------------------------------------------------------------------------------------------------
@@ -317,7 +300,7 @@ def extui(a: Value, source: int, target: int, shape: Shape) -> Value:
     if isinstance(a, Affine) and a.low >= 0:
         return a
     value = dense(a, INTEGER[source], shape)
-    return value.to(INTEGER[target]) if source == 1 else signed(unsigned(value, source), target)
+    return value.to(INTEGER[target]) if source == 1 else signed(unsigned(value), target)
 
 
 def trunci(a: Value, target: int, shape: Shape) -> Value:
@@ -328,21 +311,6 @@ def trunci(a: Value, target: int, shape: Shape) -> Value:
         return a
     value = dense(a, torch.int64, shape)
     return (value & 1).to(torch.bool) if target == 1 else value.to(INTEGER[target])
-
-
-def multiply_high_unsigned(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """The upper half of the unsigned product (tt.mulhiui): of 64 bits by halves of the operands, so that nothing
-    overflows; a product of fewer fits into the 64 bits of int64, whatever sign they give it."""
-    if bits <= 32:
-        x, y = (unsigned(tensor(value, bits, shape), bits) for value in (a, b))
-        return signed(x * y >> bits, bits)
-    half, low = bits // 2, (1 << (bits // 2)) - 1
-    x, y = tensor(a, bits, shape).to(torch.int64), tensor(b, bits, shape).to(torch.int64)
-    x0, x1, y0, y1 = x & low, (x >> half) & low, y & low, (y >> half) & low
-    middle = x1 * y0 + ((x0 * y0 >> half) & ((1 << (64 - half)) - 1))
-    carry = (middle & low) + x0 * y1
-    high = (1 << (64 - half)) - 1
-    return signed(x1 * y1 + ((middle >> half) & high) + ((carry >> half) & high), bits)
 
 
 # --- comparisons: by their bounds where these suffice, lazy where they are inequalities -------------------------------
@@ -383,7 +351,7 @@ def _compare_bits(predicate: str, a: Value, b: Value, shape: Shape) -> Tensor:
 
 def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Below | Tensor:
     ordered = "s" + predicate[1:]
-    if is_nonnegative(a) and is_nonnegative(b):
+    if _is_nonnegative(a) and _is_nonnegative(b):
         return cmpi(ordered, a, b, bits, shape)
     if isinstance(a, int) and isinstance(b, int):
         mask = (1 << bits) - 1

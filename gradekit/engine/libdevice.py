@@ -14,7 +14,7 @@ from torch import Tensor
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.casts import float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.integers import multiply_high_unsigned, tensor
+from gradekit.engine.integers import high_product, unsigned
 from gradekit.engine.registry import evaluates
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ Function = Callable[..., Tensor]
 # --- integers, bits and conversions -----------------------------------------------------------------------------------
 # Integers of 32 and 64 bits are int32 and int64 tensors whatever their signedness; the name says how to read them.
 
-UINT32 = 0xFFFFFFFF
 ROUNDINGS: dict[str, Callable[[Tensor], Tensor]] = {
     "rn": torch.round, "rz": torch.trunc, "rd": torch.floor, "ru": torch.ceil
 }  # fmt: skip
@@ -61,15 +60,11 @@ def first_one(x: Tensor) -> Tensor:
     return found
 
 
-def _unsigned(x: Tensor) -> Tensor:
-    return x.to(torch.int64) & UINT32
-
-
 def _from_unsigned(target: torch.dtype) -> Function:
     def convert(x: Tensor) -> Tensor:
         if x.dtype is torch.int64:
             return x.view(torch.uint64).to(target)
-        return _unsigned(x).to(target)
+        return unsigned(x).to(target)
 
     return convert
 
@@ -148,7 +143,7 @@ FUNCTIONS: dict[str, Function] = INTEGER_FUNCTIONS | {
     "finitef": lambda x: x.isfinite().to(torch.int32), "signbit": lambda x: x.signbit().to(torch.int32),
     "signbitd": lambda x: x.signbit().to(torch.int32),
     "mulhi": lambda a, b: ((a.to(torch.int64) * b.to(torch.int64)) >> 32).to(torch.int32),
-    "umulhi": lambda a, b: tensor(multiply_high_unsigned(a, b, 32, a.shape), 32, a.shape),
+    "umulhi": high_product,
     "int2float_rn": lambda x: x.to(torch.float32), "ll2float_rn": lambda x: x.to(torch.float32),
     "int2double_rn": lambda x: x.to(torch.float64), "ll2double_rn": lambda x: x.to(torch.float64),
     "double2float_rn": lambda x: x.to(torch.float32), "float_as_int": lambda x: x.contiguous().view(torch.int32),

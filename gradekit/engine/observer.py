@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,15 +15,11 @@ from torch import Tensor
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
-from gradekit.engine.memory import Memory, Storage
+from gradekit.engine.memory import Memory, Storage, strided
 from gradekit.engine.ops_memory import described, locate
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import BlockPointer, Pointer, Value
-from gradekit.program import ADDRESS_GAP
-
-if TYPE_CHECKING:
-    from gradekit.engine.frame import Frame, LaunchContext, Observe
-    from gradekit.engine.ttir import Op
+from gradekit.program import ADDRESS_GAP, View
 
 
 class Observer(Protocol):
@@ -153,6 +149,12 @@ class Owners:
             return None
         program = int(self.program[storage][position])
         return None if program == NOBODY else (int(self.launches[storage][position]), program)
+
+    def written(self, view: View, launch: int) -> Tensor:
+        """Which elements of a view, of whose dtype they were stored, a program of this launch wrote last: bool."""
+        if view.storage not in self.launches:
+            return torch.zeros(view.shape, dtype=torch.bool)
+        return strided(self.launches[view.storage], view.shape, view.stride, view.offset) == launch
 
 
 def coordinates(linear: int, grid: Sequence[int]) -> tuple[int, int, int]:

@@ -74,39 +74,21 @@ def _integer(function: Callable[..., Any]) -> Compiler:
 
 def _number(name: str) -> Compiler:
     """Steps of an operation that `integers` has; on i1, of the one on masks that it is."""
-    on_masks, on_numbers = integers.ON_ONE_BIT.get(f"arith.{name}", ""), _integer(getattr(integers, name))
 
     def compile(op: Op) -> Evaluator:
-        return _on_masks(on_masks)(op) if on_masks and op.result_types[0].element == "i1" else on_numbers(op)
+        on_masks = integers.ON_ONE_BIT.get(name) if op.result_types[0].element == "i1" else None
+        return _integer(_ON_MASKS[on_masks] if on_masks else integers.OPERATIONS[name])(op)
 
     return compile
 
 
-for _name in (
-    "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui",
-    "shli", "shrsi", "shrui", "minsi", "maxsi", "minui", "maxui",
-):  # fmt: skip
-    OPS[f"arith.{_name}"] = _number(_name)
-OPS["tt.mulhiui"] = _integer(integers.multiply_high_unsigned)
+for _name in integers.OPERATIONS:
+    OPS[_name] = _number(_name)
 
 
 @compiles("arith.cmpi")
 def _compile_cmpi(op: Op) -> Evaluator:
     return _integer(functools.partial(integers.cmpi, op.attributes["predicate"]))(op)
-
-
-_ON_MASKS = {"arith.ori": torch.logical_or, "arith.xori": torch.logical_xor}
-
-
-@compiles("arith.andi", "arith.ori", "arith.xori")
-def _compile_bitwise(op: Op) -> Evaluator:
-    if op.result_types[0].element != "i1":
-        return _integer(getattr(integers, op.name.removeprefix("arith.")))(op)
-    return _on_masks(op.name)(op)
-
-
-def _on_masks(name: str) -> Compiler:
-    return _integer(_conjunction if name == "arith.andi" else functools.partial(_masks, _ON_MASKS[name]))
 
 
 def _masks(
@@ -135,6 +117,13 @@ def _factors(value: Value) -> tuple[Tensor | Below, ...]:
         return value.factors
     assert isinstance(value, Tensor | Below)
     return (value,)
+
+
+_ON_MASKS: dict[str, Callable[..., Value]] = {
+    "arith.andi": _conjunction,
+    "arith.ori": functools.partial(_masks, torch.logical_or),
+    "arith.xori": functools.partial(_masks, torch.logical_xor),
+}
 
 
 @compiles("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
@@ -308,9 +297,9 @@ def _evaluate_int_to_float(frame: Frame, op: Op) -> Tensor:
     if bits == 1:
         ones = dense(value, torch.bool, frame.shape(op.result_types[0])).to(target)
         return ones if op.name == "arith.uitofp" else -ones
-    number = dense(value, torch.int64, frame.shape(op.result_types[0]))
+    number = integers.tensor(value, bits, frame.shape(op.result_types[0]))
     if op.name == "arith.uitofp":
-        number = integers.unsigned(number, bits) if bits < 64 else _unsigned_to_double(number)
+        number = integers.unsigned(number) if bits < 64 else _unsigned_to_double(number)
     return number.to(target)
 
 

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gradekit.engine import integers
+from gradekit.engine.integers import OPERATIONS
 from gradekit.engine.values import INTEGER, Affine, arange, dense, materialize, wrap
 
 WIDTHS = (8, 16, 32, 64)
@@ -69,7 +70,6 @@ UNSIGNED = {
     "remui": operator.mod,
     "minui": min,
     "maxui": max,
-    "multiply_high_unsigned": None,
 }
 DIVISIONS = {"divsi", "remsi", "floordivsi", "divui", "remui"}
 
@@ -82,7 +82,7 @@ def test_signed_operations_are_python_s_modulo_the_width(name, operands):
     pairs = list(zip(_plain(a, bits), _plain(b, bits), strict=True))
     if name in DIVISIONS and any(y == 0 for _, y in pairs):
         return
-    result = _plain(getattr(integers, name)(a, b, bits, (COUNT,)), bits)
+    result = _plain(OPERATIONS[f"arith.{name}"](a, b, bits, (COUNT,)), bits)
     assert result == [wrap(SIGNED[name](x, y), bits) for x, y in pairs]
 
 
@@ -94,9 +94,11 @@ def test_unsigned_operations_read_the_same_bits_as_unsigned(name, operands):
     pairs = [(_unsigned(x, bits), _unsigned(y, bits)) for x, y in zip(_plain(a, bits), _plain(b, bits), strict=True)]
     if name in DIVISIONS and any(y == 0 for _, y in pairs):
         return
-    operation = UNSIGNED[name] or (lambda x, y: x * y >> bits)
-    result = _plain(getattr(integers, name)(a, b, bits, (COUNT,)), bits)
+    operation = UNSIGNED[name]
+    result = _plain(OPERATIONS[f"arith.{name}"](a, b, bits, (COUNT,)), bits)
     assert result == [wrap(operation(x, y), bits) for x, y in pairs]
+    high = _plain(OPERATIONS["tt.mulhiui"](a, b, bits, (COUNT,)), bits)
+    assert high == [wrap(x * y >> bits, bits) for x, y in pairs]
 
 
 @example((64, torch.tensor([-(2**63)] * (COUNT - 1) + [-1]), Affine(0, (-1,), -3, 0)), "slt")
@@ -123,14 +125,16 @@ def test_shifts_by_the_width_or_more_leave_nothing_but_the_sign(bits, data):
     left = [wrap(v << count, bits) if count < bits else 0 for v in numbers]
     logical = [wrap(_unsigned(v, bits) >> count, bits) if count < bits else 0 for v in numbers]
     assert _plain(integers.shli(value, count, bits, shape), bits) == left
-    assert _plain(integers.shrui(value, count, bits, shape), bits) == logical
-    assert _plain(integers.shrsi(value, count, bits, shape), bits) == [v >> min(count, bits - 1) for v in numbers]
+    assert _plain(OPERATIONS["arith.shrui"](value, count, bits, shape), bits) == logical
+    assert _plain(OPERATIONS["arith.shrsi"](value, count, bits, shape), bits) == [
+        v >> min(count, bits - 1) for v in numbers
+    ]
 
 
 def test_dividing_by_zero_is_undefined_but_no_error():
     zeros = torch.zeros(COUNT, dtype=torch.int32)
     for name in DIVISIONS:
-        assert len(_plain(getattr(integers, name)(arange(COUNT).to(torch.int32), zeros, 32, (COUNT,)), 32)) == COUNT
+        assert len(_plain(OPERATIONS[f"arith.{name}"](arange(COUNT).to(torch.int32), zeros, 32, (COUNT,)), 32)) == COUNT
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
