@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gradekit.inputs import value_kinds
 from gradekit.report.text import (
     clean,
     columns,
@@ -46,14 +47,28 @@ def test_a_noun_follows_its_number() -> None:
         ({"dtype": "int32", "shape": [], "stride": []}, "x: int32 []"),
         (
             {"dtype": "float16", "shape": [4], "stride": [1], "offset": 3, "profile": "neg_inf", "seed": 9},
-            "x: float16 [4], offset 3, values neg_inf, seed 9",
+            "x: float16 [4], offset 3, a quarter of the values is -inf, seed 9",
         ),
+        (
+            {"dtype": "int32", "shape": [3], "profile": "few:0:7"},
+            "x: int32 [3], values from 0 to 7, at most three different ones",
+        ),
+        ({"dtype": "int32", "shape": [3], "profile": "most:2:7"}, "x: int32 [3], all values are 7"),
+        ({"dtype": "int32", "shape": [3], "profile": "between:7:7"}, "x: int32 [3], all values are 7"),
+        ({"dtype": "float32", "shape": [3, 4], "profile": "boxes"}, "x: float32 [3, 4], values boxes"),
         ({"value": 0.5}, "x = 0.5"),
         ({"value": None}, "x = None"),
     ],
 )
 def test_an_input_is_described_by_what_is_special_about_it(given: dict[str, Any], text: str) -> None:
     assert described({"name": "x"} | given) == text
+
+
+def test_every_kind_of_values_has_words() -> None:
+    for kind in (*value_kinds.PROFILES, *value_kinds.WHOLE):
+        profile = kind + ":0:9" * (kind in value_kinds.RANGED) + ":9" * (kind == "index")
+        said = described({"name": "x", "dtype": "int32", "shape": [3], "profile": profile})
+        assert kind == "normal" or f"values {kind}" not in said
 
 
 @pytest.mark.parametrize(
