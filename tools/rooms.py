@@ -28,7 +28,6 @@ ROOMS = {
     "program": ("a traced call as data, and its JSON", "plain data"),
     "origins": ("how host code computed a program's numbers from sizes, as data", "plain data"),
     "schemas": ("what an assignment's TOML files may say, as JSON Schemas", "plain data"),
-    "size_terms": ("terms of sizes over any algebra: numbers, columns, a solver's", "plain data"),
     "domain": ("what an assignment promises about inputs, read from domain.toml", "plain data"),
     "framework": ("what torch makes of a custom operator, as data", "plain data"),
     "findings": ("findings, outcomes, checks and the report", "plain data"),

@@ -14,7 +14,7 @@ from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import TRUE, Atom, Substitution, Term, Truth, atoms, both, equal, var
-from gradekit.prove.value_of import ColumnEvaluation, Undefined, truth_of, value_of
+from gradekit.prove.value_of import Evaluation, Undefined, truth_of, value_of
 
 
 class Coverage:
@@ -189,7 +189,7 @@ def _left_out(
     written = torch.zeros(first[-1], dtype=torch.bool)
     for (launched, touch), along in zip(stores, tiles, strict=True):
         columns = _columns(launched, touch, along, calls)
-        worked = ColumnEvaluation(columns)
+        worked = Evaluation(columns)
         found, there = columns["call"] * 0, torch.as_tensor(worked.truth(touch.access.active))
         for axis, one in enumerate(along):
             count = torch.tensor([each[axis] for each in counts])[columns["call"]]

@@ -11,18 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from gradekit.arithmetic import OF_TWO
 from gradekit.domain import MOST_ELEMENTS
 from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
+from gradekit.prove.host_terms import OPAQUE, Leaf, holds, polynomials
 from gradekit.prove.setting import Setting, extent, with_fixed
-from gradekit.prove.terms import ONE, Atom, Term, Truth, atoms, both, equal, of_atom, power, term, var
+from gradekit.prove.terms import ONE, Atom, Term, Truth, atoms, both, equal, of_atom, term
 from gradekit.prove.value_of import Undefined, truth_of, value_of
-from gradekit.size_terms import Algebra, Leaf, evaluated, holds
 
-OPAQUE = "opaque"
 INT32 = (1 << 31) - 1
 
 
@@ -97,7 +94,7 @@ class SymbolicHost:
         """How the numbers that host code compared compare."""
         found = []
         for condition in self.origins.conditions:
-            one = holds(condition, self.terms, TERMS)
+            one = holds(condition, self.terms)
             if one is None:
                 raise NotFollowed(f"a comparison that makes no sense: {condition.relation!r}")
             found.append(one if condition.held else ~one)
@@ -244,37 +241,15 @@ def lost(*values: Term | Truth) -> bool:
     return any(atom.op == "var" and str(atom.args[0]).startswith(OPAQUE) for atom in atoms(*values).values())
 
 
-class _Terms(Algebra):
-    """A solver's terms, and what is known of their relations as conditions."""
-
-    def number(self, value: int) -> Term:
-        return term(value)
-
-    def lost(self, number: int) -> Term:
-        return var(f"{OPAQUE} {number}")
-
-    def applied(self, symbol: str, a: Any, b: Any) -> Term | None:
-        return None if symbol in ("//", "%") and b.number is not None and b.number <= 0 else OF_TWO[symbol](a, b)
-
-    def power(self, a: Any) -> Term:
-        return power(a)
-
-    def compared(self, relation: str, a: Any, b: Any) -> Truth:
-        return equal(a, b) if relation == "==" else OF_TWO[relation](a, b)
-
-
-TERMS = _Terms()
-
-
 def _terms(origins: Origins, setting: Setting) -> list[Term]:
     leaves: dict[Leaf, Term] = {("scalar", position): scalar for position, scalar in setting.scalars.items()}
     for number, shape in enumerate(setting.tensors):
         leaves |= {("size", number, axis): size for axis, size in enumerate(shape.sizes)}
         leaves |= {("stride", number, axis): stride for axis, stride in enumerate(shape.strides)}
-    found = [*evaluated(origins.terms, leaves, TERMS)]
+    found = polynomials(origins.terms, leaves.get)
     if None in found:
         raise NotFollowed(f"malformed term {str(origins.terms[found.index(None)])[:60]}")
-    return found
+    return [one for one in found if one is not None]
 
 
 def _key(view: View) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:

@@ -14,8 +14,9 @@ from typing import Any
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
-from gradekit.prove.value_of import COLUMNS
-from gradekit.size_terms import Leaf, described, evaluated, holds, leaves_in, operands
+from gradekit.prove.host_terms import Leaf, described, holds, leaves_in, polynomials, variable
+from gradekit.prove.terms import Term
+from gradekit.prove.value_of import Evaluation, Undefined
 
 MOST_PATHS = 8
 """Paths through the host code that are followed for calls that are alike."""
@@ -125,21 +126,33 @@ class Path:
             for one in self.explored.launches
         )
 
-    def _term(self, number: int) -> Hashable:
-        return self._hashes[number] if 0 <= number < len(self._hashes) else None
+    def _term(self, number: int) -> Term | None:
+        return self._terms[number] if 0 <= number < len(self._terms) else None
 
     @functools.cached_property
-    def _hashes(self) -> list[int]:
-        """Equal for terms that are computed alike, wherever they stand."""
-        found: list[int] = []
-        for number, term in enumerate(self.origins.terms):
-            parts = [found[a] for a in operands(term, number)]
-            found.append(hash((term[0], *parts) if parts else term))
+    def _terms(self) -> list[Term | None]:
+        return polynomials(self.origins.terms, variable)
+
+    @functools.cached_property
+    def _asked(self) -> set[int]:
+        """The terms that comparisons and launches ask for."""
+        found = {number for condition, _ in self.steps for number in (condition.left, condition.right)}
+        for launch in self.explored.launches:
+            found |= {*launch.grid, *(number for _, number in launch.names)}
         return found
 
-    def values(self, leaves: Mapping[Leaf, Any]) -> Sequence[Any]:
-        """The values of its terms, for the numbers that host code is given."""
-        return evaluated(self.origins.terms, leaves, COLUMNS)
+    def values(self, leaves: Mapping[Leaf, Any]) -> list[Any]:
+        """The values of the terms that are asked for, for the numbers that host code is given; None of any that is not
+        known."""
+        worked = Evaluation({variable(leaf).atom or "": value for leaf, value in leaves.items()})
+        return [self._value(number, worked) for number in range(len(self._terms))]
+
+    def _value(self, number: int, worked: Evaluation) -> Any:
+        term = self._terms[number] if number in self._asked else None
+        try:
+            return worked.term(term) if term is not None else None
+        except Undefined:
+            return None
 
     def held(self, values: Sequence[Any]) -> list[Any]:
         """For each comparison whether it goes as it did, by the terms' values; None where that is not known."""
@@ -156,7 +169,7 @@ class Path:
 
 
 def _holds(condition: Condition, values: Sequence[Any]) -> Any:
-    found = holds(condition, values, COLUMNS)
+    found = holds(condition, values)
     return None if found is None else found == condition.held
 
 

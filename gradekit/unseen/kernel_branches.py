@@ -32,7 +32,7 @@ from gradekit.engine.ttir import Type
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
-from gradekit.prove.value_of import COLUMNS, ColumnEvaluation, Numbers, Undefined
+from gradekit.prove.value_of import Evaluation, Numbers, Undefined, divided
 from gradekit.prove.walk import TooLong, Walk, turn_of
 
 _TILES = {WHOLE: "true for a whole tile", NOTHING: "false for a whole tile", PART: "true for a part of a tile"}
@@ -349,7 +349,7 @@ class Place:
         return found[position] if position < len(found) else None
 
 
-class _Worked(ColumnEvaluation):
+class _Worked(Evaluation):
     """Terms as columns, at a place."""
 
     def __init__(self, place: Place, text: KernelText) -> None:
@@ -362,7 +362,7 @@ class _Worked(ColumnEvaluation):
         except (Undefined, AttributeError):
             return None
 
-    def _given(self, atom: Atom) -> Any:
+    def given(self, atom: Atom) -> Any:
         found = self._at(atom)
         if found is None:
             raise Undefined(atom.key)
@@ -388,7 +388,7 @@ def turns(start: Any, stop: Any, step: Any) -> Any:
     """How often a loop runs; None where that is not known."""
     if start is None or stop is None or step is None:
         return None
-    found = COLUMNS.applied("//", stop - start + step - 1, step)
+    found = divided(stop - start + step - 1, step)
     return max(found, 0) if isinstance(found, int) else found.clamp(min=0)
 
 

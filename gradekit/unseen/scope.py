@@ -16,8 +16,8 @@ from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate, names_in
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
+from gradekit.prove.host_terms import Leaf
 from gradekit.reuse import SharedCache, shared
-from gradekit.size_terms import Leaf
 from gradekit.unseen.host_branches import TracedForm
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11

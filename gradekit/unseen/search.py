@@ -20,8 +20,8 @@ from gradekit.domain.entries import names_in
 from gradekit.engine import Op
 from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS
+from gradekit.prove.host_terms import Leaf, behind, leaves_in
 from gradekit.reuse import LruCache
-from gradekit.size_terms import Leaf, behind, leaves_in
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import NARROW, KernelBranch, KernelText, Place, corners, goes
 from gradekit.unseen.scope import CLOSE, FAR, MOST_KEPT, CallScope, Closeness, constants, possible_sizes

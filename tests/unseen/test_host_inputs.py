@@ -10,8 +10,8 @@ import torch
 from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
-from gradekit.prove.value_of import COLUMNS
-from gradekit.size_terms import described, evaluated, leaves_in
+from gradekit.prove.host_terms import described, leaves_in, polynomials, variable
+from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_inputs import HostInputs
@@ -85,16 +85,18 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
         ("%", 0, 1),
         ("opaque", 3),
     ]
-    values = list(evaluated(terms, {("size", 0, 0): torch.tensor([1, 128, 300])}, COLUMNS))
-    assert [v.tolist() for v in values[3:6]] == [[1, 2, 3], [1, 128, 512], [1, 0, 44]]  # type: ignore[union-attr]
-    assert values[6] is None
+    known = polynomials(terms, variable)
+    worked = Evaluation({variable(("size", 0, 0)).atom: torch.tensor([1, 128, 300])})
+    assert [worked.term(one).tolist() for one in known[3:6]] == [[1, 2, 3], [1, 128, 512], [1, 0, 44]]
+    with pytest.raises(Undefined):
+        worked.term(known[6])
     assert described(terms, 3, lambda leaf: "n") == "(n + 128) // 128"
     assert leaves_in(terms, 3) == {("size", 0, 0)}
 
 
 def test_terms_that_make_no_sense_have_no_value() -> None:
-    terms = [("size", 0, 0), ("//", 0, 7), ("%", 0, 0), ("+", 5, 0), ("what", 1)]
-    assert list(evaluated(terms, {("size", 0, 0): 0})) == [0, None, None, None, None]
+    terms = [("size", 0, 0), ("//", 0, 7), ("number", 0), ("%", 0, 2), ("+", 5, 0), ("what", 1)]
+    assert polynomials(terms, variable)[3:] == [None, None, None]
 
 
 @pytest.mark.parametrize("raised", [StopIteration(), RuntimeError("no sizes")])
