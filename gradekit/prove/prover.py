@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradekit import domain
-from gradekit.domain import MOST_ELEMENTS
 from gradekit.engine import Type, option_count
 from gradekit.engine.kernel_facts import parsed
 from gradekit.origins import Origins
@@ -30,15 +29,15 @@ from gradekit.program import (
     writes,
 )
 from gradekit.prove import question as q
-from gradekit.prove.claims import PROGRAM, LaunchClaims
+from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.coverage import Coverage
 from gradekit.prove.memory_rules import accesses, itemsize
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, contents, product, setting_of
 from gradekit.prove.solve import MOST_STEPS, Answer, Solver
-from gradekit.prove.symbolic_host import INT32, NotFollowed, Started, StorageRegion, SymbolicHost
-from gradekit.prove.symbolic_values import OTHER, Owed, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
-from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, atoms, equal, of_atom, var
+from gradekit.prove.symbolic_host import NotFollowed, Started, StorageRegion, SymbolicHost
+from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
+from gradekit.prove.terms import ZERO, Term, Truth, atoms, equal
 from gradekit.prove.value_of import Undefined, value_of
 from gradekit.prove.walk import TooLong
 
@@ -67,17 +66,14 @@ CHECK = ProofBudget(forms=2, paths=2, further=1, steps=350_000, ones=False)
 class Proofs:
     """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
     followed, None where there are none; `gaps` say what was not decided at all; `largest` has the
-    largest promised sizes, by name; `advice` says what holds no longer beyond them; `faults` are
-    refutations that the engine contradicts."""
+    largest promised sizes, by name; `faults` are refutations that the engine contradicts."""
 
     verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     unseen: Mapping[str, int] | None = None
     gaps: list[str] = field(default_factory=list)
     largest: dict[str, int] = field(default_factory=dict)
-    advice: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    beyond: list[tuple[ProofVerdict, tuple[Argument, ...]]] = field(default_factory=list)  # and an example of each
     paths: int = 0
     steps: int = 0
     examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
@@ -249,7 +245,6 @@ class _Form:
                 example = _example(call, host.setting, verdict.values)
                 verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
             self.found.add(verdict, example)
-        self._beyond(host, call, launches)
 
     def _followed(self, host: SymbolicHost) -> None:
         self.hosts.append(host)
@@ -259,17 +254,6 @@ class _Form:
             name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None
         }
         proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
-
-    def _beyond(self, host: SymbolicHost, call: tuple[Argument, ...], launches: Sequence[LaunchClaims]) -> None:
-        """What goes wrong beyond the promised sizes, of kernels of which all is well within them."""
-        proved = {
-            (v.line, v.subject) for v in self.found.proofs.verdicts if (v.kind, v.verdict) == (q.BOUNDS, q.PROVED)
-        }
-        for launched in launches if not self.found.proofs.beyond else ():
-            self.found.proofs.beyond += [
-                (replace(v, sizes=_sizes(host.setting, v.values)), _example(call, host.setting, v.values))
-                for v in beyond(launched, proved)
-            ]
 
 
 def _variables(setting: Setting) -> list[tuple[str, Term]]:
@@ -431,49 +415,3 @@ def _read(launches: Sequence[LaunchClaims]) -> Iterator[tuple[int, int]]:
 def _written_whole(host: SymbolicHost, storage: int, *kinds: type) -> bool:
     written = (view for step in host.program.steps if isinstance(step, kinds) for view in writes(step))
     return any(view.storage == storage and host.is_whole(view) for view in written)
-
-
-# --- beyond the promised sizes ----------------------------------------------------------------------------------------
-
-LARGEST = 1 << 40
-BEYOND = " beyond"
-
-
-def beyond(launched: LaunchClaims, proved: set[tuple[int | None, str]]) -> Iterator[ProofVerdict]:
-    """At most one refutation, for sizes that are not promised; `proved` are lines and subjects of accesses inside."""
-    for access in launched.accesses:
-        verdict = launched.verdict(q.WRAP, access, q.REFUTED)
-        if not verdict.exact or (access.line, verdict.subject) not in proved:
-            continue
-        for owed in in_order(access.owed | access.owed_always):
-            if owed.high != INT32 or owed.value.range[1] is not None and owed.value.range[1] <= INT32:
-                continue
-            found = _wraps(launched, access, owed)
-            if found is not None:
-                yield found
-                return
-
-
-def _wraps(launched: LaunchClaims, access: SymbolicAccess, owed: Owed) -> ProofVerdict | None:
-    """The access at sizes for which `owed` does not hold where memory is touched."""
-    wide = Substitution(_widened)
-    grid = [p < wide.term(g) for p, g in zip(PROGRAM, launched.started.grid, strict=True)]
-    narrow = [wide.term(of_atom(a)) <= INT32 for a in atoms(owed.value).values() if a.op == "var" and _is_size(a)]
-    where: list[Truth] = [*grid, *narrow, wide.truth(owed.path), wide.truth(access.active)]
-    answer = launched.solver.ask_once(where, wide.term(owed.value) <= INT32)
-    if answer.verdict != q.REFUTED:
-        return None
-    values = {key.replace(BEYOND, ""): value for key, value in answer.values.items()}
-    verdict = launched.verdict(q.WRAP, access, q.REFUTED, values=type(answer)(answer.verdict, values))
-    return replace(verdict, line=owed.line or verdict.line)
-
-
-def _is_size(atom: Atom) -> bool:
-    name = str(atom.args[0])
-    return not name.startswith(("program ", "@", "turn ", "before "))
-
-
-def _widened(atom: Atom) -> Term | None:
-    if atom.op != "var" or not _is_size(atom) or atom.range[1] != MOST_ELEMENTS:
-        return None
-    return var(f"{atom.args[0]}{BEYOND}", atom.range[0], LARGEST)

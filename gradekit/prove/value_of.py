@@ -61,7 +61,7 @@ class Evaluation:
             for atom in mono:
                 value = self.atom(atom)
                 if isinstance(value, Tensor) and abs(number) >= LARGEST:
-                    raise Undefined("a number that no column holds")
+                    raise Undefined(str(number))  # no column holds it
                 factor = factor * value
             total = total + factor
         return total

@@ -61,11 +61,6 @@ def _largest(passes: Sequence[Mapping[str, Any]]) -> str:
     return " and ".join(f"every {name} up to {most:,}" for name, most in sizes.items())
 
 
-def advice(details: Mapping[str, Any]) -> list[str]:
-    """What holds no longer beyond the sizes that are promised, each once."""
-    return list(dict.fromkeys(one for found in details.get("proofs", {}).values() for one in found.get("advice", ())))
-
-
 def _lines(record: Mapping[str, Any]) -> Iterator[str]:
     for name, found in record["passes"].items():
         yield f"{name}: {found['proved']} proved, {found['refuted']} refuted, {found['open']} open"
@@ -106,8 +101,6 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"    assumed: {assumption}"
     for fault in found.get("faults", ()):
         yield f"    fault of this proof: {fault}"
-    for said in found.get("advice", ()):
-        yield f"    beyond: {said}"
     for gap in found.get("gaps", ()):
         yield f"    not decided: {gap}"
     if "unseen" in found:

@@ -134,7 +134,7 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
     most, is_left = 12 if brief else 30, False
     for story in stories(record["checks"]):
         for check in story.checks:
-            lines += [*_line(check, look), *_proofs(check, look)]
+            lines += _line(check, look)
             lines += _speed(check, look, seen)
         if _tells(story.checks[0]):
             if brief and any(isinstance(told, tuple) and told[0] == "failed" for told in seen):
@@ -175,12 +175,6 @@ def _line(check: Mapping[str, Any], look: Look) -> list[str]:
 def _titled(check: Mapping[str, Any]) -> str:
     proved = proofs.summary(check["details"]) if check["outcome"] == "passed" else ""
     return f"{check['title']} ({proved})" if proved else str(check["title"])
-
-
-def _proofs(check: Mapping[str, Any], look: Look) -> list[str]:
-    """Advice for sizes that nobody promises."""
-    said = proofs.advice(check["details"]) if check["outcome"] == "passed" else []
-    return [line for sentence in said for line in _wrapped(sentence, look, _INDENT)]
 
 
 def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:

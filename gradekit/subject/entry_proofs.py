@@ -51,7 +51,7 @@ class Proved:
         data |= {"assumptions": proofs.assumptions, "paths": proofs.paths, "steps": proofs.steps}
         data |= {"largest": proofs.largest}
         data |= {"unseen": dict(proofs.unseen)} if proofs.unseen is not None else {}
-        said = {"gaps": proofs.gaps, "advice": proofs.advice, "faults": proofs.faults}
+        said = {"gaps": proofs.gaps, "faults": proofs.faults}
         return data | {name: sentences for name, sentences in said.items() if sentences}
 
 
@@ -78,21 +78,7 @@ def proved(
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)
     found.failures.sort(key=lambda failure: failure.cause is Cause.OUT_OF_BOUNDS_LOAD)  # others are graver
-    for verdict, call in found.proofs.beyond[:1] if not found.failures else ():
-        _advise(subject, entry, found.proofs, verdict, call, wanted)
     return found
-
-
-def _advise(
-    subject: Subject, entry: domain.EntryDomain, proofs: Proofs, verdict: ProofVerdict, call: Sequence[Argument],
-    wanted: tuple[int, ...],
-) -> None:  # fmt: skip
-    """Says what happens beyond the promised sizes, where the engine sees it."""
-    if isinstance(_looked_at(subject, entry, call, verdict, wanted), Failure):
-        proofs.advice.append(
-            f"Right for tensors of up to {domain.MOST_ELEMENTS:,} elements; in much larger ones, line {verdict.line}'s "
-            "32-bit offset wraps around (int64 offsets would not)."
-        )
 
 
 def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:

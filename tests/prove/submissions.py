@@ -28,7 +28,6 @@ OVERLAPPING = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0) * (BL
 FROM_OUTSIDE = HEAD.replace("n = out.numel()", "n = int(float(out.numel()))")
 EXACT_TYPE = HEAD.replace("n = out.numel()", "n = out.numel() if type(out.numel()) is int else 1")
 ONE_TILE = HEAD.replace("(triton.cdiv(n, 1024),)", "(1,)").replace("BLOCK=1024", "BLOCK=triton.next_power_of_2(n)")
-LONG_OFFSETS = HEAD.replace("tl.program_id(0) * BLOCK +", "tl.program_id(0).to(tl.int64) * BLOCK +")
 TEXT_BLOCK = HEAD.replace(
     "n = out.numel()\n", "n = out.numel()\n    block = 1024 if len(str(n)) < 8 else 512\n"
 ).replace("BLOCK=1024", "BLOCK=block")

@@ -132,14 +132,6 @@ def test_a_tile_as_large_as_the_tensor_is_too_large_for_triton_beyond_a_size(dec
     assert "1048576" in tile.finding
 
 
-def test_beyond_the_domain_the_first_offset_that_wraps_is_told_as_advice(decide):
-    found = decide(submissions.RIGHT)
-    assert not found.failures
-    assert "2,145,386,495 elements" in found.proofs.advice[0]
-    assert "line 6's 32-bit offset" in found.proofs.advice[0]
-    assert decide(submissions.LONG_OFFSETS).proofs.advice == []
-
-
 def test_without_steps_everything_is_open_and_nothing_wrong(decide):
     found = decide(submissions.UNMASKED, replace(CHECK, steps=-1))
     assert not found.failures
