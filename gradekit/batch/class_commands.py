@@ -58,6 +58,13 @@ def _written_to(what: str) -> Callable[[Callable[..., None]], Callable[..., None
 def _address(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
     if given is not None and not re.fullmatch(r"[a-z+]+://.+:\d+/?", given):
         raise click.BadParameter(f"a scheduler's address looks like tcp://host:8786, not {given}")
+    if given is not None and given.startswith("tls://"):
+        from gradekit.batch.pool import can_encrypt
+
+        if not can_encrypt():
+            raise click.BadParameter(
+                "tls:// needs certificates: set GRADEKIT_CERTIFICATES to a folder with ca.pem, cert.pem and key.pem"
+            )
     return given
 
 

@@ -457,7 +457,7 @@ def _options(store: Store, assignment: Assignment, named: Mapping[str, Any]) -> 
 def _none_failed(records: Iterable[Mapping[str, Any]], check: str | None) -> str:
     failed = [c for found in records for c in found["checks"] if c["outcome"] == "failed"]
     there = sorted({str(c["id"] if check else c["cause"]) for c in failed})
-    return f"no submission failed so; there failed {listed(there) if there else 'nothing'}"
+    return f"no submission failed so; those that did have {listed(there)}" if there else "no submission failed"
 
 
 def _failed(found: Mapping[str, Any] | None, check: str | None, cause: str | None) -> bool:

@@ -296,6 +296,14 @@ def certificates() -> dict[str, str]:
     return {name: os.path.join(folder, f"{name}.pem") for name in ("ca", "cert", "key")} if folder else {}
 
 
+def can_encrypt() -> bool:
+    """Whether there are certificates for an address that begins with tls://, here or in Dask's own configuration."""
+    import dask
+
+    files = certificates().values() or [dask.config.get("distributed.comm.tls.ca-file", None) or ""]
+    return all(map(os.path.isfile, files))
+
+
 def _security() -> Any:
     """As Dask takes it; None lets Dask look into its own configuration."""
     from distributed import Security

@@ -120,9 +120,11 @@ def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     left = Counter(what for record in full for what in dict.fromkeys(unsure(record)))
     sure = sum(not unsure(record) for record in full)
     sums = {name: sum(record["rests_on"][name] for record in full) for name in ("examples", "proved", "exact")}
+    seen = {0: "each with something unseen", len(full): "with nothing unseen"}.get(sure)
     head = (
-        f"without a failure: {len(full)}, {sure} of them with nothing unseen (on the whole {sums['examples']:,} "
-        f"examples, {sums['proved']:,} claims proved, {sums['exact']:,} formulas right in exact arithmetic)"
+        f"{counted(len(full), 'submission')} without a failure, {seen or f'{sure} of them with nothing unseen'} "
+        f"(on the whole {counted(sums['examples'], 'example')}, {counted(sums['proved'], 'claim')} proved, "
+        f"{counted(sums['exact'], 'formula')} right in exact arithmetic)"
     )
     return [head, *(shortened(f"  {number:4d}  {what}", width) for what, number in left.most_common(SHOWN))]
 

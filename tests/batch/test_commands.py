@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import distributed  # noqa: F401  # here: its import adds to sys.meta_path, which no test may
 import pytest
 from click.testing import CliRunner
 
@@ -36,6 +37,7 @@ REFUSED = {
     "no class list": ((*GRADE, "--roster", "ROOT/bad.csv"), "no column for a student's id or email; it has group"),
     "no database": ((*GRADE, "--store", "class.db"), "looks like postgresql+psycopg://"),
     "no scheduler": ((*GRADE, "--cluster", "localhost"), "looks like tcp://host:8786, not localhost"),
+    "no certificates": (("worker", "tls://localhost:8786"), "tls:// needs certificates: set GRADEKIT_CERTIFICATES"),
     "no class": (("regrade", "-a", "double", "-o", "ROOT/out"), "out is no class's folder yet"),
     "no class to mark": (
         ("mark", "ada", "x", "-a", "double", "-o", "ROOT/out", "--why", "so"),

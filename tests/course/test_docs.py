@@ -65,6 +65,11 @@ def test_every_option_of_a_command_that_a_page_shows_exists(name: str) -> None:
     assert shown and {option for line in shown for option in re.findall(r"(?<=\s)--?[a-z][\w-]*", line)} <= known | {"--lang", "--help"}
 
 
+def test_every_command_that_a_page_shows_exists() -> None:
+    shown = {(page.name, name) for page in PAGES for name in re.findall(r"(?m)(?:^    (?:\$ )?|`)gradekit ([a-z]+)", page.read_text())}
+    assert {(page, name) for page, name in shown if name not in main.commands} == set()
+
+
 def test_every_file_that_the_papers_link_to_exists() -> None:
     for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs" / "instructors.md"):
         for target in re.findall(r"\]\((?!http)([^)#]+)", file.read_text()):
