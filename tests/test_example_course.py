@@ -36,20 +36,27 @@ def test_list_has_own_and_built_in_assignments_in_the_courses_order(course: Path
     assert "100 points" in lines[1] and lines[1].endswith(f"[{course / 'assignments'}]")
     assert lines[0].endswith("[built-in]")
     assert "the starter is what its solution holds" in run("release", "clamp", "--check")
+    assert "nothing to mend" in run("lint", "clamp")
 
 
 def test_its_hand_ins_are_graded_into_one_grade_book(course: Path) -> None:
     for student in ("ada", "grace"):
         (course / "in/clamp").mkdir(parents=True, exist_ok=True)
         shutil.copy(course / "solutions/clamp/solution.py", course / f"in/clamp/{student}.py")
+    (course / "in/claamp").mkdir()
     said = run("grade", "in", "-o", "class", "--profile", "quick", "--workers", "1")
-    assert "2 students: 2 graded" in said
+    assert "2 students: 2 graded" in said and "left aside, for course.toml does not name it: claamp" in said
     with (course / "class/course.csv").open(newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["name"], row["clamp"], row["total"]) for row in rows] == [
         ("Ada Lovelace", "100", "100"), ("Grace Hopper", "100", "100"),
     ]  # fmt: skip
     assert "clamp" in run("status", "-o", "class")
+
+
+@pytest.mark.slow
+def test_its_own_assignment_holds_all_claims(course: Path) -> None:
+    assert "9 of 9 claims hold" in run("verify", "clamp")
 
 
 def test_a_student_sees_what_was_started_and_what_has_changed(course: Path) -> None:

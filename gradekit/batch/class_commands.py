@@ -164,6 +164,9 @@ def _by_assignment(folder: ClassFolder, submissions: Path) -> dict[str, Path]:
     if not found:
         there = ", ".join(ids) or "none: there is no course.toml"
         raise click.UsageError(f"say the assignment with -a, or have a folder in {submissions} for each of {there}")
+    others = sorted(path.name for path in submissions.iterdir() if path.is_dir() and path.name not in ids)
+    if others:
+        click.echo(f"left aside, for course.toml does not name it: {', '.join(others)}")
     return found
 
 

@@ -24,21 +24,21 @@ def expected(*call):
     return reference(wanted, *call, scale=conditioned(wanted))
 
 
-@points(50)
+@points(50, handout="Return x + 10")
 @given(call=calls(DOMAIN))
 def test_values(submission, call):
     """Gives the right numbers"""
     assert_close(submission.add_constant(*call), expected(*call))
 
 
-@points(25)
+@points(25, handout="a mask says which lanes exist")
 @given(call=calls(DOMAIN, sizes={"N": [1, 2, 3, 31, 32, 33, 128, 1000, 1024]}))
 def test_boundary_sizes(submission, call):
     """Is right where a tile begins and ends"""
     assert_close(submission.add_constant(*call), expected(*call))
 
 
-@points(25, kind="memory")
+@points(25, kind="memory", handout="the others are neither loaded nor stored")
 @given(call=calls(DOMAIN))
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, changes no input"""

@@ -25,21 +25,21 @@ def expected(*call):
     return reference(wanted, *call, scale=conditioned(wanted))
 
 
-@points(50)
+@points(50, handout="with everything from lengths[m] on set to 0 in row m")
 @given(call=calls(DOMAIN))
 def test_values(submission, call):
     """Gives the right numbers"""
     assert_close(submission.masked_rows(*call), expected(*call))
 
 
-@points(25)
+@points(25, handout="row m counts up to lengths[m], and no further")
 @given(call=calls(DOMAIN, sizes={"M": [1, 5], "N": [1, 2, 31, 32, 33, 300]}))
 def test_boundary_sizes(submission, call):
     """Is right where a tile begins and ends"""
     assert_close(submission.masked_rows(*call), expected(*call))
 
 
-@points(25, kind="memory")
+@points(25, kind="memory", handout="N is at most 1024")
 @given(call=calls(DOMAIN))
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, changes no input"""

@@ -26,21 +26,21 @@ def expected(*call):
     return reference(wanted, *call, scale=conditioned(wanted))
 
 
-@points(50)
+@points(50, handout="Two of them share a byte")
 @given(call=calls(DOMAIN))
 def test_values(submission, call):
     """Gives the right numbers"""
     assert_close(submission.quantized_matmul(*call), expected(*call))
 
 
-@points(25)
+@points(25, handout="load the even and the odd columns of x as two tiles")
 @given(call=calls(DOMAIN, sizes={"M": [1, 17, 33], "N": [1, 31, 64], "J": [1, 15, 16, 17, 40]}))
 def test_boundary_sizes(submission, call):
     """Is right where a tile begins and ends"""
     assert_close(submission.quantized_matmul(*call), expected(*call))
 
 
-@points(25, kind="memory")
+@points(25, kind="memory", handout="a tile is unpacked where it is needed")
 @given(call=calls(DOMAIN))
 def test_memory(submission, call):
     """Stays inside its tensors, writes its whole result, changes no input"""
