@@ -95,7 +95,8 @@ class FurtherInputs:
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
     ) -> None:
         before = self._subject.work
-        examples.run_all([{name: call.call}], fixtures)
+        with self._subject.within(call.most_work, call.in_part):
+            examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
         self._work += self._last
         self._costs.note(call, self._check, self._last)
@@ -158,16 +159,16 @@ class FurtherInputs:
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms = self._traced()
 
-        for stretch in self._stretches.begun(draws, forms, self._kernels.limits(forms)):
+        for stretch in self._stretches.begun(draws, forms, self._kernels.counts_in_few_bits):
             while call := stretch.next():
                 self._last, failed = 0, len(found.untried)
-                if self._work < MOST_WORK and repr({name: call.call}) not in found.ran:
+                if self._work >= MOST_WORK:
+                    break
+                if repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
                     found.long += 1
                     yield call
-                if len(found.untried) > failed or self._work >= MOST_WORK:
-                    break
-                stretch.spent(self._last)
+                stretch.spent(self._last if len(found.untried) == failed else None)
 
     def _traced(self) -> list[TracedForm]:
         """The calls that the check has made, as data; each is one object for all checks."""

@@ -29,6 +29,7 @@ from gradekit.sandbox import MANY
 from gradekit.subject import rules, run_cache, written
 from gradekit.subject.call_spec import CallSpec
 from gradekit.subject.device import Device, NeedsCard
+from gradekit.subject.in_part import SomePrograms
 from gradekit.subject.run_cache import RunKey, digests_of
 from gradekit.subject.soundness import Soundness
 from gradekit.subject.written import Contracts
@@ -211,6 +212,7 @@ class Runs:
         self._costs: dict[str, int] = {}
         self.work = self._of_check = 0
         self._in_check = False
+        self.limit, self._begun = (0, False), 0
         self.soundness = Soundness()
 
     def begin_check(self, share: Share) -> None:
@@ -242,7 +244,7 @@ class Runs:
             Failure: the program breaks a rule, or used up its budget.
             Unsupported: the engine cannot know what a kernel does.
         """
-        before = self.work
+        before = self._begun = self.work
         try:
             idle = self._hold_against_rules(case)
             outcome = replace(self._everywhere(case), idle=idle)
@@ -345,18 +347,21 @@ class Runs:
         return replace(seen, results=results)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
+        some = self._some_programs(case, option)
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
+        once = functools.partial(
+            engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
+        )
 
         def run_it() -> engine.RunResult:
             with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
-                once = functools.partial(
-                    engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
-                )
+                if some is not None:
+                    return some.run(case.tensors, option, allow, budget)
                 return engine.run_with_trials(
                     case.program, lambda conditions: once(conditions=conditions), case.number, case.other_tensors
                 )
 
-        shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
+        shares = case.spec.is_known and not self._overdue and some is None  # one in a hurry may do less than others
         key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))
         try:
             seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
@@ -373,13 +378,20 @@ class Runs:
             findings = tuple(written.beside(case.program, len(results), findings))
         observation = Observation(
             case.entry, case.args, results, findings, self._counters(case, seen.counters), case.program, seen.prints,
-            label, substitute=self._substitution(case), wanted=case.wanted, ways=ways,
+            label, substitute=some.together if some else self._substitution(case), wanted=case.wanted, ways=ways,
         )  # fmt: skip
         others = (
             replace(observation, results=self._own(case, v.results), findings=(), conditions=v.circumstance)
             for v in seen.variants
         )
         return replace(observation, variants=tuple(others))
+
+    def _some_programs(self, case: Case, option: int) -> SomePrograms | None:
+        """Those that are run where a call is made in part; Failure where they depend on others."""
+        if not self.limit[1]:
+            return None
+        with rules.within_budget(case.entry, ""):
+            return SomePrograms.of(case.program, option)
 
     def _counters(self, case: Case, counters: Counters) -> Counters:
         return counters if case.wanted else self.contracts.counters(case.entry, case.program, counters)
@@ -401,6 +413,8 @@ class Runs:
         """The rest of what all runs of the check may use; Failure where nothing is left."""
         most = min(CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
         left = min(most - self._of_check, MOST_IN_ALL - self.work)
+        if self.limit[0]:
+            left = min(left, self.limit[0] - (self.work - self._begun))
         if left <= 0:
             message = (
                 f"{case.entry} was not run: the kernels of earlier calls have used up the "
@@ -416,6 +430,8 @@ class Runs:
         return None if substitute is None else lambda expected: substitute(expected, case.tensors)
 
     def _remember(self, case: Case, outcome: Observation | Failure) -> None:
+        if self.limit[0] and isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED:
+            return
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
         if case.spec.is_known:
             self._seen.put(case.spec, outcome)

@@ -8,9 +8,10 @@ strides, offsets, dtypes, scalars, shared storages. What the program does is for
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,16 @@ class Subject:
         for finding in observation.findings:
             self.found_in_memory.setdefault((finding.cause, finding.line, finding.kernel), self.calls[-1])
         return observation
+
+    @contextlib.contextmanager
+    def within(self, work: int, in_part: bool) -> Iterator[None]:
+        """While open, a call may take so much `work` and costs no other its budget (0: what is left of the check's);
+        `in_part`, some programs of its last launch are run, and what they write is looked at."""
+        self._runs.limit = work, in_part
+        try:
+            yield
+        finally:
+            self._runs.limit = 0, False
 
     def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
         """The program of a call that no check makes: it is not run, and no other call depends on it.

@@ -28,7 +28,8 @@ class Purpose(StrEnum):
 class FurtherCall:
     """A call that a check is to try as well, why (a comparison, at a line), and the line of
     the submission that asks for it. `tried` is to be called where the call is made, `is_wanted` tells before whether
-    calls that were made meanwhile have left anything to see."""
+    calls that were made meanwhile have left anything to see. It may take `most_work` (0: what is left of the check's);
+    `in_part`, some programs of a large grid are run."""
 
     call: Call
     why: str
@@ -36,6 +37,8 @@ class FurtherCall:
     purpose: Purpose = Purpose.BRANCH
     tried: Callable[[], object] = field(default=lambda: None, compare=False)
     is_wanted: Callable[[], bool] = field(default=lambda: True, compare=False)
+    most_work: int = 0
+    in_part: bool = False
 
 
 @dataclass

@@ -44,14 +44,6 @@ _WHAT = {
 }
 
 
-_LIMITING = frozenset({"arith.cmpi", "arith.remsi", "arith.remui", "arith.minsi", "arith.minui", "arith.maxsi"})
-_SHIFTS = frozenset({"arith.addi", "arith.subi"})
-_DIVISIONS = ("arith.divsi", "arith.divui")
-LONGEST = {"i8": (5 << 15) - 1, "i16": (5 << 18) - 1}
-"""Twice as many elements are the most that a stretched dimension has, by what a kernel counts in: each of 64 programs
-counts more than that holds."""
-NARROW = {"i8": 1 << 7, "i16": 1 << 15}
-"""From which number on an integer of so few bits is negative."""
 
 _OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpto[su]i|bitcast)|tt\.(fp_to_fp|splat)")
 """Operations that a kernel has for some dtypes and not for others, though its source makes no difference."""
@@ -153,35 +145,10 @@ class KernelText:
         kept = ((op.name, len(op.results)) for op in self.ops if not _OF_DTYPES.match(op.name))
         return hash(tuple((_NUMBERS.sub(r"\1", name), count) for name, count in kept))
 
-    @functools.cached_property
-    def limits(self) -> set[int]:
-        """Whole numbers that sizes may lie beyond: those that the kernel compares or takes remainders with, or adds to
-        what it compares; so many times as many where it compares a part; those that integers of few bits cannot be, and
-        LONGEST where it counts in such; and where its loops of a fixed length end, in steps or in tiles."""
-        tiles = [int(op.attributes["end"]) for op in self.ops if op.name == "tt.make_range"]
-        limiting = [op for op in self.ops if op.name in _LIMITING]
-        shifted = [made for op in limiting for made in map(self.made.get, op.operands) if made and made.name in _SHIFTS]
-        found = {number for op in (*limiting, *shifted) for number in self._constants(op)}
-        found |= {number * part for op in limiting for number in self._constants(op) for part in self._parts(op)}
-        found |= {NARROW[op.result_types[0].element] for op in self.ops if _narrows(op)}
-        added = [op.result_types[0].element for op in self.ops if op.name == "arith.addi"]
-        found |= {LONGEST[element] for element in added if element in LONGEST}
-        for op in self.ops:
-            bounds = self._constants(op) if op.name == "scf.for" else []
-            if len(bounds) == 3 and bounds[2] > 0:
-                start, stop, step = bounds
-                found |= {stop, *((stop - start) // step * tile for tile in tiles)}
-        return found
-
-    def _parts(self, op: Op) -> list[int]:
-        """By which numbers what an operation compares was divided."""
-        behind = self.behind(tuple(op.operands[:2])) if op.name not in _DIVISIONS else ()
-        return [number for one in behind if one.name in _DIVISIONS for number in self._constants(one) if number > 1]
-
-    def _constants(self, op: Op) -> list[int]:
-        made = (self.made.get(name) for name in op.operands[:3])
-        values = (one.attributes.get("value") for one in made if one is not None and one.name == "arith.constant")
-        return [value for value in values if type(value) is int]
+    @property
+    def counts_in_few_bits(self) -> bool:
+        """Whether the kernel adds integers of 8 or 16 bits."""
+        return any(op.name == "arith.addi" and op.result_types[0].element in ("i8", "i16") for op in self.ops)
 
     def number(self, name: str) -> float | None:
         """The number that a value is, as a tile or in another precision; None where it is none."""
@@ -207,10 +174,6 @@ def _ways(op: Op) -> tuple[int, ...]:
     if op.name in MASKED:
         return ways_of(op)
     return (NEVER, ONCE, SEVERAL) if op.name == "scf.for" else (TRUE, FALSE)
-
-
-def _narrows(op: Op) -> bool:
-    return op.name == "arith.trunci" and op.result_types[0].element in NARROW
 
 
 def numbers_in(ops: Sequence[Op], floating: bool) -> list[Any]:

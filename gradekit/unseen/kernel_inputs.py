@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,9 +17,9 @@ from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
 from gradekit.program import Kernel
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import LONGEST, KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import BEYOND, FAR, ROUGH, CallScope, sizes_alone
-from gradekit.unseen.search import MANY, Calls, ConstantWay, Missing, Search, SizeWant, wrapped_indices
+from gradekit.unseen.search import MANY, Calls, ConstantWay, Missing, Search
 
 MOST_BRANCHES = 24
 """Branches of kernels that one check solves for."""
@@ -38,7 +37,7 @@ class KernelInputs:
     `constants` are the ways of comparisons of compile-time constants."""
 
     constants: Sequence[ConstantWay] = ()
-    _met: dict[SizeWant, bool] = field(default_factory=dict)
+    _met: dict[ConstantWay, bool] = field(default_factory=dict)
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
     _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
@@ -99,13 +98,10 @@ class KernelInputs:
         told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
         return [{"line": line, "what": what} for line, what in told]
 
-    def limits(self, forms: Sequence[TracedForm]) -> list[int]:
-        """The numbers that sizes may lie beyond (see `KernelText.limits`), of each kernel those that several of its
-        specializations have: others, and what the calls are given, are sizes themselves."""
-        given = {number for form in forms for number in form.leaves.values()}
-        of_kernels = Counter((text.name, number) for text in self._texts.values() for number in text.limits)
-        sure = {number for (_, number), count in of_kernels.items() if count > 1 or number in LONGEST.values()}
-        return sorted(sure - given)
+    @property
+    def counts_in_few_bits(self) -> bool:
+        """Whether a kernel adds integers that are soon too large."""
+        return any(text.counts_in_few_bits for text in self._texts.values())
 
     def _numbers(self) -> tuple[int, ...]:
         if self._known_numbers is None:
@@ -123,11 +119,9 @@ class KernelInputs:
     # --- by sizes -----------------------------------------------------------------------------------------------------
 
     def decided(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls for what sizes decide, no coverage shows, and none of the check's `forms` has met."""
-        wants: list[SizeWant] = [*self.constants, *wrapped_indices(self._texts.values())]
-        scopes = [CallScope(sizes_alone(draws), rank_of(draws, path.form), True, FAR) for path in paths if wants]
-        so_far = [Calls.of(path, forms, scope) for path, scope in zip(paths, scopes, strict=False)]
-        for want in wants:
+        """Calls for what the compiler decides by sizes, and none of the check's `forms` has met."""
+        so_far = [Calls.of(path, forms) for path in paths if self.constants]
+        for want in self.constants:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
                 self._met[want] = any(bool(met.any()) for met in known)
@@ -137,7 +131,7 @@ class KernelInputs:
                 if path is not None:
                     yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
 
-    def _solved(self, want: Missing | SizeWant, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
+    def _solved(self, want: Missing | ConstantWay, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
         return self.search.solutions(want, path, scope, (*want.numbers, *self._numbers()), ROUGH).sizes

@@ -1,8 +1,8 @@
 """Calls with one long dimension, all others being short or of usual size: for what is right up to some size without
 comparing anything, such as a grid of a fixed number of programs. Pure, nothing is run here.
 
-Each call is several times as long as the one before, as long as the work of those that were made lets expect that it
-takes little.
+Each call is several times as long as the one before, up to the promised end, or to where the work takes too much by the
+law of growth that the calls before have shown; at the end itself some programs of a large grid are run then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.ttir import Function
 from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.layouts import row_major
-from gradekit.inputs.spec import Input
 from gradekit.program import (
     Choice,
     Descriptor,
@@ -40,70 +39,59 @@ from gradekit.reuse import SharedCache, shared
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
-from gradekit.unseen.scope import FAR, CallScope
+from gradekit.unseen.scope import FAR, LARGEST, CallScope
 
-LENGTHS = (17, 257, 1031, 4099, 65_551)
-"""Primes, or nearly: no tile divides them, and each is beyond a power of two. The steps are short where what
-grows as the square begins to show: what one tile holds takes as much work as one element."""
+LENGTHS = (17, 257, 4099, 65_551)
+"""Primes, or nearly: no tile divides them, and each is beyond a power of two."""
 
 OTHERS, MANY = (2, 130), 3
 """The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
 often has many elements of the long one; a single element would often be right by chance."""
 
-MOST_LONG, MOST_WITH_GRADIENTS = 5 << 17, 1 << 18
+MOST_LONG, MOST_WITH_GRADIENTS = 1 << 20, 1 << 18
 """Of the largest tensor, and where gradients are asked for: references take longest for large ones."""
 
-AT_FIRST, LITTLE = 0.7, 32
-"""The power of the length with which work is taken to grow from the first call on, most of which any call takes; one of
-so many parts of it says nothing of how work grows."""
-
-MOST_WORK, MOST_BEYOND = 60_000_000, 600_000_000
-"""The work that is expected of a call, at most, and of one beyond a limit: see gradekit.engine.budget."""
-
-LEAST_BEYOND, MOST_LIMITS = 512, 2
-"""The least length beyond a limit that is worth it, and how many limits of a kernel are gone beyond: the largest."""
+MOST_WORK, MOST_SUMMED = 60_000_000, 300_000_000
+"""The work that a call may be expected to take (it is ended at twice as much): see gradekit.engine.budget. A program
+goes through all of a dimension that is in no result, and how far it comes shows in long calls alone."""
 
 
 @dataclass
 class LongDimensions:
-    """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; beyond limits,
-    for each kind of values; and a little, for each kind of tensors that say where others are read, and of gradients for
-    each `check`, since each may be about another gradient."""
+    """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; where kernels
+    count in few bits, those that are summed for each kind of values; once more for each kind of tensors that say where
+    others are read; and a little of gradients for each `check`, since each may be about another gradient."""
 
     check: str = ""
     _done: set[tuple[Any, ...]] = field(default_factory=set)
     _made: dict[tuple[Any, ...], list[Stretch]] = field(default_factory=dict)
 
-    def begun(self, draws: Draws, forms: Sequence[TracedForm], limits: Sequence[int] = ()) -> Iterator[Stretch]:
-        """Those that are left of this check's calls: to some lengths, and to twice the `limits` of kernels. Each is to
-        be run before the next is asked for."""
+    def begun(self, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
+        """Those that are left of this check's calls, of kernels that may count in `few_bits`. Each is to be run before
+        the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
         form = min(mine, key=lambda one: abs(rank_of(draws, one) - 1))  # with a dimension that has no name, if it may
         scope = CallScope(draws, rank_of(draws, form), True, FAR)
         for name in scope.sizes:
-            beyond = [2 * n + 1 for n in limits if LEAST_BEYOND <= 2 * n < scope.range(name)[1]][-MOST_LIMITS:]
-            if beyond and self._is_new(form, name, draws.values):
-                other = OTHERS[0] if beyond[-1] <= MOST_LONG else 1
-                yield Stretch(draws, form, scope, name, other, (*LENGTHS[:2], *beyond), MOST_BEYOND)
-        for name in scope.sizes:
+            if few_bits and not _outer(draws, name) and self._is_new(form, name, draws.values):
+                yield Stretch(draws, form, scope, name, 1, most=LARGEST)  # one counter has them all
             yield from self._usual(draws, form, scope, name)
 
     def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
-        """Those of one dimension; with other choices as long as each so far was cut short or empty."""
+        """Those of one dimension; with other choices as long as it could be."""
         is_first, made = self._is_new(form, name), self._made.setdefault(_key(form, name), [])
         is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
         others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
         for other in others if is_first else ():
             made.append(Stretch(draws, form, scope, name, other))
             yield made[-1]
-        for number, more in enumerate(_choices(draws)):
-            is_new = self._is_new(form, name, more) and (number > 0 or not is_first)
-            if is_new and all(one.is_cut_short or one.is_empty for one in made):
-                made.append(Stretch(draws, form, scope, name, OTHERS[0], more=dict(more)))
-                yield made[-1]
         longest = max([LENGTHS[0], *(one.reached for one in made)])
+        for number, more in enumerate(_choices(draws)):
+            if self._is_new(form, name, more) and (number > 0 or not is_first):
+                made.append(Stretch(draws, form, scope, name, OTHERS[0], (LENGTHS[1], longest), more=dict(more)))
+                yield made[-1]
         if is_other:
             yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[1])])
 
@@ -138,50 +126,74 @@ def _outer(draws: Draws, name: str) -> int:
 
 @dataclass
 class Stretch:
-    """One dimension, beside others of size `other` where they may have it, with what is chosen beside sizes in `more`.
-    `spent` is told the work of each call; `is_cut_short` says that it was too much early on, `is_empty` that a
-    tensor has no elements."""
+    """One dimension, beside others of size `other` where they may have it, with what is chosen beside sizes in `more`;
+    to certain `lengths` or to the promised end, with at `most` so many elements of the largest tensor. `spent` is told
+    the work of each call, None where it took too much."""
 
     draws: Draws
     form: TracedForm
     scope: CallScope
     name: str
     other: int
-    lengths: Sequence[int] = LENGTHS
-    most_work: int = MOST_WORK
+    lengths: Sequence[int] = ()
+    most: int = MOST_LONG
     more: Mapping[str, Any] = field(default_factory=dict)
-    is_cut_short: bool = False
-    is_empty: bool = False
     _seen: list[tuple[int, int]] = field(default_factory=list)
+    _is_too_much: bool = False
+    _is_over: bool = False
 
     def next(self) -> FurtherCall | None:
-        """The next call; None where it would be too large, or is beyond what is promised."""
-        length = next((n for n in self.lengths if n > self.reached), None)
-        least, most = self.scope.range(self.name)
-        if length is None or not least <= length <= most:
+        """The next call; None where it would be too large, or is beyond what is promised. Where work allows no more,
+        the last is of some programs at the end."""
+        end, other = (self.lengths[-1], self.other) if self.lengths else self._end
+        length = min(next((n for n in (*self.lengths, *LENGTHS) if n > self.reached), end), end)
+        if self._is_over or length <= self.reached:
             return None
-        if len(self._seen) == 1 and self._expected(length) > self.most_work:
-            length = min(length, LENGTHS[1])
-        elif self._expected(length) > self.most_work:
-            self.is_cut_short = self.reached < LENGTHS[3]
-            return None
-        sizes = {name: self._short(name) for name in self.scope.names} | {self.name: length}
-        columns = {name: torch.tensor([n]) for name, n in sizes.items()}
-        most = MOST_WITH_GRADIENTS if self.form.wanted else max(MOST_LONG, *self.lengths)
-        if not bool(self.scope.allows(columns)) or float(self.scope.elements(columns)) > most:
+        within = self._within_work()
+        if self._is_too_much or (length > 2 * within and within < 2 * self.reached):
+            if self.lengths or self.other != OTHERS[0]:
+                return None
+            length, self._is_over = end, True
+        elif length > 2 * within:
+            length = int(within)
+        sizes = self._sizes(length, other if length == end else self.other)
+        if not self._longest_allowed([length], sizes):
             return None
         self._seen.append((length, 0))
+        told = f"{self.name} is {length:,}, the others {other if length == end else self.other}"
         call = made(self.draws, self.form, sizes, 0, self.more)
-        self.is_empty = any(isinstance(arg, Input) and not arg.numel for arg in call)
-        return FurtherCall(call, f"{self.name} is {length:,}, the others {self.other}")
+        return FurtherCall(call, told, most_work=2 * self._most_work, in_part=self._is_over)
 
     @property
     def reached(self) -> int:
         """The longest that a call was made with."""
         return self._seen[-1][0] if self._seen else 0
 
-    def _short(self, name: str) -> int:
-        return self.scope.nearest(name, 1 if name == self._single else self.other)
+    @functools.cached_property
+    def _end(self) -> tuple[int, int]:
+        """The longest that may be, and the size of the others: 1 where only so the dimension is as long as is
+        promised."""
+        top = self.scope.range(self.name)[1]
+        lengths = [top >> n for n in range(top.bit_length())]
+        longest = {other: self._longest_allowed(lengths, self._sizes(0, other)) for other in (self.other, 1)}
+        other = 1 if longest[1] == top else self.other
+        return longest[other], other
+
+    def _longest_allowed(self, lengths: Sequence[int], sizes: Mapping[str, int]) -> int:
+        """The longest of these that a call may have beside other sizes; 0 where there is none."""
+        columns = {name: torch.full([len(lengths)], n) for name, n in sizes.items()}
+        columns[self.name] = torch.tensor(lengths)
+        most = min(self.most, MOST_WITH_GRADIENTS) if self.form.wanted else self.most
+        fits = self.scope.allows(columns) & (self.scope.elements(columns) <= most)
+        return int((columns[self.name] * fits).max())
+
+    def _sizes(self, length: int, other: int) -> dict[str, int]:
+        short = {name: self.scope.nearest(name, 1 if name == self._single else other) for name in self.scope.names}
+        return short | {self.name: length}
+
+    @functools.cached_property
+    def _most_work(self) -> int:
+        return MOST_WORK if _outer(self.draws, self.name) else MOST_SUMMED
 
     @functools.cached_property
     def _single(self) -> str:
@@ -189,22 +201,19 @@ class Stretch:
         others = [name for name in self.scope.sizes if name != self.name]
         return max(others, key=functools.partial(_outer, self.draws)) if len(others) >= MANY else ""
 
-    def spent(self, work: int) -> None:
-        """The work of the last call."""
-        self._seen[-1] = self._seen[-1][0], work
+    def spent(self, work: int | None) -> None:
+        """The work of the last call; None where it took too much."""
+        (length, _), self._is_too_much = self._seen.pop(), work is None
+        self._seen += [(length, max(work, 1))] if work is not None else []
 
-    def _expected(self, length: int) -> float:
-        """Work beyond that of the first call grows as the length does, from the third call on as it has."""
+    def _within_work(self) -> float:
+        """How long a call may be, where its work goes on to grow as from the last but one call to the last, or at least
+        as its length does."""
         if len(self._seen) < 2:
-            return sum(work * (length / n) ** AT_FIRST for n, work in self._seen)
-        (_, base), *others = self._seen
-        more = [(n, max(work - base, base // LITTLE, 1)) for n, work in others]
-        last, work = more[-1]
-        return float(base + work * (length / last) ** (_power(*more[-2:]) if len(more) > 1 else 1.0))
-
-
-def _power(before: tuple[int, int], after: tuple[int, int]) -> float:
-    return math.log(max(after[1] / before[1], 1)) / math.log(after[0] / before[0])
+            return math.inf
+        (before, less), (last, work) = self._seen[-2:]
+        power = max(math.log(work / less) / math.log(last / before), 1.0)
+        return float(last * (self._most_work / work) ** (1 / power))
 
 
 # --- calls as long as an entry promises, which nobody could run: what their programs leave out is counted -------------

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate, names_in
+from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
@@ -190,13 +190,6 @@ class CallScope:
         parts = (shape_parts(tensor, self.rank) for tensor in self.draws.tensors)
         each = (("size", number, axis, part) for number, shape in enumerate(parts) for axis, part in enumerate(shape))
         return {(kind, number, axis): part for kind, number, axis, part in each if part in self.sizes}
-
-    def most_held(self, names: Mapping[str, Tensor]) -> Tensor | None:
-        """The largest number that any tensor with a range of sizes holds, such as indices; None where there is none."""
-        known = self._known(names)
-        ends = [tensor.range[1] for tensor in self.draws.tensors if tensor.range is not None]
-        found = [torch.as_tensor(evaluate(end, known)) for end in ends if names_in(end) and names_in(end) <= {*names}]
-        return functools.reduce(torch.maximum, found) if found else None
 
     def _product(self, names: Mapping[str, Tensor]) -> Tensor:
         product = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from gradekit.engine.def_use import LOADS
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
 from gradekit.reuse import LruCache
 from gradekit.unseen.host_branches import Path, TracedForm
-from gradekit.unseen.kernel_branches import NARROW, KernelBranch, KernelText, Place, corners, goes
+from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
 from gradekit.unseen.scope import CLOSE, FAR, MOST_KEPT, CallScope, Closeness, constants, possible_sizes
 
 USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
@@ -70,17 +70,14 @@ class Calls:
     path: Path
     leaves: Mapping[Leaf, Any]
     count: int
-    most_held: Any = None  # by any tensor whose numbers are promised to lie in a range, such as indices
     _corners: dict[tuple[KernelText, int], list[Place]] = field(default_factory=dict)
 
     @staticmethod
-    def of(path: Path, forms: Sequence[TracedForm], scope: CallScope) -> Calls:
+    def of(path: Path, forms: Sequence[TracedForm]) -> Calls:
         """Those that have been made, and took the path."""
         mine = [form for form in forms if form.kind == path.form.kind and path.taken_by(form)]
         leaves = {leaf: torch.tensor([one.leaves[leaf] for one in mine]) for leaf in (mine[0].leaves if mine else ())}
-        sizes = [scope.sizes_of(form) for form in mine]
-        columns = {name: torch.tensor([one.get(name, 0) for one in sizes]) for name in scope.names}
-        return Calls(path, leaves, len(mine), scope.most_held(columns) if mine else None)
+        return Calls(path, leaves, len(mine))
 
     def each(self, value: Any) -> Tensor:
         """A value for each of the calls."""
@@ -131,7 +128,7 @@ class Candidates(Calls):
 
     def __init__(self, path: Path, scope: CallScope, columns: Mapping[str, Tensor]) -> None:
         leaves, count = scope.leaves(columns), len(next(iter(columns.values())))
-        super().__init__(path, leaves, count, scope.most_held(columns))
+        super().__init__(path, leaves, count)
         self.scope, self.columns = scope, columns
 
     @functools.cached_property
@@ -378,79 +375,3 @@ def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str]]:
             text = ast.unparse(node)
             if names and names <= constants and cheap and _value(text, dict.fromkeys(names, 7)) is not None:
                 yield kernel.name, node.lineno, text
-
-
-@dataclass(frozen=True)
-class Wrapped(Want):
-    """An index of a kernel taken modulo a number (`b % 64`, `b & 63`, an int8) that is to reach it: below, nothing
-    shows what becomes of the indices beyond. Of what was loaded, the largest that a tensor promises reaches twice as
-    far."""
-
-    text: KernelText
-    number: int
-    divisor: int
-
-    @property
-    def kernel(self) -> str:
-        """Its name."""
-        return self.text.name
-
-    @property
-    def line(self) -> int | None:
-        """Of the submission."""
-        return self.text.line(self.text.ops[self.number])
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Those near which sizes are looked for."""
-        return (self.divisor, 2 * self.divisor)
-
-    def says(self, never: str = "") -> str:
-        """The way as a sentence, or that it is `never` gone."""
-        return f"what is taken modulo {self.divisor} {never}reaches {self.divisor}"
-
-    def met(self, among: Calls) -> Tensor | None:
-        """See `Want`."""
-        found: list[Tensor] = []
-        for place, (kernel, _, _) in enumerate(among.launches):
-            for corner in among.corners(self.text, place) if kernel == self.kernel else ():
-                value = corner.operand(self.text, self.number, 0)
-                if value is not None:
-                    found.append(among.each(value) >= self.divisor)
-        if not found and among.most_held is not None and self._is_loaded:
-            found.append(among.each(among.most_held) >= 2 * self.divisor)
-        return torch.stack(found).any(dim=0) & among.taking if found else None
-
-    @property
-    def _is_loaded(self) -> bool:
-        behind = self.text.behind(tuple(self.text.ops[self.number].operands[:1]))
-        return any(op.name in LOADS and op.result_types[0].element[0] == "i" for op in behind)
-
-
-SizeWant = ConstantWay | Wrapped
-"""What sizes decide, and no coverage of a kernel's branches shows."""
-
-_REMAINDERS = ("arith.remsi", "arith.remui", "arith.andi")
-
-
-def wrapped_indices(texts: Iterable[KernelText]) -> list[Wrapped]:
-    """The remainders by a number that is the same in each specialization of a kernel: others are sizes."""
-    found: dict[tuple[str, Any], dict[int, Wrapped]] = {}
-    for text in texts:
-        for number, op in enumerate(text.ops):
-            divisor = _divisor(text, op)
-            if divisor > 1:
-                each = found.setdefault((text.name, text.places[number]), {})
-                each.setdefault(divisor, Wrapped(text, number, divisor))
-    return [one for each in found.values() if len(each) == 1 for one in each.values()]
-
-
-def _divisor(text: KernelText, op: Op) -> int:
-    """From which number on a remainder is another; 0 of what is none."""
-    if op.name == "arith.trunci":
-        return NARROW.get(op.result_types[0].element, 0)
-    divisor = text.number(op.operands[1]) if op.name in _REMAINDERS else None
-    if divisor is None or op.result_types[0].element == "i1":
-        return 0
-    ones = int(divisor) + 1 if op.name == "arith.andi" else 0
-    return int(divisor) if not ones else ones if ones & ones - 1 == 0 else 0

@@ -91,17 +91,39 @@ def test_a_grid_of_a_fixed_size_is_found_by_a_long_dimension(one: Limited, tmp_p
     assert origin_of_failure(one, tmp_path).startswith("M is ")
 
 
-@pytest.mark.parametrize(("power", "longest"), [(0, 65_551), (1, 4099), (2, 257)])
-def test_lengths_grow_as_long_as_the_work_lets_expect_little(power: int, longest: int) -> None:
+FAR_AWAY = [
+    ("range(0, V, BLOCK)", "range(0, tl.minimum(V, 131072), BLOCK)", "V is 262,144, the others 1"),
+    ("labels_ptr + m * labels_stride", "labels_ptr + (m - (m >> 18)) * labels_stride", "M is 524,288, the others 2"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "origin"), FAR_AWAY)
+def test_what_goes_wrong_at_the_promised_end_alone_is_found(old: str, new: str, origin: str, tmp_path: Path) -> None:
+    """The second in some programs: the whole call would take too much."""
+    assert origin_of_failure(Limited("cross_entropy", "contiguous_float32", old, new), tmp_path) == origin
+
+
+@pytest.mark.parametrize(("power", "longest"), [(0, 524_288), (1, 12_000), (2, 257)])
+def test_lengths_grow_to_the_end_or_as_far_as_the_work_allows(power: int, longest: int) -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
     form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
     stretch = next(LongDimensions().begun(draws, [form]))
-    lengths = []
+    lengths, in_part = [], []
     while call := stretch.next():
-        lengths.append(call.call[0].shape[0])
-        stretch.spent(5000 * lengths[-1] ** power)
-    assert lengths[-1] == longest
+        (in_part if call.in_part else lengths).append(call.call[0].shape[0])
+        stretch.spent(5000 * call.call[0].shape[0] ** power)
+    assert lengths[-1] == longest and in_part == ([524_288] if power else [])
+
+
+def test_some_programs_of_a_call_that_took_too_much_are_run_at_the_end() -> None:
+    draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
+    assert draws is not None
+    stretch = next(LongDimensions().begun(draws, [TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))]))
+    first = stretch.next()
+    stretch.spent(None)
+    second = stretch.next()
+    assert first and not first.in_part and second and second.in_part and stretch.next() is None
 
 
 def test_a_dimension_is_stretched_in_one_check_of_a_submission() -> None:
@@ -124,14 +146,13 @@ def form_of(entry: str, *shapes: tuple[int, ...]) -> TracedForm:
     return TracedForm("", entry, tuple(View(n, "float32", shape, row_major(shape)) for n, shape in enumerate(shapes)))
 
 
-def test_a_dimension_whose_work_was_too_much_is_stretched_with_another_choice() -> None:
+def test_a_dimension_is_stretched_once_more_with_each_other_choice() -> None:
     form, long = form_of("spmm", (3,), (4,), (4,), (5, 6)), LongDimensions()
     for stretch in long.begun(spmm_draws("even"), [form]):
-        while call := stretch.next():
-            stretch.spent(10**9 if stretch.name == "K" else 10)
-    (further,) = long.begun(spmm_draws("even", "few"), [form])
-    call = further.next()
-    assert further.name == "K" and call is not None and ":few:" in call.call[0].profile
+        while stretch.next():
+            stretch.spent(10)
+    further = {one.name: one.next() for one in long.begun(spmm_draws("even", "few"), [form])}
+    assert {*further} == {"M", "K", "N"} and all(call and ":few:" in call.call[0].profile for call in further.values())
     assert not [*long.begun(spmm_draws("even", "few"), [form])]
 
 

@@ -50,12 +50,4 @@ def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_pat
     (tmp_path / "submission.py").write_text(vector_add(kernel=WRAPPED.format(wrapped)))
     (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
-    assert "what is taken modulo" in check.counterexample["origin"]
-
-
-def test_an_index_taken_modulo_what_it_never_reaches_is_named(tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(vector_add(kernel=WRAPPED.format("% 1073741824")))
-    (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
-    named = [one["what"] for one in check.details["coverage"]["branches"]["unseen"]]
-    assert check.outcome is Outcome.PASSED
-    assert "what is taken modulo 1073741824 never reaches 1073741824" in named
+    assert check.counterexample["origin"].startswith("N is ")
