@@ -16,7 +16,7 @@ from torch import Tensor
 from gradekit.arithmetic import cdiv, next_power_of_2
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import POISON
-from gradekit.interpreter.tile_values import NotWalked
+from gradekit.interpreter.tile_values import MOST_BITS, NotWalked
 from gradekit.interpreter.walk import Names
 
 MOST_NUMBERS = 1 << 22
@@ -25,20 +25,13 @@ MOST_NUMBERS = 1 << 22
 MOST_ITEMS = 1 << 12
 """Items of a list, with those of the lists in it; characters of a string; steps of a loop."""
 
-MOST_DIGITS = 64
-"""Bits of a whole number that host code computes."""
-
 EVALUATION = 1000
 """The work of evaluating one expression or statement of host code: about a microsecond."""
 
 
 def bounded(value: Any) -> Any:
-    """A number that is not too long, a list that is not too long, or anything else.
-
-    Raises:
-        NotWalked: it is.
-    """
-    if isinstance(value, int) and value.bit_length() > MOST_DIGITS:
+    """A number that is not too long, a list that is not too long, or anything else."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise NotWalked("a number that is too long")
     if isinstance(value, (str, list, tuple, dict)):
         _counted(value, MOST_ITEMS)
@@ -62,22 +55,14 @@ def _counted(value: Any, most: int) -> int:
 
 
 def items(value: Any) -> list[Any]:
-    """What a loop, or a star, goes over.
-
-    Raises:
-        NotWalked: it is too long.
-    """
+    """What a loop, or a star, goes over."""
     if isinstance(value, Tensor) and value.dim() and len(value) > MOST_ITEMS:
         raise NotWalked("a loop of too many steps")
     return list(bounded(list(value)))
 
 
 def computed(function: Callable[..., Any], args: Sequence[Any], given: Mapping[str, Any], meter: Meter) -> Any:
-    """What a function of torch, or an operator, gives; its elements are counted before they are made.
-
-    Raises:
-        NotWalked: its result may be too large, or is to be written to what is there; or whatever torch raises.
-    """
+    """What a function of torch, or an operator, gives; its elements are counted before they are made."""
     if "out" in given:
         raise NotWalked("a result that is written to what is there")
     meter.spend(0, _stretched([*args, *given.values()]))
@@ -99,11 +84,7 @@ def _stretched(values: Iterable[Any]) -> int:
 
 def made(function: Callable[..., Tensor], args: Sequence[Any], given: Mapping[str, Any]) -> Tensor:
     """What a function that makes a tensor gives: no larger, nor its storage, than the product of all whole numbers that
-    it is given (sizes, strides, the bounds of a range).
-
-    Raises:
-        NotWalked: that is too many, or the tensor is there already; or whatever torch raises.
-    """
+    it is given (sizes, strides, the bounds of a range)."""
     flat = [n for one in (*args, *given.values()) for n in (one if isinstance(one, (tuple, list)) else [one])]
     if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > MOST_NUMBERS:
         raise NotWalked("a tensor that is too large")

@@ -40,12 +40,9 @@ from gradekit.interpreter.host_vocabulary import (
     of_dotted,
 )
 from gradekit.interpreter.kernel_walk import KernelWalk
-from gradekit.interpreter.tile_values import NotWalked, TileMemory, TilePointer
+from gradekit.interpreter.tile_values import MOST_BITS, NotWalked, TileMemory, TilePointer
 from gradekit.interpreter.walk import Code, Names, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource, called
-
-MOST_EXPONENT = 64
-"""Of a power, and so many bits of a shift."""
 
 _COMPARED = frozenset(COMPARISONS.values())
 
@@ -120,7 +117,7 @@ class HostWalk(Walk):
 
     def operated(self, sign: str, left: Any, right: Any) -> Any:
         """`left sign right`; a comparison gives a bool."""
-        if sign in ("**", "<<") and isinstance(right, int) and right > MOST_EXPONENT:
+        if sign in ("**", "<<") and isinstance(right, int) and right > MOST_BITS:
             raise NotWalked("a power that is too large")
         if isinstance(left, (list, tuple, str)) and isinstance(right, int) and right * len(left) > MOST_ITEMS:
             raise NotWalked("a list that is too long")
@@ -184,11 +181,7 @@ class HostWalk(Walk):
 
     @staticmethod
     def attribute_of(of: Any, name: str) -> Any:
-        """An attribute of a tensor, a module or a context.
-
-        Raises:
-            NotWalked: it is none that is known.
-        """
+        """An attribute of a tensor, a module or a context."""
         if isinstance(of, Dotted):
             return of_dotted(f"{of.path}.{name}")
         if isinstance(of, Tensor) and name in ("device", "is_cuda"):
@@ -399,11 +392,7 @@ class Launches:
         return bound(function.args, args, {k: v for k, v in chosen.items() if k not in positional} | own)
 
     def launch(self, kernel: str, grid: Any, names: Names, meter: Meter) -> None:
-        """Runs a kernel on storages as they are.
-
-        Raises:
-            NotWalked: it cannot be walked, or has too many programs.
-        """
+        """Runs a kernel on storages as they are."""
         sizes = _grid(grid)
         tensors = {one.untyped_storage().data_ptr(): one for one in names.values() if isinstance(one, Tensor)}
         numbers = {key: number for number, key in enumerate(tensors)}

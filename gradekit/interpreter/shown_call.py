@@ -118,12 +118,8 @@ class HostReplay:
         return Launches(self.code, self._constants, self.call.tensors, lenient)
 
     def run(self, most: int = MOST_WORK, lenient: bool = True) -> list[Tensor | None]:
-        """The results as the source is. `walk` has then what was met.
-
-        Raises:
-            NotWalked: it cannot be walked, or touches what is outside and is not to be `lenient`; or whatever torch
-                and Python raise.
-        """
+        """The results as the source is; where it is not `lenient`, it touches nothing outside. `walk` has then what was
+        met."""
         launches = self._fresh(lenient)
         try:
             return self._results(launches, most, {})
@@ -131,7 +127,7 @@ class HostReplay:
             self.work, self.strays = self.spent, launches.strays
 
     def changed(self, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
-        """The results with other nodes in the place of some. Raises: as `run` does."""
+        """The results with other nodes in the place of some."""
         return self._results(self._launches, 3 * self.work + 1_000_000, news)
 
     def _results(self, launches: Launches, most: int, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
@@ -265,27 +261,21 @@ class WalkedText:
         source = ParsedSource.parsed(text)
         if source is None:
             return False
-        return self._with_kernels(source) if _host_of(source) == self._host else self._with_host_code(source)
-
-    def _with_host_code(self, source: ParsedSource) -> bool:
-        if self.call.host is None or not self._on_host[0]:
+        again: WalkedCall | HostReplay
+        if _host_of(source) == self._host:
+            again, work = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow), self.work
+        elif self.call.host is not None and self._on_host[0]:
+            again = HostReplay(self.call.host, self.call.program, source, code_of(source))
+            work = self._on_host[0]
+        else:
             return False
-        again = HostReplay(self.call.host, self.call.program, source, code_of(source))
         try:
-            results = again.run(MORE_WORK * self._on_host[0])
+            results = again.run(MORE_WORK * work)
         except FAILS:
             return False
-        return not again.strays and len(results) == len(self.call.results) and not self.call.is_right(results)
-
-    def _with_kernels(self, source: ParsedSource) -> bool:
-        again = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow)
-        try:
-            results = again.run(MORE_WORK * self.work)
-        except WRONG:
-            return False
         if again.strays:
-            return self.strays
-        return not self.call.is_right(results)
+            return isinstance(again, WalkedCall) and self.strays
+        return len(results) == len(self.call.results) and not self.call.is_right(results)
 
 
 def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -> WalkedText | None:

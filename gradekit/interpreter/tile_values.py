@@ -18,8 +18,8 @@ from gradekit.engine.memory import Memory, Storage
 MOST_ELEMENTS = 1 << 20
 """Of one tile of all programs."""
 
-MOST_POWER = 64
-"""The largest exponent of two Python numbers."""
+MOST_BITS = 64
+"""Of a Python number, and the largest exponent of another."""
 
 
 class NotWalked(Exception):
@@ -105,7 +105,7 @@ def _of_numbers(op: str, left: Any, right: Any) -> Any:
         if op in ("==", "!=") or left is None or right is None:
             return OF_TWO[op](left, right)
         raise NotWalked("an operator between other things than numbers")
-    if op in ("**", "<<") and abs(right) > MOST_POWER:
+    if op in ("**", "<<") and abs(right) > MOST_BITS:
         raise NotWalked("a large power")
     found = OF_TWO[op](left, right)
     if isinstance(found, int) and abs(found) >= 1 << 63 or isinstance(found, complex):

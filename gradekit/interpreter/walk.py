@@ -3,6 +3,9 @@
 A subclass has the values: tiles of all programs of a launch (kernel_walk.py), or the numbers and tensors of host code
 (host_walk.py). It defines operators, decisions, names, attributes, indices and calls. A walk has three clients:
 `substitution` evaluates other nodes in the place of some, `watched` records values, `meter` counts work.
+
+What is not understood, too large or refused raises NotWalked, in this file and those beside it; or else what torch and
+Python raise.
 """
 
 from __future__ import annotations
@@ -66,12 +69,7 @@ class Walk:
             self.statement(statement, names)
 
     def statement(self, node: ast.stmt, names: Names) -> None:
-        """One statement.
-
-        Raises:
-            NotWalked: it is not understood.
-            Returned: it ends the function.
-        """
+        """One statement; raises Returned where it ends the function."""
         node = cast(ast.stmt, self.replaced(node))
         if self.watched is not None and node not in self.watched.names:
             self.watched.names[node] = dict(names)
@@ -176,11 +174,7 @@ class Walk:
     # --- expressions --------------------------------------------------------------------------------------------------
 
     def value(self, node: ast.expr, names: Names) -> Any:
-        """The value of an expression.
-
-        Raises:
-            NotWalked: it is not understood; or whatever torch and Python raise.
-        """
+        """The value of an expression."""
         if node in self.substitution.news:
             return self.substituted(node, names)
         if node in self.known:
@@ -270,11 +264,7 @@ def constant(default: ast.expr) -> Any:
 def bound(
     params: ast.arguments, args: Sequence[Any], given: Mapping[str, Any], default: Callable[[ast.expr], Any] = constant
 ) -> Names:
-    """The parameters of a function by their names, with their values; `default` gives that of a default.
-
-    Raises:
-        NotWalked: the arguments do not fit.
-    """
+    """The parameters of a function by their names, with their values; `default` gives that of a default."""
     every = [one.arg for one in (*params.posonlyargs, *params.args)]
     alone = [one.arg for one in params.kwonlyargs]
     defaults = [*zip(every[len(every) - len(params.defaults) :], params.defaults, strict=True)]

@@ -347,11 +347,7 @@ def _stores(name: str, code: Code) -> bool:
 
 
 def view_of_all(memory: Memory, view: View, copies: int) -> Tensor:
-    """A view in each of the copies, which are its first dimension; an input is the same in all of them.
-
-    Raises:
-        NotWalked: a storage does not hold a whole number of elements.
-    """
+    """A view in each of the copies, which are its first dimension; an input is the same in all of them."""
     storage = memory.storages[view.storage]
     flat = storage.typed(TORCH[view.dtype])
     each, rest = (0, 0) if storage.is_input else divmod(storage.data.numel() // copies, flat.dtype.itemsize)
@@ -361,11 +357,7 @@ def view_of_all(memory: Memory, view: View, copies: int) -> Tensor:
 
 
 def run_step(step: Step, memory: Memory, copies: int, allow: Collection[str]) -> None:
-    """Does a step that is no launch in all copies.
-
-    Raises:
-        NotWalked: it changes an input, which the copies share.
-    """
+    """Does a step that is no launch in all copies."""
     match step:
         case Allocate(storage=storage, nbytes=nbytes):
             memory.allocate(storage, nbytes * copies, "")
@@ -386,20 +378,10 @@ def _to(memory: Memory, target: View, copies: int) -> Tensor:
 
 
 def _computed(step: Aten, memory: Memory, copies: int, allow: Collection[str]) -> Tensor:
-    views: dict[View, Tensor] = {}
+    def of_copy(number: int) -> Tensor:
+        return operation(step, allow, lambda view: view_of_all(memory, view, copies)[number])()
 
-    def first(view: View) -> Tensor:
-        views[view] = view_of_all(memory, view, copies)
-        return views[view][0]
-
-    alone = operation(step, allow, first)
-    if not views:
-        return alone()
-
-    def of_one_copy(*tensors: Tensor) -> Tensor:
-        return operation(step, allow, dict(zip(views, tensors, strict=True)).__getitem__)()
-
-    return torch.vmap(of_one_copy)(*views.values())
+    return torch.stack([of_copy(number) for number in range(copies)])
 
 
 def leading_to(wanted: set[int], steps: Sequence[Step], stored: Sequence[set[int]]) -> list[bool]:

@@ -274,18 +274,16 @@ GAP = 3
 MOST_RANKS = 2
 
 
-def calls_of(entry: EntryDomain, dtypes: int = 1, gradient: bool = False) -> list[tuple[Argument, ...]]:
+def calls_of(entry: EntryDomain, gradient: bool = False) -> list[tuple[Argument, ...]]:
     """Calls of the entry: of each kind of scalars and number of dimensions, contiguous ones and ones with any strides.
 
     With `gradient`, the gradient of the result is the last argument.
     """
+    dtypes = {name: options[0] for name, options in entry.dtypes.items()}
     found = []
-    choices = [entry.dtypes[name][:dtypes] for name in entry.dtypes]
-    for dtype in itertools.product(*choices):
-        for rank, strided in itertools.product(_ranks(entry), (False, True)):
-            for scalars in itertools.product(*map(_choices, entry.scalars)):
-                names = dict(zip(entry.dtypes, dtype, strict=True)), _sizes(entry, rank)
-                found.append(tuple(_call(entry, names, scalars, strided, gradient)))
+    for rank, strided in itertools.product(_ranks(entry), (False, True)):
+        for scalars in itertools.product(*map(_choices, entry.scalars)):
+            found.append(tuple(_call(entry, (dtypes, _sizes(entry, rank)), scalars, strided, gradient)))
     return list(dict.fromkeys(found))  # one where no tensor may be strided
 
 

@@ -152,18 +152,6 @@ class KernelDraft:
             found |= self._called_for(name)
         return found - {""}
 
-    def calls_of(self, *names: str) -> list[ast.Call]:
-        """The calls of functions of these names."""
-        return [call for name in names for call in self._calls.get(name, ())]
-
-    @cached_property
-    def _calls(self) -> dict[str, list[ast.Call]]:
-        found: dict[str, list[ast.Call]] = {}
-        for node in self.nodes:
-            if isinstance(node, ast.Call):
-                found.setdefault(called(node), []).append(node)
-        return found
-
     def _called_for(self, name: str) -> set[str]:
         if name not in self._called:
             values = self.values.get(name, ())

@@ -55,9 +55,7 @@ class Proved:
         return data | {name: sentences for name, sentences in said.items() if sentences}
 
 
-def proved(
-    subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False, dtypes: int = 1
-) -> Proved:
+def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False) -> Proved:
     """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
     wanted = _wanted(entry) if gradient else ()
 
@@ -68,7 +66,7 @@ def proved(
         except TraceError as error:
             raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
 
-    calls = [call for call in calls_of(entry, dtypes, gradient) if _is_dense(entry, call)]
+    calls = [call for call in calls_of(entry, gradient) if _is_dense(entry, call)]
     found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
     if any(tensor.written for tensor in entry.tensors):
         found.proofs.gaps.append("calls in which what is written is not contiguous were not looked at")
@@ -224,26 +222,8 @@ def _kind(entry: domain.EntryDomain, kind: str, verdict: ProofVerdict) -> str | 
 SCHEMA = "gradekit/proofs/1"
 
 
-@dataclass
-class ProofReport:
-    """The proofs of a submission: one record for each entry, and one for its backward pass where it has one."""
-
-    assignment: str
-    path: str
-    passes: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def record(self) -> dict[str, Any]:
-        """The answer as JSON holds it."""
-        return {"schema": SCHEMA, "assignment": self.assignment, "submission": self.path, "passes": self.passes}
-
-    @property
-    def refuted(self) -> bool:
-        """Whether anything is wrong within the domain."""
-        return any(found["refuted"] for found in self.passes.values())
-
-
-def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> ProofReport:
-    """What holds of the submission at `path` for all sizes that its assignment promises.
+def prove_submission(path: Path, id: str | None = None) -> dict[str, Any]:
+    """What holds of the submission at `path` for all sizes that its assignment promises, as a record.
 
     Raises:
         AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to prove anything of.
@@ -254,17 +234,16 @@ def prove_submission(path: Path, id: str | None = None, dtypes: int = 1) -> Proo
         raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")
     load_kinds(assignment)
     submission = read(path)
-    answer = ProofReport(assignment.id, str(path))
+    passes: dict[str, dict[str, Any]] = {}
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
     try:
         for name, entry in assignment.domain.items():
             for title, gradient in {name: False, f"{name}, backward": True}.items():
                 if not gradient or entry.gradients:
-                    found = proved(subject, entry, ProofBudget(), gradient=gradient, dtypes=dtypes)
-                    answer.passes[title] = found.as_data()
+                    passes[title] = proved(subject, entry, ProofBudget(), gradient=gradient).as_data()
     finally:
         subject.close()
-    return answer
+    return {"schema": SCHEMA, "assignment": assignment.id, "submission": str(path), "passes": passes}
 
 
 def load_kinds(assignment: Assignment) -> None:

@@ -163,7 +163,7 @@ def _beyond(program: Program, step: Aten, before: Sequence[Step]) -> str:
     """Why it is more than allowed, or "": what kernels made may be added up, and single numbers may be worked with."""
     given, made = list(views_in((step.args, step.kwargs))), sum(view.numel for view in step.outputs)
     if step.op in SUMS:
-        known = computed_by_kernels(program, before) | constants(program, before)
+        known = set[int]().union(*_made(program, before))
         if any(view.numel > 1 and view.storage not in known for view in given):
             return "with numbers that no kernel has made; it may only add up what a kernel has stored"
         return ""
@@ -198,7 +198,7 @@ def _launches_only_own_kernels(program: Program, entry: str) -> None:
 
 def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> Idle | None:
     """An empty result needs no kernel; any other one that stores to it, where anything is left to compute."""
-    computed = computed_by_kernels(program)
+    computed, constant = _made(program, every_step(program.steps))
     views = [result for result in program.results if isinstance(result, View) and result.numel]
     others = [view for view in views if view.storage not in computed]
     if not others:
@@ -211,7 +211,6 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
         if writes:
             message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
         failure = Failure(Cause.NO_KERNEL, message)
-    constant = constants(program)
     if all(view.storage in constant for view in others):
         return Idle(failure)
     if copied_inputs(program, others):
@@ -287,26 +286,20 @@ def _stores(ttir: str) -> bool:
         return True
 
 
-def computed_by_kernels(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
-    """The storages whose values may come from a kernel of the program, after `steps` (all of them, by default): those
-    that a kernel which stores has been given, and what was copied or computed from them. An input is none."""
-    found: set[int] = set()
-    for step in every_step(program.steps) if steps is None else steps:
-        found |= _written(program, step, found) - program.storages.keys()
-    return found
-
-
-def constants(program: Program, steps: Iterable[Step] | None = None) -> set[int]:
-    """The storages, after `steps` (all of them, by default), whose values are the same whatever the inputs hold: those
-    that the host has filled, and what it copied or computed from these alone."""
-    found, others = set[int](), set[int]()
-    for step in every_step(program.steps) if steps is None else steps:
+def _made(program: Program, steps: Iterable[Step]) -> tuple[set[int], set[int]]:
+    """The storages, after some steps, whose values may come from a kernel of the program: those that a kernel which
+    stores has been given, and what was copied or computed from them, but for inputs. And those whose values are the
+    same whatever the inputs hold: those that the host has filled, and what it copied or computed from these alone."""
+    computed, constant, others = set[int](), set[int](), set[int]()
+    for step in steps:
+        stored = _written(program, step, computed)
+        computed |= stored - program.storages.keys()
         if isinstance(step, Launch):
-            others |= _written(program, step, found)
+            others |= stored
         elif not isinstance(step, Allocate):
-            alike = {view.storage for view in reads(step)} <= found - others
-            (found if alike else others).update(view.storage for view in writes(step))
-    return found - others
+            alike = {view.storage for view in reads(step)} <= constant - others
+            (constant if alike else others).update(view.storage for view in writes(step))
+    return computed, constant - others
 
 
 def copied_inputs(program: Program, results: Iterable[View]) -> bool:

@@ -4,25 +4,23 @@ In a class many have the same kernel. Where a run gave nothing but results, its 
 computes the same, whatever its names and line numbers (see digest.py). Where something was found or printed, it serves
 equal programs alone, for a finding names lines and variables.
 
-A record holds its results by their content, because right kernels give equal ones. A result that has been evicted is
-made again, by running, when somebody looks at it.
+A record is the run with a Content in place of each result tensor: right kernels give equal ones. A result that has
+been evicted is made again, by running, when somebody looks at it.
 
 Works in the grader's process; see gradekit.reuse for how long it keeps anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 
-from gradekit.engine.executor import RunResult, Variant
-from gradekit.findings import Finding
+from gradekit.engine.executor import RunResult
 from gradekit.judge.contents import Content, Results, content, versions
-from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.reuse import LruCache, Shared, SharedCache, shared
 from gradekit.subject import digest
@@ -35,32 +33,19 @@ MOST_PROGRAMS = 1 << 12
 """Programs whose digests are kept, and which stay in memory for it."""
 
 
-@dataclass(frozen=True)
-class RunRecord:
-    """What a run showed, as `engine.executor.RunResult` has it; its results are made when somebody looks at them. In
-    the cache, a Content stands in place of each result tensor."""
+def _is_clean(run: RunResult) -> bool:
+    """Whether a run showed nothing but results."""
+    return not run.findings and not run.prints
 
-    results: Sequence[Any]
-    findings: tuple[Finding, ...]
-    counters: Counters
-    prints: tuple[str, ...]
-    variants: tuple[Variant, ...] = ()
-    ways: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
-    @staticmethod
-    def of(run: RunResult) -> RunRecord:
-        """As the cache has it."""
-        results = [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
-        return RunRecord(tuple(results), tuple(run.findings), run.counters, tuple(run.prints), ways=run.ways)
+def _contents(run: RunResult) -> list[Any]:
+    return [content(value) if isinstance(value, torch.Tensor) else value for value in run.results]
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether the run showed nothing but results."""
-        return not self.findings and not self.prints
 
-    def made_by(self, make: Callable[[], Sequence[Any]]) -> RunRecord:
-        """The record of the cache as a caller gets it."""
-        return replace(self, results=Results(tuple(self.results), make), counters=replace(self.counters))
+def _made_by(record: RunResult, make: Callable[[], Sequence[Any]]) -> RunResult:
+    """A record of the cache as a caller gets it: its results are made when somebody looks at them."""
+    results: Any = Results(tuple(record.results), make)
+    return replace(record, results=results, counters=replace(record.counters))
 
 
 class ProgramDigests:
@@ -118,46 +103,46 @@ class RunCache:
     """Run records by their keys, and the tensors of their results by content."""
 
     def __init__(self) -> None:
-        self._entries: LruCache[Hashable, RunRecord] = LruCache(MOST_RUNS)
+        self._entries: LruCache[Hashable, RunResult] = LruCache(MOST_RUNS)
         self._tensors: LruCache[bytes, _Tensor] = LruCache(MOST_BYTES, lambda kept: kept.nbytes, LARGEST)
 
-    def get_or_run(self, key: RunKey, run: Callable[[], RunResult]) -> RunRecord:
+    def get_or_run(self, key: RunKey, run: Callable[[], RunResult]) -> RunResult:
         """The record of `key`: an earlier run's, or else that of `run()`. The caller owns its results."""
         entry = self._entries.get(key.by_effect)
-        if entry is not None and not entry.is_clean:
+        if entry is not None and not _is_clean(entry):
             entry = self._entries.get(key.by_text)
         if entry is not None:
-            return entry.made_by(lambda: self._results(entry, run))
+            return _made_by(entry, lambda: self._results(entry.results, run))
         made = run()
         return uncached(made) if made.variants else self._add(key, made)
 
-    def _add(self, key: RunKey, run: RunResult) -> RunRecord:
-        entry = RunRecord.of(run)
+    def _add(self, key: RunKey, run: RunResult) -> RunResult:
+        entry = replace(run, results=_contents(run))
         self._entries.put(key.by_effect, entry)
-        if not entry.is_clean:
+        if not _is_clean(entry):
             self._entries.put(key.by_text, entry)
-        self._add_tensors(entry, run)
-        return entry.made_by(lambda: run.results)
+        self._add_tensors(entry.results, run)
+        return _made_by(entry, lambda: run.results)
 
-    def _add_tensors(self, entry: RunRecord, run: RunResult) -> None:
-        for stored, value in zip(entry.results, run.results, strict=True):
+    def _add_tensors(self, contents: Sequence[Any], run: RunResult) -> None:
+        for stored, value in zip(contents, run.results, strict=True):
             if isinstance(stored, Content) and isinstance(value, torch.Tensor):
                 self._tensors.put(stored.digest, _Tensor(value, versions([value])))
 
-    def _results(self, entry: RunRecord, run: Callable[[], RunResult]) -> Sequence[Any]:
+    def _results(self, contents: Sequence[Any], run: Callable[[], RunResult]) -> Sequence[Any]:
         """Copies of the cached tensors; where one was evicted or changed since, the results of another run."""
-        cached = [self._tensors.get(stored.digest) for stored in entry.results if isinstance(stored, Content)]
+        cached = [self._tensors.get(stored.digest) for stored in contents if isinstance(stored, Content)]
         if all(one is not None and not one.is_changed for one in cached):
             tensors = (one.tensor.clone() for one in cached if one is not None)
-            return [next(tensors) if isinstance(stored, Content) else stored for stored in entry.results]
+            return [next(tensors) if isinstance(stored, Content) else stored for stored in contents]
         again = run()
-        self._add_tensors(entry, again)
+        self._add_tensors(contents, again)
         return again.results
 
 
-def uncached(run: RunResult) -> RunRecord:
+def uncached(run: RunResult) -> RunResult:
     """The record of a run that is kept for nobody else."""
-    return replace(RunRecord.of(run).made_by(lambda: run.results), variants=tuple(run.variants))
+    return _made_by(replace(run, results=_contents(run)), lambda: run.results)
 
 
 class _Tensor(NamedTuple):

@@ -256,11 +256,7 @@ class Runs:
         return outcome
 
     def again(self, case: Case) -> Observation:
-        """The observation of a call that was made before and has become another program since; it is not remembered.
-
-        Raises:
-            Failure, Unsupported: as `run` does.
-        """
+        """The observation of a call that was made before and has become another program since; it is not remembered."""
         idle = self._hold_against_rules(case)
         return replace(self._in_all_configurations(case), idle=idle)
 
@@ -373,12 +369,13 @@ class Runs:
         self._spend(seen.counters.work)
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
         results = self._own(case, seen.results)
-        findings = seen.findings
+        findings = tuple(seen.findings)
         if results is not seen.results:
             findings = tuple(written.beside(case.program, len(results), findings))
         observation = Observation(
-            case.entry, case.args, results, findings, self._counters(case, seen.counters), case.program, seen.prints,
-            label, substitute=some.together if some else self._substitution(case), wanted=case.wanted, ways=ways,
+            case.entry, case.args, results, findings, self._counters(case, seen.counters), case.program,
+            tuple(seen.prints), label, substitute=some.together if some else self._substitution(case),
+            wanted=case.wanted, ways=ways,
         )  # fmt: skip
         others = (
             replace(observation, results=self._own(case, v.results), findings=(), conditions=v.circumstance)

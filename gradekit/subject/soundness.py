@@ -40,11 +40,7 @@ class Soundness:
         weakref.finalize(self, self._reader.abandon)
 
     def start(self) -> None:
-        """Starts the process that shows kernels to Triton.
-
-        Raises:
-            TraceError: it cannot be started.
-        """
+        """Starts the process that shows kernels to Triton."""
         self._reader.start()
 
     @contextlib.contextmanager

@@ -65,6 +65,10 @@ class Subject:
     elsewhere (`programs_to_time`): these forms of calls are not traced. `calls` are those made since
     `forget_calls`; `found_in_memory` has the first call that showed each thing wrong in memory;
     `timings` what was timed, and `forms` what was called, since `begin_check`.
+
+    Whatever asks a process of the submission's raises TraceError where that was lost, or where the student's code could
+    not be traced: it raised, hung, died, or did what it may not. What runs a program raises a Failure where it breaks a
+    rule or uses up its budget, and Unsupported where the engine cannot know what a kernel does.
     """
 
     def __init__(
@@ -112,13 +116,7 @@ class Subject:
 
     def call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Observation:
         """The observation of `entry(*args)`; or where gradients are `wanted` of the arguments at these positions, of
-        `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`.
-
-        Raises:
-            TraceError: the student's code could not be traced: it raised, hung, died, or did what it may not.
-            Failure: the program breaks a rule, or ran over its budget.
-            Unsupported: the engine cannot know what a kernel does.
-        """
+        `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
         args = tuple(args)
         self.calls.append(Call(entry, args, wanted=wanted))
         this = call_spec(entry, args, wanted)
@@ -142,19 +140,11 @@ class Subject:
             self._runs.limit = 0, False
 
     def traced(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...] = ()) -> Program:
-        """The program of a call that no check makes: it is not run, and no other call depends on it.
-
-        Raises:
-            TraceError: the student's code could not be traced.
-        """
+        """The program of a call that no check makes: it is not run, and no other call depends on it."""
         return self.retraced(call_spec(entry, tuple(args), wanted).form)
 
     def again(self, seen: Observation) -> Observation | None:
-        """The call of `seen` made once more, after all calls in between; None where it became the very same program.
-
-        Raises:
-            TraceError, Failure, Unsupported: as `call` does.
-        """
+        """The call of `seen` made once more, after all calls in between; None where it became the very same program."""
         this = call_spec(seen.entry, seen.inputs, seen.wanted)
         before, program = self.program(this), self.retraced(this.form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
@@ -164,11 +154,7 @@ class Subject:
 
     def interleaved(self, seen: Observation) -> Observation | None:
         """The call of `seen` and its backward pass, with another call of the same form between the two;
-        None where `seen` is no backward pass.
-
-        Raises:
-            TraceError, Failure, Unsupported: as `call` does.
-        """
+        None where `seen` is no backward pass."""
         if not seen.wanted:
             return None
         this, args = interleaved(seen.entry, seen.inputs, seen.wanted)
@@ -178,11 +164,7 @@ class Subject:
 
     def in_way(self, seen: Observation, way: str, wanted: Sequence[int]) -> Observation:
         """The call of `seen` in another `way` of calling (see `gradekit.tracer.trace`); where it has a backward pass,
-        with the gradients of the arguments at the positions `wanted` alone.
-
-        Raises:
-            TraceError, Failure, Unsupported: as `call` does.
-        """
+        with the gradients of the arguments at the positions `wanted` alone."""
         this = call_spec(seen.entry, seen.inputs, tuple(wanted))
         form = replace(this.form, way=way)
         program = self.retraced(form)
@@ -190,11 +172,7 @@ class Subject:
         return self._runs.again(Case(CallSpec(form, form.name, is_known=False), tuple(seen.inputs), program))
 
     def retraced(self, form: Form) -> Program:
-        """The program of a call, traced anew: what was made before may have left something behind.
-
-        Raises:
-            TraceError: it fails now.
-        """
+        """The program of a call, traced anew: what was made before may have left something behind."""
         return _or_raise(self._trace(form))
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
@@ -204,7 +182,7 @@ class Subject:
 
         Raises:
             NeedsCard: there is no card that may be used.
-            TraceError, Failure, Unsupported: as `call` does; a Failure too where a timed call's result is wrong.
+            Failure: a timed call's result is wrong, too.
         """
         args = tuple(args)
         self.calls.append(Call(entry, args))
@@ -234,7 +212,6 @@ class Subject:
         """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form.
 
         Raises:
-            TraceError: there is no such entry, or its process was lost.
             Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be
                 answered while a model is compiled.
         """
@@ -256,37 +233,21 @@ class Subject:
         return replace(self._last_trial[1], verdicts=[])
 
     def follow(self, form: Form) -> tuple[Program, Origins]:
-        """A call's program and the origins of its numbers, to prove things of it.
-
-        Raises:
-            TraceError: the call fails, or its process was lost.
-        """
+        """A call's program and the origins of its numbers, to prove things of it."""
         self.load()
         assert self._tracer is not None
         return self._tracer.follow(form)
 
     def explore(self, form: Form) -> Explored:
-        """What host code compares in a call. A process of its own is asked: no call of a check depends on it.
-
-        Raises:
-            TraceError: there is no such entry, or its process was lost.
-        """
+        """What host code compares in a call. A process of its own is asked: no call of a check depends on it."""
         return self._explorer().explore(form)
 
     def instructions(self, entry: str, args: Sequence[Argument]) -> int:
-        """What `Tracer.instructions` gives.
-
-        Raises:
-            TraceError: there is no such entry, or its process was lost.
-        """
+        """What `Tracer.instructions` gives."""
         return self._explorer().instructions(entry, args)
 
     def program_apart(self, form: Form) -> Program:
-        """The program of a call that no check makes, from a process of its own: no call of a check depends on it.
-
-        Raises:
-            TraceError: the call fails, or its process was lost.
-        """
+        """The program of a call that no check makes, from a process of its own: no call of a check depends on it."""
         return self._traced(self._explorer(), form)
 
     def _explorer(self) -> Tracer:
@@ -379,22 +340,14 @@ class Subject:
         self.calls.clear()
 
     def start(self) -> None:
-        """Starts all processes that it needs, so that a fork of this one has them.
-
-        Raises:
-            TraceError: they cannot be started.
-        """
+        """Starts all processes that it needs, so that a fork of this one has them."""
         self._tracer, self._exploring = self._start(), self._start()
         self._tracer.start()
         self._exploring.start()
         self._runs.soundness.start()
 
     def load(self) -> Loaded:
-        """What the submission defines, once it has been executed in its own process.
-
-        Raises:
-            TraceError: executing it failed.
-        """
+        """What the submission defines, once it has been executed in its own process."""
         if self._tracer is None:
             self._tracer = self._start()
         return self._tracer.load()
@@ -415,11 +368,7 @@ class Subject:
         self._tracer = self._exploring = None
 
     def program(self, this: CallSpec) -> Program:
-        """The program of a call, which is not run.
-
-        Raises:
-            TraceError: the student's code could not be traced.
-        """
+        """The program of a call, which is not run."""
         self.forms.setdefault(this.signature, this.form)
         if this.signature not in self._programs:
             self._expected.pop(this.signature, None)
@@ -510,11 +459,7 @@ class Entry:
         return f"Entry({self._name!r})"
 
     def __call__(self, *args: Any) -> Observation:
-        """The observation of a call with `args`: Input specs, tensors, numbers, None.
-
-        Raises:
-            TraceError, Failure, Unsupported: as `Subject.call` says.
-        """
+        """The observation of a call with `args`: Input specs, tensors, numbers, None."""
         return self._subject.call(self._name, args)
 
     def gradient(
@@ -529,17 +474,13 @@ class Entry:
             only: one of them, where a check is about the gradient of one argument alone.
 
         Raises:
-            TraceError, Failure, Unsupported: as `Subject.call` says; a Failure too where `backward` gives None.
+            Failure: `backward` gives None, too.
         """
         observation = self._subject.call(self._name, (*args, upstream.named(UPSTREAM)), tuple(wanted))
         return observation if only is None else part_of(observation, list(wanted).index(only))
 
     def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
-        """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run.
-
-        Raises:
-            TraceError: as `Subject.call` says.
-        """
+        """The program of a call with `args`, or of its backward pass as in `gradient`, of any size: it is not run."""
         given = args if upstream is None else (*args, upstream.named(UPSTREAM))
         return self._subject.traced(self._name, given, tuple(wanted))
 
@@ -554,16 +495,11 @@ class Entry:
 
         Raises:
             NeedsCard: there is no card: the check is pending.
-            TraceError, Failure, Unsupported: as `Subject.call` says.
         """
         return self._subject.time(self._name, args, against, expected)
 
     def inspected(self, *args: Any) -> Inspection:
-        """What torch makes of a model that calls this function, for arguments like `args`: see `judge.framework`.
-
-        Raises:
-            TraceError: as `Subject.call` says.
-        """
+        """What torch makes of a model that calls this function, for arguments like `args`: see `judge.framework`."""
         return self._subject.inspect(self._name, args)
 
 

@@ -206,43 +206,37 @@ class HostBranches:
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
-    _path_of: dict[str, Path] = field(default_factory=dict)
+    _path_of: dict[str, tuple[Path, list[Any]]] = field(default_factory=dict)  # and where it is at its limits
     _explored: dict[str, Explored | None] = field(default_factory=dict)
-    _levels_of: dict[str, list[Any]] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
         taken: dict[int, Path] = {}
         for form in sorted(forms, key=lambda one: (one.elements == 0, one.elements, one.key)):
-            path = self._path(form)
+            path, levels = self._path(form) or (None, [])
             if path is not None:
                 taken[id(path)] = path
-                for (condition, branch), level in zip(path.steps, self._levels(path, form), strict=True):
+                for (condition, branch), level in zip(path.steps, levels, strict=True):
                     self.ways.setdefault(branch, set()).add(condition.held)
                     if not condition.held and level is not True:
                         self.beyond.add(branch)
         return list(taken.values())
-
-    def _levels(self, path: Path, form: TracedForm) -> list[Any]:
-        if form.key not in self._levels_of:
-            self._levels_of[form.key] = path.at_limits(path.values(form.leaves))
-        return self._levels_of[form.key]
 
     def unseen(self, branch: HostBranch, condition: Condition) -> bool:
         """Whether no call has gone the other way at this comparison, or one has where both sides are equal alone."""
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
 
-    def _path(self, form: TracedForm) -> Path | None:
-        if form.key in self._path_of:
-            return self._path_of[form.key]
-        known = self._paths.setdefault(form.kind, [])
-        path = next((path for path in known if path.taken_by(form)), None)
-        if path is None and len(known) < MOST_PATHS:
-            path = self._new_path(form, known)
-        if path is not None:
-            self._path_of[form.key] = path
-        return path
+    def _path(self, form: TracedForm) -> tuple[Path, list[Any]] | None:
+        if form.key not in self._path_of:
+            known = self._paths.setdefault(form.kind, [])
+            path = next((path for path in known if path.taken_by(form)), None)
+            if path is None and len(known) < MOST_PATHS:
+                path = self._new_path(form, known)
+            if path is None:
+                return None
+            self._path_of[form.key] = path, path.at_limits(path.values(form.leaves))
+        return self._path_of[form.key]
 
     def _new_path(self, form: TracedForm, known: list[Path]) -> Path | None:
         if form.key not in self._explored:

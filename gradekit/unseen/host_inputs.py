@@ -13,7 +13,7 @@ from gradekit.inputs.spec import Input
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import OtherWay, Search, Solutions
+from gradekit.unseen.search import OtherWay, Search
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -34,7 +34,7 @@ class HostInputs:
     tried: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
     search: Search = field(default_factory=Search)
-    _solved: dict[tuple[Way, CallScope], tuple[Solutions, bool]] = field(default_factory=dict)
+    _solved: dict[tuple[Way, CallScope], tuple[list[dict[str, int]], bool]] = field(default_factory=dict)
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -104,23 +104,19 @@ class HostInputs:
         narrow = same_path or way in self.narrowly
         if not narrow:
             wide, same_path = self._chosen(draws, wanted, way, wide=True)
-            chosen, narrow = (chosen, True) if chosen.sizes and not same_path else (wide, False)
-        sizes = chosen.sizes[:1] if way in self.tried else chosen.sizes
+            chosen, narrow = (chosen, True) if chosen and not same_path else (wide, False)
+        sizes = chosen[:1] if way in self.tried else chosen
         return [(one, picks, narrow) for one in sizes for picks in layouts_like(draws, wanted.path.form)]
 
-    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[Solutions, bool]:
+    def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[list[dict[str, int]], bool]:
         """Sizes for which the comparison goes the other way; and whether all before it go as they did."""
         farthest = FAR if draws.free or wide else BEYOND
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide, farthest)
         if (way, scope) not in self._solved:
-            found = self._looked_for(wanted, True, scope)
-            other = self._looked_for(wanted, False, scope) if not (found.sizes and found.beyond) else Solutions()
-            better = bool(other.sizes) and (other.beyond or not found.sizes)
-            self._solved[way, scope] = (other, False) if better else (found, bool(found.sizes))
+            each = ((replace(wanted, same_path=same), same) for same in (True, False))
+            found = ((self.search.solutions(one, wanted.path, scope), same) for one, same in each)
+            self._solved[way, scope] = next((one for one in found if one[0]), ([], False))
         return self._solved[way, scope]
-
-    def _looked_for(self, wanted: OtherWay, same_path: bool, scope: CallScope) -> Solutions:
-        return self.search.solutions(replace(wanted, same_path=same_path), wanted.path, scope)
 
 
 def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:

@@ -37,15 +37,6 @@ NEARLY = 1.25
 """Elements that are so many times the fewest are hardly more."""
 
 
-@dataclass(frozen=True)
-class Solutions:
-    """Sizes and whole scalars, by name: the smallest that were found, and the largest of that order; for a limit, the
-    smallest beyond it first. `beyond` is False where a limit was reached alone."""
-
-    sizes: Sequence[dict[str, int]] = ()
-    beyond: bool = True
-
-
 class Want:
     """What must be seen; `numbers` are those near which sizes are looked for."""
 
@@ -57,10 +48,6 @@ class Want:
     def met(self, among: Calls) -> Tensor | None:
         """By which of the calls; None where that does not follow from sizes."""
         raise NotImplementedError
-
-    def level(self, among: Calls) -> Tensor | None:
-        """Where a limit is reached, and not gone beyond; None where there is none."""
-        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,23 +146,21 @@ class Candidates(Calls):
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
 
-    def solutions(self, want: Want) -> Solutions:
-        """The smallest sizes that meet a want, and the largest of that order."""
+    def solutions(self, want: Want) -> list[dict[str, int]]:
+        """The smallest sizes and whole scalars, by name, that meet a want, and the largest of that order."""
         fits = want.met(self)
         if fits is None or not bool(fits.any()):
-            return Solutions()
+            return []
         places = fits.nonzero().view(-1)
-        smallest, level = self._smallest(places), want.level(self)
-        beyond = places[~level[places]] if level is not None else places
-        first = self._smallest(beyond) if beyond.numel() else smallest
+        first = self._smallest(places)
         places = places[self.elements[places] <= max(float(self.elements[first]), MOST_LARGER)]
         for column in self.columns.values():
             places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
-        chosen = dict.fromkeys([first, smallest, int(places[self.elements[places].argmax()])])
+        chosen = dict.fromkeys([first, int(places[self.elements[places].argmax()])])
         sizes = [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
         place = int(self.scope.count(sizes[0]) < MANY)  # of large calls, often only the first is afforded
         sizes[place:place] = [one for one in self._in_several_tiles(sizes[0], want) if one not in sizes]
-        return Solutions(sizes, bool(beyond.numel()))
+        return sizes
 
     def _smallest(self, places: Tensor) -> int:
         """That with the fewest elements; of those with hardly more, the cheapest, whose sizes are most alike."""
@@ -208,10 +193,10 @@ class Search:
 
     def solutions(
         self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
-    ) -> Solutions:
+    ) -> list[dict[str, int]]:
         """Calls of `scope` that take a path and meet a want."""
         among = self.among(path, scope, special, close)
-        return among.solutions(want) if among is not None else Solutions()
+        return among.solutions(want) if among is not None else []
 
 
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
@@ -227,19 +212,16 @@ class OtherWay(Want):
     same_path: bool = True
 
     def met(self, among: Calls) -> Tensor | None:
-        """See `Want`: of steps before it, the nearest first, behind which it is likelier to stand."""
+        """See `Want`: of steps before it, the nearest first, behind which it is likelier to stand; beyond a limit,
+        where that can be."""
         if among.held[self.step] is None:
             return None
-        fits = ~among.each(among.held[self.step])
+        fits, level = ~among.each(among.held[self.step]), among.levels[self.step]
         for went in reversed(among.held[: self.step]):
             kept = fits & torch.as_tensor(went) if went is not None else fits
             fits = kept if self.same_path or kept.any() else fits
-        return fits
-
-    def level(self, among: Calls) -> Tensor | None:
-        """See `Want`."""
-        level = among.levels[self.step]
-        return None if level is None else among.each(level)
+        beyond = fits & ~among.each(level) if level is not None else fits
+        return beyond if bool(beyond.any()) else fits
 
 
 _OF_MANY = ("tt.reduce", "tt.dot")

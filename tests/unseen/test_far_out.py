@@ -208,13 +208,13 @@ def matmul_path(*compared: tuple[int, int, int]) -> tuple[OtherWay, CallScope]:
 def test_of_the_smallest_calls_that_is_made_whose_sizes_are_alike() -> None:
     """One row of a million would be the smallest by a little, and costs a tile of rows as much as a hundred do."""
     wanted, scope = matmul_path((1 << 20, 1, 3))
-    first = Search().solutions(wanted, wanted.path, scope).sizes[0]
+    first = Search().solutions(wanted, wanted.path, scope)[0]
     assert first["M"] * first["N"] > 1 << 20 and max(first["M"], first["N"]) < 1100 and first["K"] == 1
 
 
 def test_several_long_sizes_are_found_together() -> None:
     wanted, scope = matmul_path((3000, 0, 2), (40, 0, 3))
-    first = Search().solutions(wanted, wanted.path, scope).sizes[0]
+    first = Search().solutions(wanted, wanted.path, scope)[0]
     assert first["K"] == 3001 and first["N"] == 41
 
 
