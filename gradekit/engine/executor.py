@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.addressing import Suspicion
 from gradekit.engine.branch_coverage import Ways
 from gradekit.engine.budget import LAUNCH, Budget, Meter, OverBudget, Unsupported
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
-from gradekit.engine.fast import FastMemory
+from gradekit.engine.fast import FastMemory, Suspicion
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed

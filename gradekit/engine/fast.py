@@ -20,20 +20,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradekit.engine.addressing import (
-    Suspicion,
-    active_positions,
-    check_apart,
-    check_bounds,
-    offsets_of,
-    read_lanes,
-    rising,
-    write_lanes,
-)
 from gradekit.engine.atomics import Update, update
 from gradekit.engine.lanes import Access, LaunchMemory, first_of
 from gradekit.engine.masks import Box, cut_to, dense_masks, padded
-from gradekit.engine.memory import Storage, everywhere
+from gradekit.engine.memory import Storage, everywhere, strided
 from gradekit.engine.values import (
     Affine,
     Integer,
@@ -41,12 +31,19 @@ from gradekit.engine.values import (
     Unmade,
     Value,
     dense,
+    extremes,
     materialize,
+    narrow,
+    span,
 )
 from gradekit.observations import Traffic
 
 Shape = Sequence[int]
 _TRUE = torch.ones(1, dtype=torch.bool)
+
+
+class Suspicion(Exception):
+    """Something that only the checked memory can judge: the reason is for the engine's own log."""
 
 
 @dataclass
@@ -131,7 +128,7 @@ class FastMemory(LaunchMemory):
         """The elements at the lanes of a box where its masks hold, and `others` elsewhere."""
         active = functools.reduce(torch.logical_and, box.masks)
         self.traffic.loaded += int(active.sum()) * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
-        index = torch.where(active, materialize(offsets_of(offset, box, shape), box.sizes), 0)
+        index = torch.where(active, materialize(_offsets_of(offset, box, shape), box.sizes), 0)
         _check(index, storage.count(dtype.itemsize))
         written = storage.written_map(dtype.itemsize)
         if written is not None and not (storage.unit == dtype.itemsize and everywhere(written[index] | ~active)):
@@ -140,15 +137,15 @@ class FastMemory(LaunchMemory):
 
     def _load_box(self, storage: Storage, dtype: torch.dtype, at: Integer, box: Box, shape: Shape) -> Tensor:
         """The elements at the lanes of a box, all of which are active."""
-        offset, sizes = offsets_of(at, box, shape), box.sizes
+        offset, sizes = _offsets_of(at, box, shape), box.sizes
         self.traffic.loaded += math.prod(sizes) * dtype.itemsize
-        check_bounds(storage.count(dtype.itemsize), offset, sizes)
+        _check_ends(span(offset, sizes), storage.count(dtype.itemsize))
         written = storage.written_map(dtype.itemsize)
         if written is not None and not (
-            storage.unit == dtype.itemsize and everywhere(read_lanes(written, offset, sizes))
+            storage.unit == dtype.itemsize and everywhere(_read_lanes(written, offset, sizes))
         ):
             raise Suspicion("reads an element that nobody has written")
-        return read_lanes(storage.typed(dtype), offset, sizes)
+        return _read_lanes(storage.typed(dtype), offset, sizes)
 
     # --- stores --------------------------------------------------------------------------------------------------
 
@@ -164,7 +161,7 @@ class FastMemory(LaunchMemory):
         if isinstance(value, Unmade) and any(box.masks for box in boxes):
             value = value.made()
         for box in boxes:
-            where = offsets_of(pointer.offset, box, shape)
+            where = _offsets_of(pointer.offset, box, shape)
             if isinstance(value, Unmade):
                 mine: Tensor | Unmade = Unmade(value.function, tuple(map(box.of, value.operands)))
             else:
@@ -172,7 +169,7 @@ class FastMemory(LaunchMemory):
             if not box.masks:
                 self._store_box(storage, footprint, where, mine, box.sizes)
             else:
-                index, active = active_positions(where, box.masks, box.sizes)
+                index, active = _active_positions(where, box.masks, box.sizes)
                 self._scatter(storage, footprint, index, mine[active])  # type: ignore[index]  # it is made
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
@@ -189,11 +186,11 @@ class FastMemory(LaunchMemory):
         self, storage: Storage, footprint: Footprint, offset: Affine, value: Tensor | Unmade, sizes: Shape
     ) -> None:
         count, lanes, first = storage.count(footprint.itemsize), math.prod(sizes), first_of(offset, sizes)
-        check_bounds(count, offset, sizes)
-        check_apart(offset, sizes)
-        write_lanes(storage.to_fill(value.dtype), offset, sizes, value)
+        _check_ends(span(offset, sizes), count)
+        _check_apart(offset, sizes)
+        _write_lanes(storage.to_fill(value.dtype), offset, sizes, value)
         if first is None:
-            write_lanes(footprint.map(count), offset, sizes, _TRUE.expand(sizes))
+            _write_lanes(footprint.map(count), offset, sizes, _TRUE.expand(sizes))
         else:
             footprint.runs.append((first, first + lanes))
         self._count(footprint, lanes)
@@ -220,7 +217,7 @@ class FastMemory(LaunchMemory):
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
-        index, active = active_positions(rising(pointer.offset, shape), dense_masks(mask, shape), shape)
+        index, active = _active_positions(_rising(pointer.offset, shape), dense_masks(mask, shape), shape)
         _check(index, storage.count(dtype.itemsize))
         if not storage.all_written(index, dtype.itemsize):
             raise Suspicion("an atomic on an element that nobody has written")
@@ -253,6 +250,106 @@ def _known(pointer: Pointer) -> Storage:
 
 def _check(index: Tensor, count: int) -> None:
     if index.numel():
-        low, high = torch.aminmax(index)
-        if int(low) < 0 or int(high) >= count:
-            raise Suspicion("an access out of bounds")
+        _check_ends(extremes(index), count)
+
+
+def _check_ends(ends: tuple[int, int], count: int) -> None:
+    if ends[0] < 0 or ends[1] >= count:
+        raise Suspicion("an access out of bounds")
+
+
+# --- offsets that are Affine in the tile are strided views of a storage: no index is made for each element ------------
+
+
+def _offsets_of(offset: Integer, box: Box, shape: Shape) -> Affine:
+    """The offsets of a box's lanes, of which `offset` has those of `shape`, as an Affine without negative steps,
+    so that it can be a strided view."""
+    here = _rising(offset, shape)
+    if isinstance(box.programs, Tensor):
+        here = narrow(here, box.programs)
+    elif box.programs.start or isinstance(here.base, Tensor):
+        here = _of_programs(here, box.programs)
+    return Affine(cut_to(here.base, box.cut), here.steps, 0, 0) if isinstance(here.base, Tensor) else here
+
+
+def _of_programs(offset: Affine, programs: slice) -> Affine:
+    base = offset.base
+    if isinstance(base, Tensor) and base.shape[0] > 1:
+        base = base[programs]
+    return Affine(base + programs.start * offset.steps[0], offset.steps, offset.low, offset.high)
+
+
+def _rising(offset: int | Affine | Tensor, shape: Shape) -> Affine:
+    """Any offset as an Affine without negative steps."""
+    rank = len(shape)
+    if isinstance(offset, Tensor):
+        return Affine(offset.to(torch.int64), (0,) * rank, 0, 0)
+    if isinstance(offset, int):
+        return Affine(offset, (0,) * rank, offset, offset)
+    if min(offset.steps) >= 0:
+        return offset
+    falling = Affine(offset.base, tuple(min(s, 0) for s in offset.steps), 0, 0)
+    return Affine(materialize(falling, shape), tuple(max(s, 0) for s in offset.steps), offset.low, offset.high)
+
+
+def _active_positions(offset: Affine, masks: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
+    """The element positions of the active lanes, 1-D, and which lanes of `shape` are active."""
+    active = torch.ones(1, dtype=torch.bool)
+    for mask in masks:
+        active = active & mask
+    active = active.expand(list(shape))
+    return materialize(offset, shape).expand(list(shape))[active], active
+
+
+def _window(flat: Tensor, offset: Affine, sizes: Shape) -> tuple[Tensor, Tensor, list[int]]:
+    """A strided window at every element of `flat`, the positions where programs look through it, and its axes."""
+    axes = [axis for axis, (size, step) in enumerate(zip(sizes, offset.steps, strict=True)) if step and size > 1]
+    steps = [offset.steps[axis] for axis in axes]
+    extents = [sizes[axis] for axis in axes]
+    reach = sum(step * (size - 1) for step, size in zip(steps, extents, strict=True))
+    windows = strided(flat, [flat.numel() - reach, *extents], [1, *steps], 0)
+    assert isinstance(offset.base, Tensor)
+    return windows, offset.base.reshape(-1), axes
+
+
+def _check_apart(offset: Affine, sizes: Shape) -> None:
+    """Each lane must have an address of its own axis by axis."""
+    base_shape = offset.base.shape if isinstance(offset.base, Tensor) else [1] * len(sizes)
+    if any(
+        size > 1 and not step and width == 1 for size, step, width in zip(sizes, offset.steps, base_shape, strict=True)
+    ):
+        raise Suspicion("two lanes write to one element")
+
+
+def _read_lanes(flat: Tensor, offset: Affine, sizes: Shape) -> Tensor:
+    """The elements of 1-D `flat` at `offset` over `sizes`, lazily broadcast; a view where the base is one number."""
+    if isinstance(offset.base, int):
+        shape = [size if step else 1 for size, step in zip(sizes, offset.steps, strict=True)]
+        return strided(flat, shape, offset.steps, offset.base)
+    windows, positions, axes = _window(flat, offset, sizes)
+    found = windows[positions]
+    outer = [axis for axis in range(len(sizes)) if axis not in axes]
+    shape = [offset.base.shape[axis] for axis in outer] + [sizes[axis] for axis in axes]
+    order = [*outer, *axes]
+    return found.view(shape).permute([order.index(axis) for axis in range(len(sizes))])
+
+
+def _write_lanes(flat: Tensor, offset: Affine, sizes: Shape, value: Tensor | Unmade) -> None:
+    """Stores `value` (of `sizes`, or broadcast to them) into 1-D `flat` at `offset`."""
+    if isinstance(offset.base, int):
+        _copy_into(strided(flat, sizes, offset.steps, offset.base), value)
+        return
+    windows, positions, axes = _window(flat, offset, sizes)
+    outer = [axis for axis in range(len(sizes)) if axis not in axes]
+    value = value.made().expand(sizes) if isinstance(value, Unmade) else value
+    windows[positions] = value.permute([*outer, *axes]).reshape(positions.numel(), *[sizes[axis] for axis in axes])
+
+
+def _copy_into(target: Tensor, value: Tensor | Unmade) -> None:
+    try:
+        if isinstance(value, Unmade):
+            value.into(target)
+        else:
+            target.copy_(value)
+    except RuntimeError as error:  # torch refuses targets that overlap themselves
+        raise Suspicion("two lanes write to one element") from error

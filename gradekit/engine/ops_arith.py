@@ -186,24 +186,44 @@ _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "arith.addf": torch.add, "arith.subf": torch.sub, "arith.mulf": torch.mul, "arith.divf": torch.div,
     "arith.remf": torch.fmod, "arith.maximumf": torch.maximum, "arith.minimumf": torch.minimum,
     "arith.maxnumf": torch.fmax, "arith.minnumf": torch.fmin, "tt.precise_divf": torch.div,
-    "math.powf": torch.pow, "math.atan2": torch.atan2, "math.copysign": torch.copysign,
-}  # fmt: skip
-_UNARY: dict[str, Callable[[Tensor], Tensor]] = {
-    "arith.negf": torch.neg, "math.absf": torch.abs, "math.exp": torch.exp, "math.exp2": torch.exp2,
-    "math.expm1": torch.expm1, "math.log": torch.log, "math.log2": torch.log2, "math.log10": torch.log10,
-    "math.log1p": torch.log1p, "math.sqrt": torch.sqrt, "tt.precise_sqrt": torch.sqrt, "math.rsqrt": torch.rsqrt,
-    "math.sin": torch.sin, "math.cos": torch.cos, "math.tan": torch.tan, "math.asin": torch.asin,
-    "math.acos": torch.acos, "math.atan": torch.atan, "math.sinh": torch.sinh, "math.cosh": torch.cosh,
-    "math.tanh": torch.tanh, "math.asinh": torch.asinh, "math.acosh": torch.acosh, "math.atanh": torch.atanh,
-    "math.erf": torch.erf, "math.erfc": torch.erfc, "math.floor": torch.floor, "math.ceil": torch.ceil,
-    "math.trunc": torch.trunc, "math.roundeven": torch.round,
-    "math.cbrt": lambda x: x.abs().pow(1 / 3).copysign(x),
-    "math.round": lambda x: torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x)),
+    "math.powf": torch.pow,
 }  # fmt: skip
 
 
-def _elementwise(function: Callable[..., Tensor]) -> Compiler:
-    """Steps of an operation on floats, one for each element of the result, which may take the memory of an operand."""
+def cube_root(x: Tensor) -> Tensor:
+    """By float64, which leaves one rounding."""
+    return x.abs().double().pow(1 / 3).copysign(x).to(x.dtype)
+
+
+def round_half_away(x: Tensor) -> Tensor:
+    """To the nearest whole number, halves away from zero."""
+    return torch.trunc(x + torch.copysign(torch.full_like(x, 0.5), x))
+
+
+def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """a * b + c in one rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
+    return (a.double() * b.double() + c.double()).to(a.dtype)
+
+
+LIKE_TORCH: dict[str, Callable[..., Tensor]] = {
+    name: getattr(torch, name)
+    for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
+        "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "trunc",
+        "copysign",
+    )
+}  # fmt: skip
+"""What math.* and libdevice call as torch does."""
+
+_UNARY: dict[str, Callable[..., Tensor]] = {f"math.{name}": function for name, function in LIKE_TORCH.items()} | {
+    "arith.negf": torch.neg, "math.absf": torch.abs, "tt.precise_sqrt": torch.sqrt, "math.roundeven": torch.round,
+    "math.cbrt": cube_root, "math.round": round_half_away,
+}  # fmt: skip
+
+
+def _elementwise(function: Callable[..., Tensor], flops: int = 1) -> Compiler:
+    """Steps of an operation on floats, of so many `flops` for each element of the result, which may take the memory of
+    an operand."""
 
     def compile(op: Op) -> Evaluator:
         operands = [
@@ -225,7 +245,7 @@ def _elementwise(function: Callable[..., Tensor]) -> Compiler:
             else:
                 place = next((one for one in free if one is not None), None)
                 result = function(*given, out=place)
-            frame.context.meter.flops += result.numel()
+            frame.context.meter.flops += flops * result.numel()
             return result
 
         return step
@@ -242,20 +262,14 @@ def _evaluate_absi(frame: Frame, op: Op) -> Value:
     return torch.abs(frame.tensor(op, 0))
 
 
-@evaluates("math.fma")
-def _evaluate_fma(frame: Frame, op: Op) -> Tensor:
-    """One rounding: the product of two float32 is exact in float64, and so nearly is the sum."""
-    a, b, c = (frame.tensor(op, position) for position in range(3))
-    frame.context.meter.flops += 2 * max(a.numel(), b.numel(), c.numel())
-    return (a.double() * b.double() + c.double()).to(a.dtype)
+OPS["math.fma"] = _elementwise(multiply_add, flops=2)
 
 
-@evaluates("tt.clampf")
-def _evaluate_clampf(frame: Frame, op: Op) -> Tensor:
-    value, low, high = (frame.tensor(op, position) for position in range(3))
-    if "all" in str(op.attributes.get("propagateNan", "none")):
-        return torch.minimum(torch.maximum(value, low), high)
-    return torch.fmin(torch.fmax(value, low), high)
+@compiles("tt.clampf")
+def _compile_clampf(op: Op) -> Evaluator:
+    keeps_nan = "all" in str(op.attributes.get("propagateNan", "none"))
+    smaller, larger = (torch.minimum, torch.maximum) if keeps_nan else (torch.fmin, torch.fmax)
+    return _elementwise(lambda value, low, high: smaller(larger(value, low), high), flops=0)(op)
 
 
 # --- comparison -------------------------------------------------------------------------------------------------------
@@ -283,11 +297,11 @@ def _evaluate_cmpf(frame: Frame, op: Op) -> Tensor:
 # --- conversions ------------------------------------------------------------------------------------------------------
 
 
-@evaluates("arith.extf", "arith.truncf", "tt.fp_to_fp")
-def _evaluate_float_cast(frame: Frame, op: Op) -> Tensor:
+@compiles("arith.extf", "arith.truncf", "tt.fp_to_fp")
+def _compile_float_cast(op: Op) -> Evaluator:
     target = dtype_of(op.result_types[0])
     toward_zero = "rtz" in str(op.attributes.get("rounding", "")) or op.attributes.get("rounding") == 0
-    return float_to_float(frame.tensor(op, 0), target, toward_zero)
+    return _elementwise(lambda value: float_to_float(value, target, toward_zero), flops=0)(op)
 
 
 @evaluates("arith.sitofp", "arith.uitofp")

@@ -2,7 +2,7 @@
 
 Conversions between them are then identities, constants keep the value that the text has, numbers that the host passes
 keep all their bits, and `tl.dot` multiplies and adds in float64. Nothing else changes: the same operations run in the
-same order on the same engine, whose own arithmetic (`casts`, `ops_dot`) follows the types.
+same order on the same engine, whose own arithmetic (`casts`, `ops_reduce`) follows the types.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import triton.language as tl
 from launching import launched
 
 from gradekit.engine.conditions import Conditions, Order
-from gradekit.engine.turns import MOST
+from gradekit.engine.launch import MOST
 
 
 @triton.jit
