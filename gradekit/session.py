@@ -29,6 +29,8 @@ from gradekit.report import steps, terminal
 from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 HERE = "this notebook"
+_WIDE = 80
+"""Columns of what a cell shows while a check runs."""
 NOTE = "Checked are the definitions that ran in this session, the latest of each name; cell k is In [k]."
 
 
@@ -146,9 +148,43 @@ def _run(words: Sequence[str]) -> Shown:
 def _gradekit(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own: what the session has imported, patched or set does not reach it."""
     parent = str(Path(__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([parent, os.environ.get("PYTHONPATH", "")])}
+    path = os.pathsep.join([parent, os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path, "COLUMNS": str(_WIDE)}
     program = [sys.executable, "-P", "-m", "gradekit.cli", *words]
-    return subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    reader, writer = os.openpty()  # on a terminal, it shows what it is doing
+    try:
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
+            child = subprocess.Popen(program, env=environment, stdout=out, stderr=writer)
+            os.close(writer)
+            try:
+                said = _watched(reader)
+                code = child.wait()
+            except BaseException:
+                child.kill()
+                child.wait()
+                raise
+            out.seek(0)
+            return subprocess.CompletedProcess(program, code, out.read(), said)
+    finally:
+        os.close(reader)
+
+
+_ERASED = re.compile(r"\x1b\[\d*[AJK]")
+
+
+def _watched(terminal: int) -> str:
+    """What a process says on a terminal until it has ended; meanwhile, a cell shows what it is doing."""
+    said, in_cell = b"", _session() is not None
+    with contextlib.suppress(OSError):  # nobody writes there any more
+        while piece := os.read(terminal, 1 << 16):
+            said += piece
+            if in_cell:
+                doing = re.split(r"[\r\n]", _ERASED.sub("", said.decode(errors="replace")))[-1]
+                doing = re.sub(r"\S*/session\.ipynb", HERE, doing)
+                print(f"\r{doing[:_WIDE]:<{_WIDE}}", end="", flush=True)
+    if in_cell:
+        print(f"\r{'':<{_WIDE}}", end="\r", flush=True)
+    return _ERASED.split(said.decode(errors="replace").replace("\r", ""))[-1]
 
 
 # --- what the session knows -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -179,3 +180,16 @@ def test_a_step_view_that_cannot_be_made_says_why(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(session, "_gradekit", lambda words: zygote.ran(["-m", "gradekit.cli", *words]))
     missing = session.view("softmax", tmp_path / "gone.py")
     assert "gone.py" in repr(missing) and missing._repr_html_() is None
+
+
+def test_a_cell_shows_what_the_check_does_and_keeps_what_it_says_at_last(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.openpty()
+    os.write(writer, b"\rReading /tmp/gradekit-x/session.ipynb\x1b[K\r[ 1/12] Adds\x1b[K\r\x1b[KError: no such check\n")
+    os.close(writer)
+    monkeypatch.setattr(session, "_session", lambda: ["x = 1"])
+    assert session._watched(reader) == "Error: no such check\n"
+    os.close(reader)
+    shown = capsys.readouterr().out
+    assert shown.endswith("\r" + " " * 80 + "\r") and "/tmp/" not in shown

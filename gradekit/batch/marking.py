@@ -88,8 +88,11 @@ class Marking:
         return {
             "title": f"{one_line(self.id)}: {self.called(number, line)}", "number": number,
             "before": number - 1, "after": number + 1 if number + 1 < len(lines) else -1,
-            "points": worth, "message": found["message"], "checks": found["checks"], "ending": ending,
-            "reasons": reasons(marks),
+            "points": worth, "message": found["message"], "ending": ending,
+            "checks": sorted(
+                ({**check, "again": reasons(marks, check["id"])} for check in found["checks"]),
+                key=lambda check: ending(check) == "passed",
+            ),
             "source": list(source_view.rows(self._source(line, found), said)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],
         }  # fmt: skip
@@ -127,9 +130,9 @@ class Marking:
         ]  # fmt: skip
 
 
-def reasons(marks: gradebook.Marks) -> list[dict[str, str]]:
-    """The rubric: points with their reasons as they were given before, the most frequent first."""
-    given = [kept.mark for (_, check), kept in marks.items() if kept.mark.comment and not check.startswith(LINE)]
+def reasons(marks: gradebook.Marks, check: str) -> list[dict[str, str]]:
+    """A check's rubric: points with their reasons as they were given to others before, the most frequent first."""
+    given = [kept.mark for (_, marked), kept in marks.items() if kept.mark.comment and marked == check]
     found = [("" if mark.points is None else f"{mark.points:g}", mark.comment) for mark in given]
     ranked = sorted(dict.fromkeys(found), key=lambda item: -found.count(item))
     return [{"value": f"{worth}|{why}", "text": one_line(f"{worth or '-'}: {why}")} for worth, why in ranked]
