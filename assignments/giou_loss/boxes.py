@@ -1,6 +1,6 @@
 """Kinds of values for boxes: the last dimension holds left, top, right and bottom, in that order.
 
-Real boxes are at least 1 wide and high, and end below 130, or as many times that as they are larger. Where the last
+Real boxes are at least 1 wide and high, and end below 130, or as many times that as they are larger or smaller. Where the last
 dimension is not 4, the values are coordinates, and make no boxes.
 """
 
@@ -70,6 +70,20 @@ def boxes_tiny(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 def boxes_tiny_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     """The same with odd coordinates: no side coincides with one of `boxes_tiny`."""
     return boxes_tiny(shape, dtype, generator) + 1 / 4096
+
+
+@value_kind("boxes_unit")
+@of_four
+def boxes_unit(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """Boxes in parts of an image: those of `boxes_even`, divided by 128."""
+    return boxes_even(shape, dtype, generator) / 128
+
+
+@value_kind("boxes_unit_odd")
+@of_four
+def boxes_unit_odd(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    """The same for `boxes_odd`: no side coincides with one of `boxes_unit`."""
+    return boxes_odd(shape, dtype, generator) / 128
 
 
 @value_kind("boxes_left")
