@@ -226,6 +226,14 @@ def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return values
 
 
+def _some_nan(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _normal(shape, dtype, generator).masked_fill_(_ints(0, 7, shape, generator) == 0, math.nan).to(dtype)
+    bits = values.view(getattr(torch, f"int{8 * dtype.itemsize}"))
+    payload = _ints(0, round(0.5 / torch.finfo(dtype).eps) - 1, shape, generator)
+    bits |= torch.where(values.isnan(), payload, 0).to(bits.dtype)
+    return values
+
+
 def _far_below(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     return _normal(shape, dtype, generator) * 4 - 1024
 
@@ -382,10 +390,7 @@ PROFILES: dict[str, Kind] = {
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row
-    # normal, an eighth of them NaN: for what is said of NaN
-    "some_nan": lambda shape, dtype, generator: _normal(shape, dtype, generator).masked_fill_(
-        _ints(0, 7, shape, generator) == 0, math.nan
-    ),
+    "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits: for what is said of NaN
     # normal, times 8: scores made of two such rows are spread over hundreds
     "spread": lambda shape, dtype, generator: _normal(shape, dtype, generator) * 8,
     "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together

@@ -214,8 +214,8 @@ def _index(flat: torch.Tensor, comparison: Comparison) -> tuple[int, ...]:
 def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:
     return {
         "index": list(index),
-        "got": show(comparison.actual[index]),
-        "expected": show(comparison.reference.rounded[index]),
+        "got": _with_bits(comparison, comparison.actual[index]),
+        "expected": _with_bits(comparison, comparison.reference.rounded[index]),
         "allowed": show(comparison.reference.allowance[index]),
         "in_allowances": f"{comparison.error[index].item():.3g}",
     }
@@ -225,6 +225,10 @@ def _along(wrong: torch.Tensor, dim: int) -> dict[str, int]:
     hit = wrong.movedim(dim, 0).flatten(1).any(1) if wrong.dim() > 1 else wrong
     where = hit.nonzero().flatten()
     return {"indices": len(where), "of": len(hit), "first": int(where[0]), "last": int(where[-1])}
+
+
+def _with_bits(comparison: Comparison, value: torch.Tensor) -> str:
+    return show(value) + (f" ({value.numpy().tobytes()[::-1].hex()})" if comparison.is_copied and value.isnan() else "")
 
 
 def show(value: torch.Tensor) -> str:

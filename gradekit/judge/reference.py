@@ -115,9 +115,14 @@ class Reference:
         return self._worked.again(others)
 
     @property
+    def is_copied(self) -> bool:
+        """Whether each element is one of an input's."""
+        return self.asked is not None and self.asked.options["steps"] == "copied"
+
+    @property
     def rounded(self) -> torch.Tensor:
         """The best result that the dtype can hold."""
-        return self.exact.to(self.native.dtype)
+        return self.native if self.is_copied else self.exact.to(self.native.dtype)
 
 
 def reference(
@@ -141,7 +146,7 @@ def reference(
             needs the signs has the attribute `signed = True`.
         steps: the dtype of those values: "float32" where a right kernel computes in float32 and rounds its result once,
             "native" where it may round every step to the inputs' dtype, as eager torch does; "copied" where each
-            element is one of an input's, whose sign counts also where it is 0.
+            element is one of an input's, with all its bits: the sign of 0, what a NaN holds.
         terms: how many values are added up for one element; by default the largest dimension of any input.
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.

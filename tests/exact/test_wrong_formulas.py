@@ -45,6 +45,9 @@ FORMULAS = {
     "small weights dropped": (
         "softmax", "every_dtype and float16", [("        denominator =", "        numerator = tl.where(numerator < 6.1e-5, 0.0, numerator)\n        denominator =")],
     ),
+    "an epsilon added in a backward pass": (
+        "giou_loss", "gradient_of_views and float32", [("tl.maximum(union, EPSILON), tl.maximum(enclosing, EPSILON)\n", "union + EPSILON, enclosing + EPSILON\n")],
+    ),
     "small weights dropped by attention": (
         "decode_attention", "every_dtype and bfloat16", [("        shrink =", "        weights = tl.where(weights < 6.1e-5, 0.0, weights)\n        shrink =")],
     ),
