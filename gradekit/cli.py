@@ -429,7 +429,6 @@ def release(id: str | None, folder: Path | None, only_check: bool, notebook: boo
 @click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
 @click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write the record; - for stdout.")
-@click.option("--compare-inductor", is_flag=True, help="Show the kernels that torch.compile writes, too.")
 def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) -> None:
     """Say what the compiler makes of the kernels of PATH on a card, without the card.
 
@@ -440,7 +439,7 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     from gradekit.sandbox import TraceError
     from gradekit.submission import NoSuchSubmission, SubmissionError
 
-    stage, json_file, compared = options.pop("stage"), options.pop("json_file"), options.pop("compare_inductor")
+    stage, json_file = options.pop("stage"), options.pop("json_file")
     try:
         given = tuple(inspector.parse_input(text) for text in inputs)
         answer = inspector.inspect_submission(
@@ -454,8 +453,6 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     _write(json_file, lambda: inspector.dumps(answer))
     if json_file != Path("-"):
         _show_inspected(answer, stage)
-    if compared:
-        _show_written(answer)
 
 
 def _show_inspected(answer: Any, stage: str | None) -> None:
@@ -473,18 +470,6 @@ def _stage_text(answer: Any, stage: str, look: Any) -> str:
     if not rows:
         raise click.ClickException(f"no kernel got as far as {stage}: without --stage you see why")
     return inspection.render_stage(rows, submission.text.split("\n"), submission.facts(), look)
-
-
-def _show_written(answer: Any) -> None:
-    from gradekit import inductor
-    from gradekit.report import inspection
-
-    look = _look()
-    try:
-        found = inductor.generated(answer.needed_assignment(), answer.inputs, answer.target)
-    except inductor.NotGenerated as error:
-        raise click.ClickException(f"torch.compile's code cannot be had here: {error}") from None
-    click.echo("\n" + inspection.render_written(found.kernels, found.calls, look), nl=False, color=look.colour)
 
 
 def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:

@@ -72,7 +72,6 @@ ROOMS = {
     "doctor": ("what this machine can check", "the machine"),
     "inspector": ("the machine code of a program's kernels, for a named GPU", "programs"),
     "stepview": ("one program of a grid played step by step, as data for a page", "a submission, its inputs and expected values"),
-    "inductor": ("what torch.compile makes of a reference", "the reference"),
     "bench": ("speed over a range of sizes", "programs and a card"),
     "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
     "mutation": ("whether an assignment's checks find small edits of its solution", "assignments and records"),

@@ -119,15 +119,6 @@ class InspectionResult:
     target: Target
     program: Program
     kernels: list[Inspected]
-    assignment: Assignment | None = None
-
-    def needed_assignment(self) -> Assignment:
-        """The assignment.
-
-        Raises:
-            AssignmentError: it cannot be told.
-        """
-        return self.assignment or find(self.submission)
 
     def record(self) -> dict[str, Any]:
         """As data that `json.dumps` accepts."""
@@ -181,7 +172,7 @@ def inspect_submission(request: InspectionRequest) -> InspectionResult:
     kernels = inspect(program, request.target, kernel=request.kernel)
     if not kernels:
         raise NothingToInspect(_no_kernel(program, request.kernel, entry))
-    return InspectionResult(submission, entry, inputs, request.target, program, kernels, assignment)
+    return InspectionResult(submission, entry, inputs, request.target, program, kernels)
 
 
 def _call(request: InspectionRequest, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:

@@ -160,21 +160,3 @@ def _stage(rows: Sequence[Any], record: Mapping[str, Any], look: Look) -> Iterat
         if line is not None:
             yield look.paint(_source(line, record, Look(look.width, False, look.unicode)), "green")
         yield from (f"    {clean(text)}" for _, text in group)
-
-
-# --- torch.compile's own ----------------------------------------------------------------------------------------------
-
-
-def render_written(kernels: Iterable[Sequence[str]], calls: Iterable[str], look: Look | None = None) -> str:
-    """What torch.compile wrote for the same call: what it calls one after another, and the (name, source) `kernels`."""
-    look = look or Look()
-    lines = [look.paint(say("What torch.compile writes for the same inputs"), bold=True)]
-    lines += [f"  calls {one_line(call)}{_library(call)}" for call in calls]
-    for name, source in kernels:
-        lines += ["", look.paint(one_line(name), bold=True), *(f"    {clean(row)}" for row in source.splitlines())]
-    text = "\n".join(lines) + "\n"
-    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
-
-
-def _library(call: str) -> str:
-    return say(", a library's function (cuBLAS or cuDNN)") if call.startswith("extern_kernels.") else ""

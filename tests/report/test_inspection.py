@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradekit.report.inspection import render, render_stage, render_written
+from gradekit.report.inspection import render, render_stage
 from gradekit.report.terminal import Look
 
 DOT = {
@@ -90,11 +90,3 @@ def test_a_stage_stands_under_the_lines_that_it_comes_from() -> None:
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
     assert render(RECORD, Look(100, unicode=False)).isascii()
-
-
-def test_what_torch_wrote_is_its_calls_and_kernels() -> None:
-    shown = render_written(
-        [("triton_0", "@triton.jit\ndef triton_0(x):\n    pass")], ["triton_0(a, 8)", "extern_kernels.mm"]
-    )
-    assert "  calls triton_0(a, 8)\n  calls extern_kernels.mm, a library's function" in shown
-    assert "    def triton_0(x):" in shown
