@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat import Incompatible, relies_on
+from gradekit.compat import Incompatible, relies_on, torch_import
 
 with relies_on("torch"):
     import torch._compile
@@ -49,19 +48,8 @@ class DispatchMode(TorchDispatchMode):
         return False  # the wrapper that torch would put around this mode imports all of torch.compile (1.3 s)
 
 
-class _StandIn(types.ModuleType):
-    """In the place of a module that is slow to import; what it does not have itself it loads that module for."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # inspect and importlib ask any module for such
-            raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
-
-
 @contextlib.contextmanager
-def _standing_in(module: _StandIn) -> Iterator[None]:
+def _standing_in(module: torch_import.StandIn) -> Iterator[None]:
     """While open, torch finds `module`, unless it has loaded the real one."""
     name = module.__name__
     if name in sys.modules:
@@ -83,7 +71,7 @@ def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
 
     That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone.
     """
-    module = _StandIn(SYMBOLIC_SHAPES)
+    module = torch_import.StandIn(SYMBOLIC_SHAPES)
 
     def sym_eq(a: Any, b: Any) -> Any:
         known = all(type(size) is int for shape in (a, b) for size in shape)

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from gradekit.compat import torch_compile
 from gradekit.gpu.card import Card
 from gradekit.gpu.cpu_emulation import CpuClock
 from gradekit.gpu.timing import Clock
@@ -60,6 +61,7 @@ def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> B
         return Baseline("compiled", _clock("compiled", function, sets, card))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's advice is not for whoever reads the report
+        torch_compile.load()
         torch.compiler.reset()
         faster = torch.compile(function, dynamic=False)
         start = time.perf_counter()

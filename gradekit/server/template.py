@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gradekit import processes, wire
+from gradekit.compat import torch_import
 from gradekit.server import address, tracers
 from gradekit.server.address import CAP
 
@@ -222,6 +223,8 @@ def _detach() -> None:
 
 def _everything() -> Iterator[str]:
     """Imports what checks need, one module at each step."""
+    torch_import.the_rest()
+    yield "torch"
     for name in ("pytest", "hypothesis", "z3", "jsonschema", "gradekit.cli", "gradekit.checking"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -339,7 +342,7 @@ def run(kind: str, descriptor: int, module: str, path: list[str], where: str) ->
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import torch  # noqa: F401
+        torch_import.without_parts()
         import triton  # noqa: F401
     gc.enable()
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

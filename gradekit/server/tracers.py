@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from gradekit import wire
+from gradekit.compat import torch_import
 from gradekit.processes import Command, Forked
 from gradekit.server.address import CAP
 
@@ -97,6 +98,7 @@ class Forks:
 
 def serve(control: socket.socket) -> NoReturn:
     """Forks tracers for the graders whose sockets come over `control`, until its other end closes."""
+    torch_import.the_rest()
     from gradekit.tracer import child
 
     import_module("gradekit.tracer.supervisor")  # what every fork needs
