@@ -1,5 +1,6 @@
 """Where the time of a default check of a right submission goes: for each phase, seconds by the clock and on the CPU,
-cold (a process that has imported nothing) and warm (the next check in that process).
+cold (a process that has imported nothing), again (the next check in that process, which keeps what it learned, as one
+that a server forks does), and after an edit of every kernel (a barrier is put before its first statement).
 
     python benchmarks/where.py [ASSIGNMENT ...]
 
@@ -12,16 +13,18 @@ waits for it, the clock counts as `waiting`.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import resource
 import runpy
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -46,6 +49,7 @@ PHASES = {
 """What a frame's file and function say, by phase; the first phase that is anywhere on the stack counts."""
 
 REST, TRACING, LOWERING, OTHERS = "pytest and the rest", "tracing", "lowering", "other processes"
+KERNELS = "kernels lowered"
 
 
 class Sampler(threading.Thread):
@@ -146,27 +150,45 @@ def listen() -> dict[int, list[float]]:
 # --- one check --------------------------------------------------------------------------------------------------------
 
 
-def measured(path: Path, assignment: str) -> list[dict[str, tuple[float, float]]]:
-    """Seconds by phase of a first check in this process, and of a second."""
-    found: list[dict[str, tuple[float, float]]] = []
-    said: dict[int, list[float]] | None = None
-    for _ in ("cold", "warm"):
-        sampler, began, before = Sampler(), time.perf_counter(), _children()
-        said = listen() if said is None else said
-        said.clear()
-        from gradekit import checking
-        from gradekit.request import GradingOptions
-        from gradekit.sandbox import host
+def edited(text: str) -> str:
+    """The submission with a barrier before the first statement of each kernel that is launched or called."""
+    lines = text.splitlines()
+    for node in reversed(ast.parse(text).body):
+        if isinstance(node, ast.FunctionDef) and any("jit" in ast.unparse(one) for one in node.decorator_list):
+            first = node.body[0]
+            lines.insert(first.lineno - 1, " " * first.col_offset + "tl.debug_barrier()")
+    return "\n".join(lines)
 
-        checking.check(path, assignment, GradingOptions(jobs=1, device="cpu"))
-        host.stop()  # so that what its processes took is counted
-        sampler.stop()
-        traced, lowered = (sum(one[place] for one in said.values()) for place in (0, 1))
-        others = max(_children() - before - traced, 0.0)
-        spent = dict(sampler.spent) | {LOWERING: (0.0, lowered), TRACING: (0.0, traced - lowered), OTHERS: (0.0, others)}
-        spent["all"] = time.perf_counter() - began, sum(cpu for _, cpu in spent.values())
-        found.append(spent)
+
+def measured(path: Path, assignment: str) -> list[dict[str, tuple[float, float]]]:
+    """Seconds by phase of a first check in this process, of a second, and of one after an edit."""
+    found: list[dict[str, tuple[float, float]]] = []
+    said: dict[int, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        changed = Path(folder) / path.name
+        changed.write_text(edited(path.read_text()))
+        for file in (path, path, changed):
+            sampler, began, before = Sampler(), time.perf_counter(), _children()
+            said = said if found else listen()
+            said.clear()
+            _check(file, assignment)
+            sampler.stop()
+            traced, lowered, kernels = (sum(one[place] for one in said.values()) for place in range(3))
+            others = max(_children() - before - traced, 0.0)
+            spent = dict(sampler.spent) | {TRACING: (0.0, traced - lowered), OTHERS: (0.0, others)}
+            spent["all"] = time.perf_counter() - began, sum(cpu for _, cpu in spent.values()) + lowered
+            found.append(spent | {LOWERING: (0.0, lowered), KERNELS: (0.0, kernels)})
     return found
+
+
+def _check(file: Path, assignment: str) -> None:
+    from gradekit import checking, reuse
+    from gradekit.request import GradingOptions
+    from gradekit.sandbox import host
+
+    reuse.keep_between_submissions()
+    checking.check(file, assignment, GradingOptions(jobs=1, device="cpu"))
+    host.stop()  # so that what its processes took is counted
 
 
 def _children() -> float:
@@ -174,15 +196,27 @@ def _children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def table(assignment: str, cold: Mapping[str, list[float]], warm: Mapping[str, list[float]]) -> str:
-    """Rows of a Markdown table, the largest CPU share of the warm check first."""
-    lines = [f"| {assignment} | cold s | cold CPU s | warm s | warm CPU s | of warm CPU |", "|---|---|---|---|---|---|"]
-    nothing = [0.0, 0.0]
-    for phase in sorted(cold.keys() | warm.keys(), key=lambda name: -warm.get(name, nothing)[1]):
-        first, second = cold.get(phase, nothing), warm.get(phase, nothing)
-        share = second[1] / warm["all"][1]
-        lines.append(f"| {phase} | {first[0]:.2f} | {first[1]:.2f} | {second[0]:.2f} | {second[1]:.2f} | {share:.0%} |")
-    return "\n".join(lines)
+RUNS = ("cold", "again", "edited")
+
+
+def table(assignment: str, runs: Sequence[Mapping[str, Sequence[float]]]) -> str:
+    """Rows of a Markdown table, the largest CPU share of the check after an edit first."""
+    names = " | ".join(f"{run}: s | CPU s | share" for run in RUNS)
+    lines = [f"| {assignment} | {names} |", "|---" * (3 * len(runs) + 1) + "|"]
+    for phase in sorted(
+        {name for run in runs for name in run} - {KERNELS}, key=lambda name: -_spent(runs[-1], name)[1]
+    ):
+        cells = [(*_spent(run, phase), _spent(run, phase)[1] / run["all"][1]) for run in runs]
+        lines.append(
+            f"| {phase} | " + " | ".join(f"{s:.2f} | {cpu:.2f} | {share:.0%}" for s, cpu, share in cells) + " |"
+        )
+    counts = " | ".join(f"| {_spent(run, KERNELS)[1]:.0f} |" for run in runs)
+    return "\n".join([*lines, f"| {KERNELS} | {counts} |"])
+
+
+def _spent(run: Mapping[str, Sequence[float]], phase: str) -> tuple[float, float]:
+    clock, cpu = run.get(phase, (0.0, 0.0))
+    return clock, cpu
 
 
 def main() -> None:
@@ -196,7 +230,7 @@ def main() -> None:
     for name in options.assignments:
         solution = ROOT / "solutions" / name / "solution.py"
         command = [sys.executable, __file__, name, "--one", str(solution)]
-        print(table(name, *json.loads(subprocess.check_output(command, cwd=ROOT))), "\n", flush=True)
+        print(table(name, json.loads(subprocess.check_output(command, cwd=ROOT))), "\n", flush=True)
 
 
 if __name__ == "__main__":
