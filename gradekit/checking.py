@@ -14,6 +14,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+from gradekit import reuse
 from gradekit.assignment import AssignmentError, UsageError, of_path
 from gradekit.findings import Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
@@ -78,7 +79,7 @@ def _isolated(level: int | None) -> Iterator[None]:
 
 def _graded(request: GradingRequest, watching: dict[str, Any]) -> Report:
     try:
-        if not request.assignment.is_quiz:
+        if not (request.assignment.is_quiz or reuse.is_keeping()):
             host.server()  # first: the submission's process imports torch and Triton while this one imports the rest
         from gradekit.plugin import NoSuchCheck, NoSuchDevice, grade
     except Exception as error:  # noqa: BLE001  # a broken installation: say so, do not show it

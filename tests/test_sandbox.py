@@ -7,11 +7,12 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from gradekit import sandbox, wellformed
+from gradekit import reuse, sandbox, wellformed
 from gradekit.findings import Cause
 from gradekit.program import Kernel, Program, Scalar, View, encode
 from gradekit.sandbox import Form, Limits, TraceError, Tracer, replies
@@ -530,3 +531,85 @@ def test_all_calls_together_have_a_limit_of_steps_and_results() -> None:
             tracer.trace("entry", [View(0, "float32", (4,), (1,))])
     assert caught.value.cause is Cause.BUDGET_EXCEEDED
     assert "30 steps and results" in str(caught.value)
+
+
+# --- what a process has answered before -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keeping() -> Iterator[None]:
+    """A grader that keeps what it learns, and knows nothing."""
+    with reuse.kept():
+        yield
+
+
+def counts(text: str, sizes: Sequence[int], number: int | None = 0) -> tuple[list[object], bool]:
+    """Which call of all each of these was, and whether a process was asked."""
+    with Tracer(Text(text), number=number) as tracer:
+        tracer.prefetch(map(form, sizes[:-1]))
+        return [counted(tracer, form(size)) for size in sizes], tracer._sock is not None
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_text_that_is_asked_the_same_again_needs_no_process() -> None:
+    assert counts(COUNTS, range(20, 35)) == (list(range(1, 16)), True)
+    assert counts(COUNTS, range(20, 35)) == (list(range(1, 16)), False)
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_process_that_is_needed_late_is_asked_all_that_came_before() -> None:
+    """So that it answers as one that was needed from the beginning"""
+    counts(COUNTS, [5, 6, 7])
+    assert counts(COUNTS, [5, 6, 9, 7]) == ([1, 2, 3, 4], True)
+
+
+@pytest.mark.usefixtures("keeping")
+def test_no_other_text_has_an_answer_of_this_one() -> None:
+    """Nor one that differs in a comment, or that takes its arguments in another way"""
+    counts(COUNTS, [5, 6])
+    assert counts(COUNTS.replace("calls += 1", "calls += 10"), [5, 6]) == ([10, 20], True)
+    assert counts(COUNTS + "# ours\n", [5, 6]) == ([1, 2], True)
+    with Tracer(Text(COUNTS), lists={"entry": [(0, 1)]}, number=0) as tracer:
+        tracer.load()
+        assert tracer._sock is not None
+
+
+@pytest.mark.usefixtures("keeping")
+def test_whether_time_was_up_is_asked_again() -> None:
+    """A busy machine's answer is no property of the text"""
+    endless = Text("import time\ndef entry(x):\n    while True: time.sleep(0.01)\n")
+    for known in (False, True):
+        with Tracer(endless, limits=QUICK, number=0) as tracer:
+            tracer.load()
+            assert (tracer._sock is None) is known
+            with pytest.raises(TraceError) as raised:
+                tracer.trace("entry", [X])
+            assert raised.value.cause is Cause.TIMEOUT and tracer._sock is not None
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_process_is_not_answered_for_by_another_of_its_grading() -> None:
+    """Nor by one before it that has died: what it says in a new process may be another thing"""
+    counts(COUNTS, [5, 6])
+    assert counts(COUNTS, [6], number=1) == ([1], True)
+    assert counts(COUNTS, [5], number=None) == ([1], True)
+    with Tracer(Text(COUNTS), number=0) as tracer:
+        assert counted(tracer, form(5)) == 1 and tracer._sock is None
+        with pytest.raises(TraceError):
+            tracer.trace_form(form(17))
+        assert counted(tracer, form(6)) == 1 and tracer._sock is not None
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_kernel_is_known_to_whoever_asks_in_another_order() -> None:
+    """A process sends each kernel once; its answers are given in any order"""
+    calls = [Form("add", (View(0, "float32", (n,), (1,)), View(1, "float32", (n,), (1,)))) for n in (100, 200)]
+    with Tracer(VECTOR_ADD, number=0) as tracer:
+        first = [tracer.trace_form(call) for call in calls]
+    assert first[0].kernels == first[1].kernels
+    with Tracer(VECTOR_ADD, number=0) as tracer:
+        assert [tracer.trace_form(call) for call in reversed(calls)] == first[::-1] and tracer._sock is None
+
+
+def test_a_grader_that_keeps_nothing_asks_a_process_each_time() -> None:
+    assert [counts(COUNTS, [5])[1] for _ in range(2)] == [True, True]

@@ -10,6 +10,7 @@ import contextlib
 import difflib
 import functools
 import gc
+import itertools
 import sys
 import time
 import warnings
@@ -93,6 +94,7 @@ class GradingRun:
     only_tries: bool = False
     tutor: Tutor | None = None
     _started: Tracer | None = None
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
     _device: Device | None = None
 
     @property
@@ -191,7 +193,8 @@ class GradingRun:
         from gradekit.sandbox import Tracer
 
         assert self.submission is not None
-        return Tracer(self.submission, limits=self.request.limits, lists=self.request.assignment.lists)
+        lists, number = self.request.assignment.lists, next(self._numbers)
+        return Tracer(self.submission, limits=self.request.limits, lists=lists, number=number)
 
     def _take_tracer(self) -> Tracer:
         tracer, self._started = self._started, None

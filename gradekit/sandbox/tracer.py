@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import socket
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar, cast
 
-from gradekit import framework, wire
+from gradekit import framework, reuse, wire
 from gradekit.findings import Cause
 from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
@@ -31,6 +33,24 @@ WAITING = 2.5
 AHEAD = 8
 """How many calls a submission's process is given before the first of them is wanted: few enough for their requests to
 lie in the socket's buffer, whatever the process is doing."""
+
+
+T = TypeVar("T")
+
+
+def _weight(known: tuple[object, str]) -> int:
+    """About how many bytes it has."""
+    found = known[0][0] if isinstance(known[0], tuple) else known[0]
+    if not isinstance(found, Program):
+        return len(known[1]) + len(repr(found))
+    steps = sum(1 for _ in every_step(found.steps))
+    return len(known[1]) + (steps << 10) + sum(len(kernel.ttir) for kernel in found.kernels.values())
+
+
+_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str]] = reuse.shared(
+    4 * DEFAULT.program_bytes, _weight
+)
+"""What processes answered, or why they did not, and what they printed."""
 
 
 class HasText(Protocol):
@@ -57,9 +77,12 @@ NO_LISTS: Lists = {}
 class Tracer:
     """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
     `close` it. `output` is what the submission has printed so far. `lists` says, by entry, which of its arguments are
-    passed as lists: (place of the first, how many)."""
+    passed as lists: (place of the first, how many). With a `number`, what it answers is remembered (see `_remembered`).
+    """
 
-    def __init__(self, submission: HasText, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS) -> None:
+    def __init__(
+        self, submission: HasText, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None
+    ) -> None:
         self.output = ""
         self._lists = lists
         self._submission = submission
@@ -67,7 +90,11 @@ class Tracer:
         self._kernels: dict[str, Kernel] = {}
         self._loaded: Loaded | None = None
         self._has_loaded = False  # in this process or one before: then what it prints has been seen
-        self._server: ForkServer = host.server()
+        who = repr((submission.text, lists, limits, number))
+        self._who = hashlib.sha256(who.encode()).digest() if number is not None and reuse.is_keeping() else b""
+        self._times = Counter[str]()  # of each question
+        self._unasked: list[Callable[[], object]] | None = [] if self._who else None
+        self._started: ForkServer | None = None if self._is_known("load") else host.server()
         self._sock: socket.socket | None = None
         self._pid = 0
         self._run_queue = RunQueue()
@@ -84,7 +111,7 @@ class Tracer:
             TraceError: it cannot be started.
         """
         if self._sock is None:
-            self._server, self._pid, self._sock, self._run_queue = host.fork(self._limits)
+            self._started, self._pid, self._sock, self._run_queue = host.fork(self._limits)
 
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once).
@@ -93,12 +120,15 @@ class Tracer:
             TraceError: it cannot be loaded.
         """
         if self._loaded is None:
-            printed = self.output
-            request = {"do": "load", "text": self._submission.text, "lists": self._lists}
-            answer = self._ask(request, self._limits.import_seconds)
-            self._loaded = replies.loaded(answer)
-            self.output, self._has_loaded = printed if self._has_loaded else self.output, True
+            self._loaded = self._remembered("load", self._load)
         return self._loaded
+
+    def _load(self) -> Loaded:
+        printed = self.output
+        request = {"do": "load", "text": self._submission.text, "lists": self._lists}
+        answer = self._ask(request, self._limits.import_seconds)
+        self.output, self._has_loaded = printed if self._has_loaded else self.output, True
+        return replies.loaded(answer)
 
     def replace(self, submission: HasText) -> None:
         """Takes another text in place of the submission's, in the same process: what that did before may change what
@@ -106,6 +136,7 @@ class Tracer:
         self._settle()
         self._ready.clear()
         self._submission, self._loaded, self._has_loaded = submission, None, False
+        self._who, self._unasked = b"", None
         self._waited, self._waits, self._too_slow, self._parts, self._timed = 0.0, 0, False, 0, 0
 
     def trace(
@@ -128,8 +159,12 @@ class Tracer:
         Raises:
             TraceError: the call fails, or is not one that can be traced.
         """
-        answer = self._told(form.following, self._limits.call_seconds)
-        return self._program(answer, form.args), replies.part(answer, "origins", Origins)
+
+        def ask() -> tuple[Program, Origins]:
+            answer = self._told(form.following, self._limits.call_seconds)
+            return self._program(answer, form.args), replies.part(answer, "origins", Origins)
+
+        return self._remembered("follow " + form.name, ask)
 
     def explore(self, form: Form) -> Explored:
         """What host code compares in a call, whose kernels are not compiled: not to be trusted.
@@ -137,7 +172,8 @@ class Tracer:
         Raises:
             TraceError: there is no such entry, or the process was lost.
         """
-        return replies.part(self._told(form.exploring, self._limits.call_seconds), "explored", Explored)
+        ask = lambda: replies.part(self._told(form.exploring, self._limits.call_seconds), "explored", Explored)
+        return self._remembered("explore " + form.name, ask)
 
     def instructions(self, entry: str, args: Sequence[Argument]) -> int:
         """How many instructions of the submission a call of `entry` executes, without its kernels; 0 where it fails.
@@ -146,7 +182,8 @@ class Tracer:
             TraceError: there is no such entry, or the process was lost.
         """
         request = {"do": "instructions", "entry": entry, "args": [encode(arg) for arg in args]}
-        return replies.count(self._told(request, self._limits.call_seconds), "instructions")
+        ask = lambda: replies.count(self._told(request, self._limits.call_seconds), "instructions")
+        return self._remembered(repr(request), ask)
 
     def prefetch(self, forms: Iterable[Form]) -> None:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while
@@ -159,8 +196,12 @@ class Tracer:
         """
         self.load()
         known = self._asked.keys() | self._ready.keys()  # for a check before, which then did not want it
-        self._planned |= {name: form for form in forms if (name := form.name) not in known}
-        self._ask_ahead()
+        planned = {name: form for form in forms if (name := form.name) not in known}
+        if not all(map(self._is_known, planned)):
+            self._catch_up()
+        if self._unasked is None:
+            self._planned |= planned
+            self._ask_ahead()
 
     def forget_planned(self) -> None:
         """Asks for no more of what was prefetched than has been asked for."""
@@ -174,6 +215,7 @@ class Tracer:
         """
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
         try:
+            self._catch_up()
             return framework.parse(self._told(request, INSPECT_SECONDS), self._submission.text)
         except ValueError as error:
             raise malformed(str(error)) from None
@@ -189,26 +231,80 @@ class Tracer:
 
     def close(self) -> None:
         """Ends the process."""
-        self._left(self._server.end)
+        self._left(lambda: self._server.end(self._pid))
 
     def abandon(self) -> None:
         """As `close`, for where nothing may be asked of the server (the garbage collector calls at any time): the
         process ends by itself, and the server is told with the next request."""
-        self._left(self._server.abandoned.append)
+        self._left(lambda: self._server.abandoned.append(self._pid))
 
-    def _left(self, told: Callable[[int], object]) -> None:
+    def _left(self, tell: Callable[[], object]) -> None:
         self._forget_ahead()
         if self._sock is not None:
             self._sock.close()
             self._sock = None
             self._run_queue.close()
-            told(self._pid)
+            tell()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    # --- what was answered before ------------------------------------------------------------------------------------
+
+    def _remembered(self, question: str, ask: Callable[[], T]) -> T:
+        """What the process answers. A grader that keeps what it learns (see gradekit.reuse) keeps this, for a later
+        grading, under all that the process can have made it from: the whole text, the limits, the question and how
+        often it was asked before; versions and machine are those of this process. As long as it has the answers, it
+        needs no process; from the first that it has not, one is asked everything from the beginning. The process of
+        another `number`, which is another of the same grading, or one after one that was lost answers for itself.
+
+        Raises:
+            TraceError: as `ask` does.
+        """
+        key = self._key(question)
+        self._times[question] += 1
+        known = None if self._unasked is None else _ANSWERS.get(key)
+        if known is not None and self._unasked is not None:
+            self._unasked.append(ask)
+            self.output = (self.output + known[1])[: self._limits.output_bytes]
+        else:
+            self._catch_up()
+            known = self._asked_now(ask)
+            is_late = isinstance(known[0], TraceError) and known[0].cause is Cause.TIMEOUT  # the machine was busy
+            if self._who and not is_late:
+                _ANSWERS.put(key, known)
+        if isinstance(known[0], TraceError):
+            raise known[0].with_traceback(None)
+        return cast(T, known[0])
+
+    def _asked_now(self, ask: Callable[[], object]) -> tuple[object, str]:
+        printed = len(self.output)
+        try:
+            return ask(), self.output[printed:]
+        except TraceError as error:
+            return error, self.output[printed:]
+
+    def _key(self, question: str) -> tuple[bytes, str, int]:
+        return self._who, question, self._times[question]
+
+    def _is_known(self, question: str) -> bool:
+        return self._unasked is not None and _ANSWERS.get(self._key(question)) is not None
+
+    def _catch_up(self) -> None:
+        """Asks the process all that it was not needed for."""
+        unasked, self._unasked = self._unasked or (), None
+        printed = self.output
+        for ask in unasked:
+            self._asked_now(ask)
+        self.output = printed
+
+    @property
+    def _server(self) -> ForkServer:
+        assert self._started is not None
+        return self._started
 
     # --- requests and answers ----------------------------------------------------------------------------------------
 
@@ -294,7 +390,7 @@ class Tracer:
 
     def _ended(self) -> int:
         """Ends the child, and forgets what it has sent: the next request gets a new one. How the child ended."""
-        sock, self._sock, self._loaded = self._sock, None, None
+        sock, self._sock, self._loaded, self._who = self._sock, None, None, b""
         self._forget_ahead()
         self._kernels.clear()
         status = self._server.end(self._pid)
@@ -322,6 +418,9 @@ class Tracer:
         Raises:
             TraceError: the call fails, or is not one that can be traced.
         """
+        return self._remembered(form.name, lambda: self._trace(form))
+
+    def _trace(self, form: Form) -> Program:
         name = form.name
         while name in self._planned or name in self._asked:
             self._ask_ahead()
