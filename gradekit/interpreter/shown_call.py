@@ -14,7 +14,7 @@ from torch import Tensor
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import Budget, Meter
 from gradekit.interpreter.host_walk import HostWalk, Launches
-from gradekit.interpreter.tile_values import DTYPES, NotWalked, OutsideEverywhere
+from gradekit.interpreter.tile_values import DTYPES, NotWalked
 from gradekit.interpreter.walk import Code
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of
 from gradekit.program import Program
@@ -76,9 +76,6 @@ def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
 
 MOST_WORK = 20_000_000
 """Of one call, in the engine's units."""
-
-FAILS = (*WRONG, OutsideEverywhere)
-"""What a walk of host code may raise. Whatever it is, the call is not known, and nothing is said of it."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +243,7 @@ class WalkedText:
         replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
         try:
             results = replay.run(MOST_AS_IT_IS)
-        except FAILS:
+        except WRONG:
             return 0, False
         is_known = not replay.strays and not self.call.astray and is_like(results, self.call.results)
         return (replay.work, not self.call.is_right(results)) if is_known else (0, False)
@@ -271,7 +268,7 @@ class WalkedText:
             return False
         try:
             results = again.run(MORE_WORK * work)
-        except FAILS:
+        except WRONG:
             return False
         if again.strays:
             return isinstance(again, WalkedCall) and self.strays

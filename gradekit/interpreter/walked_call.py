@@ -80,15 +80,14 @@ def _constant(value: Any) -> Any:
 
 @dataclass
 class _Begun:
-    """The first launch of a kernel, its number among the steps, the storages before it and the work until then, and the
-    names before each statement."""
+    """The first launch of a kernel, its number among the steps, the storages before it and the work until then, and
+    what was met in it."""
 
     launch: Launch
     step: int
     memory: Memory
     work: int
     watched: Watched = field(default_factory=Watched)
-    names: list[Names] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -204,10 +203,11 @@ class WalkedCall:
     def _resume(self, begun: _Begun, memory: Memory, meter: Meter, substitution: Substitution, first: int) -> Tensor:
         kernel = self._kernel(begun.launch).name
         body = self.code.functions[kernel].body
-        at = min(first, self._settled_until(kernel), len(begun.names) - 1)
+        reached = sum(one in begun.watched.names for one in body)
+        at = min(first, self._settled_until(kernel), reached - 1)
         walk = self._walk(begun.launch, memory, meter, substitution, None)
         walk.given = substitution.values
-        names = {name: _for_copies(value, walk) for name, value in begun.names[at].items()}
+        names = {name: _for_copies(value, walk) for name, value in begun.watched.names[body[at]].items()}
         with contextlib.suppress(Returned):
             walk.body(body[at:], names)
         return walk.memory.lost
@@ -271,13 +271,7 @@ class WalkedCall:
         names = self._arguments(step, kernel, function)
         walk = self._walk(step, memory, meter, substitution, begun.watched if begun else None)
         walk.memory.touched = None if substitution.copies else self.touched
-        try:
-            for statement in function.body if walk.count else ():
-                if begun is not None:
-                    begun.names.append(dict(names))
-                walk.statement(statement, names)
-        except Returned:
-            pass
+        walk.run(kernel.name, names)
         self.longest = max(self.longest, walk.longest)
         self.strays |= walk.memory.strays
         return walk.memory

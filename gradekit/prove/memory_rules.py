@@ -26,7 +26,7 @@ def itemsize(type: Type | None) -> int:
 
 @enters(MEMORY, "tt.load", "tt.atomic_load")
 def _load(walk: Walk, op: Op) -> list[Value]:
-    return [_loaded(walk, op, _by_pointer(walk, op, "load", 1))]
+    return [_loaded(walk, op, _by_pointer(walk, op, "load"))]
 
 
 def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
@@ -42,23 +42,21 @@ def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     return choose(access.mask, value, other) if isinstance(other, Term) else walk.unknown(type)
 
 
-@enters(MEMORY, "tt.store", "tt.atomic_store")
+@enters(MEMORY, "tt.store", "tt.atomic_store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
 def _store(walk: Walk, op: Op) -> list[Value]:
-    _by_pointer(walk, op, "store" if op.name == "tt.store" else "atomic", 2)
-    return []
-
-
-@enters(MEMORY, "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll")
-def _atomic(walk: Walk, op: Op) -> list[Value]:
-    _by_pointer(walk, op, "atomic", 2 if op.name == "tt.atomic_rmw" else 9)
+    _by_pointer(walk, op, "store" if op.name == "tt.store" else "atomic")
     return [walk.unknown(type) for type in op.result_types]
 
 
-def _by_pointer(walk: Walk, op: Op, kind: str, mask_at: int) -> SymbolicAccess:
+_MASK_AT = {"tt.load": 1, "tt.atomic_load": 1, "tt.store": 2, "tt.atomic_store": 2, "tt.atomic_rmw": 2}
+"""The operand that is the mask, of operations that may have one."""
+
+
+def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
     target, type = walk.get(op.operands[0]), op.operand_types[0]
     if isinstance(target, Tile):
         return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
-    masked = op.operands[mask_at : mask_at + 1]
+    masked = op.operands[_MASK_AT[op.name] :][:1] if op.name in _MASK_AT else ()
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
     if isinstance(target, SymbolicPointer):
@@ -121,38 +119,21 @@ def _by_tile(
     return access
 
 
-@enters(MEMORY, "tt.descriptor_load", "tt.experimental_descriptor_load")
-def _descriptor_load(walk: Walk, op: Op) -> list[Value]:
-    _descriptor(walk, op, "load", op.operands[1:])
-    return [walk.unknown(op.result_types[0])]
-
-
-@enters(MEMORY, "tt.descriptor_store", "tt.experimental_descriptor_store")
-def _descriptor_store(walk: Walk, op: Op) -> list[Value]:
-    _descriptor(walk, op, "store", op.operands[2:])
-    return []
-
-
-@enters(MEMORY, "tt.descriptor_reduce", "tt.experimental_descriptor_reduce")
-def _descriptor_reduce(walk: Walk, op: Op) -> list[Value]:
-    _descriptor(walk, op, "atomic", op.operands[2:])
-    return []
-
-
-@enters(MEMORY, "tt.descriptor_gather", "tt.descriptor_scatter")
-def _by_rows(walk: Walk, op: Op) -> list[Value]:
-    kind = "load" if op.results else "store"
-    walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))
-    return [walk.unknown(type) for type in op.result_types]
-
-
-def _descriptor(walk: Walk, op: Op, kind: str, indices: Sequence[str]) -> None:
-    """A descriptor checks its bounds always."""
+@enters(
+    MEMORY,
+    *(f"tt.{old}descriptor_{name}" for old in ("", "experimental_")
+      for name in ("load", "store", "reduce", "gather", "scatter")),
+)  # fmt: skip
+def _descriptor(walk: Walk, op: Op) -> list[Value]:
+    """A descriptor checks its bounds always; rows that an index tensor chooses are not followed."""
+    kind = "load" if op.results else "atomic" if op.name.endswith("reduce") else "store"
     tile = walk.get(op.operands[0])
-    if isinstance(tile, Tile):
+    if isinstance(tile, Tile) and not op.name.endswith(("gather", "scatter")):
+        indices = op.operands[1 if op.results else 2 :]
         _by_tile(walk, op, kind, tile, range(len(tile.block)), [walk.get(name) for name in indices])
     else:
         walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))
+    return [walk.unknown(type) for type in op.result_types]
 
 
 def scalar(value: Value) -> Term:

@@ -33,7 +33,6 @@ from gradekit.prove.symbolic_values import (
 )
 from gradekit.prove.terms import (
     FALSE,
-    ONE,
     TRUE,
     ZERO,
     Atom,
@@ -504,14 +503,11 @@ def fit(walk: Walk, op: Op, value: Term) -> Term:
     return value
 
 
-@enters(RULES, "arith.addi")
+@enters(RULES, "arith.addi", "arith.subi")
 def _add(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    return fit(walk, op, a + b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
-
-
-@enters(RULES, "arith.subi")
-def _subtract(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    return fit(walk, op, a - b) if isinstance(a, Term) and isinstance(b, Term) else _either_alone(a, b)
+    if isinstance(a, Term) and isinstance(b, Term):
+        return fit(walk, op, a + b if op.name == "arith.addi" else a - b)
+    return _either_alone(a, b)
 
 
 def _either_alone(a: Value, b: Value) -> Value:
@@ -612,16 +608,12 @@ def _shift_left(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     return fit(walk, op, a * (1 << b.number)) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
 
 
-@enters(RULES, "arith.shrsi")
+@enters(RULES, "arith.shrsi", "arith.shrui")
 def _shift_right(walk: Walk, op: Op, a: Term, b: Term) -> Value:
-    return a // (1 << b.number) if _is_shift(b, bits_of(op)) else OTHER  # type: ignore[operator]
-
-
-@enters(RULES, "arith.shrui")
-def _shift_right_unsigned(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     if not _is_shift(b, bits_of(op)):
         return OTHER
-    walk.owe(op, a, 0, None)
+    if op.name == "arith.shrui":
+        walk.owe(op, a, 0, None)
     return a // (1 << b.number)  # type: ignore[operator]
 
 
@@ -632,16 +624,13 @@ def _is_shift(value: Value, bits: int) -> bool:
 # --- other types ------------------------------------------------------------------------------------------------------
 
 
-@enters(RULES, "arith.extsi")
+@enters(RULES, "arith.extsi", "arith.extui")
 def _widen(walk: Walk, op: Op, a: Value) -> Value:
-    return choose(a, term(-1), ZERO) if isinstance(a, Truth) else a
-
-
-@enters(RULES, "arith.extui")
-def _widen_unsigned(walk: Walk, op: Op, a: Value) -> Value:
+    signed = op.name == "arith.extsi"
     if isinstance(a, Truth):
-        return choose(a, ONE, ZERO)
-    walk.owe(op, a, 0, None)  # type: ignore[arg-type]
+        return choose(a, term(-1 if signed else 1), ZERO)
+    if not signed:
+        walk.owe(op, a, 0, None)  # type: ignore[arg-type]
     return a
 
 

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from gradekit.engine.budget import STEP, Budget, Meter, OverBudget
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.interpreter.shown_call import FAILS, HostReplay, ShownCall
+from gradekit.interpreter.shown_call import HostReplay, ShownCall
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
+from gradekit.interpreter.walked_call import WRONG
 from gradekit.repair.operators.changes import Change, parsed
 from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
 from gradekit.repair.work import Share, Work
@@ -88,7 +89,7 @@ class HostScreen:
         alone = HostWalk(self.source, site.walk.launches, Meter(Budget(100 * STEP)))
         try:
             value = alone.value(new, dict(names))
-        except FAILS:
+        except WRONG:
             return None if isinstance(new, ast.Name) else _NO_VALUE
         return value if isinstance(value, (int, float)) else None
 
@@ -99,7 +100,7 @@ class HostScreen:
             return is_unknown
         try:
             results = replay.changed(news)
-        except FAILS:
+        except WRONG:
             return False
         finally:
             self._work.spend(replay.spent + STEP)
@@ -117,7 +118,7 @@ class HostScreen:
             results = replay.run(int(OF_A_CALL * self._work.most))
         except (NotWalked, OverBudget):
             return None
-        except FAILS:  # as a kernel may: by a division by a wrong number of host code, say
+        except WRONG:  # as a kernel may: by a division by a wrong number of host code, say
             return replay
         finally:
             self._work.spend(replay.spent)

@@ -72,38 +72,29 @@ class CallScope:
 
     def range(self, name: str) -> tuple[int, int]:
         """The least and the largest that `name` may be."""
-        return self._ranges[name]
-
-    @functools.cached_property
-    def _ranges(self) -> dict[str, tuple[int, int]]:
-        found = {s.name: (int(s.least or 0), int(s.most or 0)) for s in self._scalars}
-        for name in self.sizes:
-            own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
-            size, members = self.draws.entry.sizes[own], [n for one in self._options[own] for n in one.members]
-            any_size = own in self.draws.free or self.wide and not size.only
-            least = size.least if 0 in members else max(size.least, 1)
-            found[name] = (least, min(size.most, self.at_most)) if any_size else (min(members), max(members))
-        return found
+        least, most, _ = self._allowed[name]
+        return least, most
 
     def listed(self, name: str) -> Sequence[int] | None:
         """The only sizes that `name` may have; None for all of its range."""
-        return self._lists[name]
+        return self._allowed[name][2]
 
     @functools.cached_property
-    def _lists(self) -> dict[str, Sequence[int] | None]:
-        return {name: self._listed(ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name) for name in self.names}
-
-    def _listed(self, own: str) -> Sequence[int] | None:
-        options = self._options.get(own, ())
-        only = self.draws.entry.sizes[own].only if own in self.draws.entry.sizes else ()
-        if only or not options or own in self.draws.free or self.wide:
-            return only or None
-        listed = all(one.name == str(one.members[0]) for one in options) and len(options) > 1
-        return [one.members[0] for one in options] if listed else None
-
-    @functools.cached_property
-    def _options(self) -> dict[str, Any]:
-        return dict(self.draws.sizes)
+    def _allowed(self) -> dict[str, tuple[int, int, Sequence[int] | None]]:
+        found: dict[str, Any] = {s.name: (int(s.least or 0), int(s.most or 0), None) for s in self._scalars}
+        every = dict(self.draws.sizes)
+        for name in self.sizes:
+            own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
+            size, options, is_free = self.draws.entry.sizes[own], every[own], own in self.draws.free
+            members = [n for one in options for n in one.members]
+            least, most = min(members), max(members)
+            if is_free or self.wide and not size.only:
+                least = size.least if 0 in members else max(size.least, 1)
+                most = min(size.most, self.at_most)
+            listed = len(options) > 1 and all(one.name == str(one.members[0]) for one in options)
+            own_list = [one.members[0] for one in options] if listed and not (is_free or self.wide) else None
+            found[name] = least, most, size.only or own_list
+        return found
 
     def near(self, size: int, most: int = MOST_NEAR) -> dict[str, int]:
         """Sizes as near to this one as a call may have them, the outermost made small until it may and has no more than

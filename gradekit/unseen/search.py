@@ -176,11 +176,11 @@ class Search:
     def __init__(self) -> None:
         self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(MOST_KEPT)
 
-    def among(
-        self, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
-    ) -> Candidates | None:
-        """The calls of `scope`, looked for near the numbers that are `special` and those of the path; None where there
-        are none."""
+    def solutions(
+        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
+    ) -> list[dict[str, int]]:
+        """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
+        `special`."""
         key = path.decisions, path.launches, scope, special, close
         if self._known.get(key) is None:
             terms = path.origins.terms
@@ -189,13 +189,7 @@ class Search:
             columns = possible_sizes(scope, numbers, scope.sizes_of(path.form), close)
             some = any(column.numel() for column in columns.values())
             self._known.put(key, (Candidates(path, scope, columns) if some else None,))
-        return (self._known.get(key) or (None,))[0]
-
-    def solutions(
-        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
-    ) -> list[dict[str, int]]:
-        """Calls of `scope` that take a path and meet a want."""
-        among = self.among(path, scope, special, close)
+        (among,) = self._known.get(key) or (None,)
         return among.solutions(want) if among is not None else []
 
 

@@ -13,8 +13,8 @@ import torch
 
 from gradekit.assignment import discover
 from gradekit.engine import run
-from gradekit.interpreter.shown_call import FAILS, HostCall, HostReplay, ShownCall, walked_text
-from gradekit.interpreter.walked_call import code_of
+from gradekit.interpreter.shown_call import HostCall, HostReplay, ShownCall, walked_text
+from gradekit.interpreter.walked_call import WRONG, code_of
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host
@@ -117,7 +117,7 @@ def test_gradients_come_by_the_backward_pass_of_the_source() -> None:
     program, _ = traced(Text(MEAN), "entry", x, y)
     source = ParsedSource(MEAN)
     call = HostCall("entry", (x, y, torch.tensor(3.0)), (0, 1))
-    with pytest.raises(FAILS, match="gradients"):  # three are given for two arguments
+    with pytest.raises(WRONG, match="gradients"):  # three are given for two arguments
         HostReplay(call, program, source, code_of(source)).run()
     source = ParsedSource(MEAN.replace(", None\n", "\n"))
     results = HostReplay(call, program, source, code_of(source)).run()
@@ -137,7 +137,7 @@ def test_what_is_not_in_the_vocabulary_is_not_walked(host: str) -> None:
     x, y = tensors()
     program, _ = traced(Text(MEAN), "entry", x, y)
     source = ParsedSource(MEAN.replace("return Mean.apply(x, y)", f"z = {host}\n    return Mean.apply(x, y)"))
-    with pytest.raises(FAILS):
+    with pytest.raises(WRONG):
         HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
 
 
@@ -164,7 +164,7 @@ def test_host_code_gets_no_more_than_a_call_needs(host: str) -> None:
     source = ParsedSource(f"r = range(4000)\n{MEAN}".replace("return Mean.apply(x, y)", f"z = {host}\n    return x"))
     program, _ = traced(Text(MEAN), "entry", x, y)
     started = time.process_time()
-    with pytest.raises(FAILS):
+    with pytest.raises(WRONG):
         HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
     assert torch.equal(x, before)
     assert time.process_time() - started < 2  # 20 million units of work are 20 ms

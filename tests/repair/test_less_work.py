@@ -44,7 +44,7 @@ def test_tiles_are_not_so_small_that_other_elements_are_touched() -> None:
     text = LARGE.replace("range(0, n, BLOCK)", "range(0, BLOCK, BLOCK)").replace("x * w", "x - x")
     call, _ = shown(text, torch.zeros(3), *inputs())
     smaller = with_smaller_tiles(call, walked(ParsedSource(text), call))
-    assert smaller is not None and smaller.begun["means_kernel"].names[0]["BLOCK"] == 16, "for ten elements of a row"
+    assert smaller is not None and next(iter(smaller.begun["means_kernel"].watched.names.values()))["BLOCK"] == 16, "for ten elements of a row"
 
 
 def test_a_call_in_which_the_length_of_a_tile_matters_is_walked_as_it_is() -> None:
