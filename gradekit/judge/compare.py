@@ -12,7 +12,7 @@ import torch
 from gradekit.causes import BY_CHANCE
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
-from gradekit.judge.comparison import Comparison
+from gradekit.judge.comparison import Comparison, bits_of
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.reference import Reference
@@ -228,7 +228,9 @@ def _along(wrong: torch.Tensor, dim: int) -> dict[str, int]:
 
 
 def _with_bits(comparison: Comparison, value: torch.Tensor) -> str:
-    return show(value) + (f" ({value.numpy().tobytes()[::-1].hex()})" if comparison.is_copied and value.isnan() else "")
+    if not (comparison.is_copied and value.isnan()):
+        return show(value)
+    return f"{show(value)} ({int(bits_of(value)) % (1 << 8 * value.itemsize):x})"
 
 
 def show(value: torch.Tensor) -> str:

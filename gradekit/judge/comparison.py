@@ -27,7 +27,7 @@ class Comparison:
     def wrong(self) -> torch.Tensor:
         """True where an element is wrong, in the shape of the result."""
         if self.is_copied:
-            return _bits(self.actual) != _bits(self.reference.native)
+            return bits_of(self.actual) != bits_of(self.reference.native)
         if not self.actual.is_floating_point():
             return self.actual != self.reference.native
         return ~(self._close | self._same_special | self._overflowed_rightly)
@@ -68,7 +68,7 @@ class Comparison:
         if not self.actual.is_floating_point():
             return torch.equal(self.actual, self.reference.native)
         if self.is_copied:
-            return torch.equal(_bits(self.actual), _bits(self.reference.native))
+            return torch.equal(bits_of(self.actual), bits_of(self.reference.native))
         close = self._close
         return not close.numel() or bool(close.view(torch.uint8).amin())  # all() takes 20 times as long
 
@@ -95,5 +95,6 @@ class Comparison:
         return self.value.isinf() & (exact.abs() >= limit) & (self.value.sign() == exact.sign())
 
 
-def _bits(values: torch.Tensor) -> torch.Tensor:
+def bits_of(values: torch.Tensor) -> torch.Tensor:
+    """The bits of floats, as whole numbers."""
     return values.contiguous().view(getattr(torch, f"int{8 * values.itemsize}"))
