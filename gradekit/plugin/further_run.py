@@ -6,8 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from gradekit.causes import Cause
@@ -50,6 +49,12 @@ MOST_IN_ALL = {"BRANCH": 80, "BESIDE": 64, "AGAIN": 40}
 MOST_WORK = 2_000_000_000
 """The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
 
+MUCH = 10_000_000
+"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
+nothing of larger calls: a tile takes as much for one element as for all."""
+
+_NUMBERS = re.compile(r"[\d.]+")
+
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
 
@@ -61,7 +66,7 @@ class FurtherInputs:
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
-        self._check, self._costs = "", FurtherCosts()
+        self._check, self._dear = "", dict[Hashable, str]()
         self._text = host_text(subject.submission.text)
         self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions()
         self._longest = LongestCalls(subject)
@@ -95,11 +100,12 @@ class FurtherInputs:
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
     ) -> None:
         before = self._subject.work
-        with self._subject.within(call.most_work, call.in_part):
+        with self._subject.within(call.most_work or MOST_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
         self._work += self._last
-        self._costs.note(call, self._check, self._last)
+        if self._last > MUCH:
+            self._dear.setdefault(purpose(call), self._check)
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
             return
@@ -141,14 +147,14 @@ class FurtherInputs:
             if text in found.ran:
                 continue
             self._see_kernels()
-            if not call.is_wanted() or self._costs.spares(call, self._check):
+            if not call.is_wanted() or self._dear.get(purpose(call), self._check) != self._check:
                 continue
-            purpose = call.purpose.name
-            if self._left_here[purpose] <= kept or not self._left[purpose] or self._work >= MOST_WORK:
+            own = call.purpose.name
+            if self._left_here[own] <= kept or not self._left[own] or self._work >= MOST_WORK:
                 found.leave_out(call, "enough others were")
             else:
-                self._left_here[purpose] -= 1
-                self._left[purpose] -= 1
+                self._left_here[own] -= 1
+                self._left[own] -= 1
                 found.ran[text] = call
                 call.tried()
                 yield call
@@ -200,55 +206,10 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
 
 
-# --- what the further calls of a submission have cost, in work: what takes much is tried once -------------------------
-
-
-MUCH = 10_000_000
-"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
-nothing of larger calls: a tile takes as much for one element as for all."""
-
-MOST_EXPECTED = 60_000_000
-"""The work that may be expected of a larger call, from that of a smaller one for the same comparison."""
-
-_NUMBERS = re.compile(r"[\d.]+")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The elements of a call, and its work, in one check."""
-
-    check: str
-    elements: int
-    work: int
-
-
-@dataclass
-class FurtherCosts:
-    """Those of the calls that were made first, by what they were made for."""
-
-    _known: dict[Any, Cost] = field(default_factory=dict)
-
-    def spares(self, call: FurtherCall, check: str) -> bool:
-        """Whether the call would cost much, and show what another has shown."""
-        known = self._known.get(_purpose(call))
-        if known is None or known.work <= MUCH:
-            return False
-        return known.check != check or known.work * _elements(call) > MOST_EXPECTED * known.elements
-
-    def note(self, call: FurtherCall, check: str, work: int) -> None:
-        """What a call has cost; nothing where its result was known."""
-        if work:
-            self._known.setdefault(_purpose(call), Cost(check, max(_elements(call), 1), work))
-
-
-def _purpose(call: FurtherCall) -> Any:
+def purpose(call: FurtherCall) -> Hashable:
     """Equal for calls that ask for the same with like tensors."""
     tensors = (arg for arg in call.call if isinstance(arg, Input))
     return call.line, call.why, tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
-
-
-def _elements(call: FurtherCall) -> int:
-    return sum(arg.numel for arg in call.call if isinstance(arg, Input))
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
-from gradekit.plugin.further_run import MOST_EXPECTED, MUCH, FurtherCosts
+from gradekit.plugin.further_run import purpose
 from gradekit.program import View
 from gradekit.unseen.further import FurtherCall, made
 from gradekit.unseen.host_branches import TracedForm
@@ -20,40 +20,9 @@ def further(rows: int, dtype: str = "float32", why: str = "M >= 4,096") -> Furth
     return FurtherCall(made(draws, form, {"M": rows, "N": 16}, 0, {}), why, line=12)
 
 
-def test_what_took_much_is_not_tried_again_in_another_check() -> None:
-    costs = FurtherCosts()
-    costs.note(further(100), "one", MUCH + 1)
-    assert costs.spares(further(100), "another")
+def test_a_larger_call_for_the_same_is_of_one_purpose_with_a_smaller_one() -> None:
+    assert purpose(further(100)) == purpose(further(400))
 
 
-def test_what_took_little_is_tried_in_each_check() -> None:
-    costs = FurtherCosts()
-    costs.note(further(100), "one", MUCH)
-    assert not costs.spares(further(100), "another")
-
-
-def test_another_comparison_or_another_dtype_is_tried_whatever_the_first_took() -> None:
-    costs = FurtherCosts()
-    costs.note(further(100), "one", MUCH + 1)
-    assert not costs.spares(further(100, why="M >= 8,192"), "another")
-    assert not costs.spares(further(100, dtype="float16"), "another")
-
-
-def test_a_larger_call_of_the_same_check_is_made_where_it_is_not_expected_to_take_much() -> None:
-    costs = FurtherCosts()
-    costs.note(further(100), "one", MOST_EXPECTED // 4)  # more than MUCH
-    assert not costs.spares(further(400), "one")
-    assert costs.spares(further(401), "one")
-
-
-def test_what_little_work_says_nothing_of_is_tried() -> None:
-    costs = FurtherCosts()
-    costs.note(further(1), "one", MUCH)
-    assert not costs.spares(further(10_000), "one")
-
-
-def test_a_call_whose_result_was_known_says_nothing_of_what_it_takes() -> None:
-    costs = FurtherCosts()
-    costs.note(further(100), "one", 0)
-    costs.note(further(100), "two", MUCH + 1)
-    assert costs.spares(further(100), "one")
+def test_another_comparison_or_another_dtype_is_another_purpose() -> None:
+    assert purpose(further(100)) not in (purpose(further(100, why="M >= 8,192")), purpose(further(100, dtype="float16")))
