@@ -112,6 +112,11 @@ def test_a_courses_file_names_its_assignments_in_order(tmp_path: Path) -> None:
 
 
 def test_a_stand_in_course_comes_out_right_by_hand(tmp_path: Path) -> None:
+    tried(Stand(tmp_path, ("double", "twice"), (), 7, kills=0))
+
+
+@pytest.mark.slow
+def test_a_course_with_a_built_in_assignment_survives_a_kill(tmp_path: Path) -> None:
     tried(Stand(tmp_path, ("double",), ("vector_add",), 8))
 
 

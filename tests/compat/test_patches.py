@@ -53,6 +53,7 @@ def test_the_code_of_a_custom_operator_is_found(patched: dict[str, Any]) -> None
     assert patched["code"] == [3.0, 3.0]
 
 
+@pytest.mark.slow
 def test_without_the_patch_torch_would_import_it() -> None:
     assert found("unpatched") == {"sum": [3], "dynamo after": True}
 

@@ -1,4 +1,4 @@
-"""Points for the structure of an operator are not earned by a process that answers for torch itself."""
+"""Points for the structure of an operator are not earned by a process that answers for torch itself; test_right has honest ones."""
 
 from __future__ import annotations
 
@@ -42,9 +42,3 @@ def test_a_forged_inspection_earns_nothing_until_a_person_confirms_it(tmp_path: 
     report = grade(get("custom_op"), tmp_path / "submission.py", keyword="operator or opcheck or in_a_model")
     assert [(check.outcome, check.earned) for check in report.checks] == [(Outcome.PENDING, 0.0)] * len(report.checks)
     assert all("A person must confirm this: line " in check.message for check in report.checks)
-
-
-def test_an_honest_operator_earns_them(tmp_path: Path) -> None:
-    solution = Path(__file__).parents[2] / "solutions" / "custom_op" / "solution.py"
-    report = grade(get("custom_op"), solution, keyword="operator or opcheck or in_a_model")
-    assert {check.outcome for check in report.checks} == {Outcome.PASSED}

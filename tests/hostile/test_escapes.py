@@ -10,7 +10,7 @@ import pytest
 
 from gradekit.program import View
 from gradekit.sandbox import TraceError, Tracer, host
-from tests.sampling import one_in, sampled
+from tests.sampling import sampled
 from tests.server.forking import forked_tracers
 from tests.tracer.styles import Text
 
@@ -68,8 +68,13 @@ def test_a_submission_stays_where_it_is(world: World, level: int, escape: Escape
     _stays(world, level, escape)
 
 
+def _is_tried_often(number: int, escape: Escape) -> bool:
+    """A third, without the one that takes as long as ten others."""
+    return number % 3 == 0 and escape.name != "a fork bomb"
+
+
 @pytest.mark.parametrize("level", [place for place in PLACES if place != "here"], indirect=True, scope="module")
-@pytest.mark.parametrize("escape", sampled(ESCAPES, lambda escape: escape.id, one_in(3)))
+@pytest.mark.parametrize("escape", sampled(ESCAPES, lambda escape: escape.id, _is_tried_often))
 def test_a_submission_stays_where_it_is_in_other_places(world: World, level: int, escape: Escape) -> None:
     """It reads, writes, reaches, outlives and hurts nothing"""
     _stays(world, level, escape)
