@@ -6,12 +6,12 @@ that what is alive is never more than what a program holds in its registers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradekit.engine.branch_coverage import watched, watches
-from gradekit.engine.budget import OverBudget, Unsupported
+from gradekit.engine.budget import Meter, OverBudget, Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.kernel_facts import elements, last_uses, only_stored, shared_names
 from gradekit.engine.promises import kept, promises
@@ -95,29 +95,29 @@ def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
         raise
 
 
-def afford_turns(frame: Frame, block: Block, turns: int, programs: int) -> None:
-    """Whether so many evaluations of a block, for so many `programs` in all of them together, are within the budget.
+def afford_turns(frame: Frame, region: Region, turns: int, programs: int) -> None:
+    """After the first turn of a loop, which shows what cannot be evaluated: whether so many others, for so many
+    `programs` in all of them together, are within the budget. A loop to a bound that is read from the wrong place is
+    stopped at once.
 
     Raises:
         OverBudget: they are not, whatever the blocks inside take.
     """
-    try:
-        frame.context.meter.afford(turns * len(block.ops), programs * block.compiled.elements)
-    except OverBudget as error:
-        error.line = _line(frame, block)
-        raise
+    if len(region.blocks) == 1:
+        block = region.blocks[0]
+        _counted(frame, block, Meter.afford, turns * len(block.ops), programs * block.compiled.elements)
 
 
 def _spend(frame: Frame, block: Block, count: int, made: int) -> None:
+    _counted(frame, block, Meter.spend, count, frame.count * made)
+
+
+def _counted(frame: Frame, block: Block, count: Callable[[Meter, int, int], None], steps: int, made: int) -> None:
     try:
-        frame.context.meter.spend(count, frame.count * made)
+        count(frame.context.meter, steps, made)
     except OverBudget as error:
-        error.line = _line(frame, block)
+        error.line = next((line for op in block.ops if (line := frame.context.line(op))), None)
         raise
-
-
-def _line(frame: Frame, block: Block) -> int | None:
-    return next((line for op in block.ops if (line := frame.context.line(op))), None)
 
 
 # --- blocks as steps --------------------------------------------------------------------------------------------------

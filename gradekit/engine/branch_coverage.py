@@ -146,12 +146,8 @@ WaysByKernel = dict[str, dict[int, int]]
 def by_kernel(program: Program, option: int, ways: Mapping[tuple[int, int], int]) -> WaysByKernel:
     """The ways that a run with this option has seen, of each kernel in all its launches."""
     launches = [step for step in run_steps(program.steps, option) if isinstance(step, Launch)]
-    found: WaysByKernel = {}
-    for (launch, number), way in ways.items():
-        if launch < len(launches):
-            known = found.setdefault(launches[launch].kernel, {})
-            known[number] = known.get(number, 0) | way
-    return found
+    known = ((launches[n].kernel, {number: way}) for (n, number), way in ways.items() if n < len(launches))
+    return together({kernel: one} for kernel, one in known)
 
 
 def together(parts: Iterable[WaysByKernel]) -> WaysByKernel:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update, compare_and_swap, keep, overwrite, update
-from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers, Writes
+from gradekit.engine.history import NEVER, NOBODY, AccessHistory, Ordering, Writers
 from gradekit.engine.lanes import Access, Lanes, LaunchMemory, flat_index, flat_mask
 from gradekit.engine.memory import Storage, everywhere, own
 from gradekit.engine.values import Value, dense, extremes
@@ -104,9 +104,8 @@ class CheckedMemory(LaunchMemory):
             return
         writers = history.writers()
         if writers is not None:
-            one = writers.only(lanes)
-            self._report_race(Cause.RACE, lanes, writers, one)
-            self._report_same_program(lanes, writers, one)
+            self._report_race(Cause.RACE, lanes, writers)
+            self._report_same_program(lanes, writers)
         self._report_atomics(storage, lanes)
         history.read(lanes, self.ordering.time)
         self.loaded.add(storage.id)
@@ -138,24 +137,23 @@ class CheckedMemory(LaunchMemory):
             collisions = _collisions(lanes.index, words, after != words, target.numel())
             self._report(Cause.WRITE_CONFLICT, lanes, collisions)
         if writers is not None and before is not None:
-            changed, one = lanes.by_unit(before != words), writers.only(lanes)
-            self._report_race(Cause.WRITE_CONFLICT, lanes, writers, one, changed)
-            self._report_same_program(lanes, writers, one, changed)
+            changed = lanes.by_unit(before != words)
+            self._report_race(Cause.WRITE_CONFLICT, lanes, writers, changed)
+            self._report_same_program(lanes, writers, changed)
         self._report_overwritten(lanes, history)
         self._report_atomics(storage, lanes)
         passed = None if self.barriers is None else self.barriers.clone()
-        history.write(Writes(lanes, self.ordering.time, passed))
+        history.write(lanes, self.ordering.time, passed)
         self.stored.add(storage.id)
         if self.stores_publish:
             self._record(storage, lanes, acquires=False, releases=None)
 
     # --- who else was there --------------------------------------------------------------------------------------
 
-    def _report_race(
-        self, cause: Cause, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None
-    ) -> None:
-        """Units that another program wrote before (`one`: all of them), which is not ordered before this access; `also`
-        must hold for them."""
+    def _report_race(self, cause: Cause, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
+        """Units that another program wrote before, which is not ordered before this access; `also` must hold for
+        them."""
+        one = writers.only(lanes)
         if self.total == 1 or (one is not None and self._comes_after(one, lanes, writers, also)):
             return
         last = lanes.of(writers.program)
@@ -167,9 +165,7 @@ class CheckedMemory(LaunchMemory):
     def _comes_after(self, one: int, lanes: Lanes, writers: Writers, also: Tensor | None) -> bool:
         """Whether what a program alone does now comes after all that `one` wrote there: one look for all units."""
         assert lanes.program is not None
-        if one in (NOBODY, lanes.program):
-            return True
-        if also is not None and not bool(also.any()):
+        if one in (NOBODY, lanes.program) or (also is not None and not bool(also.any())):
             return True
         return self.ordering.comes_before(one, int(lanes.of(writers.time).max()), lanes.program)
 
@@ -186,10 +182,9 @@ class CheckedMemory(LaunchMemory):
             atomics.refine()
             self._report_overwritten(lanes, atomics, why)
 
-    def _report_same_program(self, lanes: Lanes, writers: Writers, one: int | None, also: Tensor | None = None) -> None:
-        """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them. `one` is
-        the program that wrote them all."""
-        if one is not None and one != lanes.program:
+    def _report_same_program(self, lanes: Lanes, writers: Writers, also: Tensor | None = None) -> None:
+        """Units that another lane of the same program wrote, and no barrier since; `also` must hold for them."""
+        if writers.only(lanes) not in (None, lanes.program):
             return
         which = lanes.of(writers.program) == lanes.own
         if not bool(which.any()):
@@ -229,7 +224,8 @@ class CheckedMemory(LaunchMemory):
             values = tuple(good.taken(flat) for flat in flats)
             old = update(storage.typed(dtype), good.index, active, change, values, active.shape)
             good.put(result, old)
-            storage.mark_written(good.index, dtype.itemsize)
+            if storage.written is not None:
+                storage.written[good.units] = True
             self._order(storage, good, change, old == good.taken(flats[0]))
         if access.site.answers and len(access.shape) == 1:  # it goes to all lanes, through shared memory and a barrier
             self.barrier(access.site.programs)
@@ -244,7 +240,7 @@ class CheckedMemory(LaunchMemory):
         history = self._history(storage, lanes.itemsize)
         writers = history.writers()
         if writers is not None:
-            self._report_race(Cause.RACE, lanes, writers, writers.only(lanes))
+            self._report_race(Cause.RACE, lanes, writers)
         if lanes.access.narrow:  # to other programs, it is a load and a store
             self._report_atomics(storage, lanes, NARROW)
             history.read(lanes, self.ordering.time)

@@ -137,16 +137,8 @@ def _count(frame: Frame, op: Op, numbers: range, carried: Values) -> Values:
     for turn, number in enumerate(numbers, 1):
         carried = run_region(frame.turn(op, turn), op.regions[0], [number, *carried])
         if number == numbers[0]:
-            _afford_others(frame, op, len(numbers) - 1, frame.count * (len(numbers) - 1))
+            afford_turns(frame, op.regions[0], len(numbers) - 1, frame.count * (len(numbers) - 1))
     return carried
-
-
-def _afford_others(frame: Frame, op: Op, turns: int, programs: int) -> None:
-    """After the first turn of a loop, which shows what cannot be evaluated: whether all others are within the budget. A
-    loop to a bound that is read from the wrong place is stopped at once."""
-    blocks = op.regions[0].blocks
-    if len(blocks) == 1:
-        afford_turns(frame, blocks[0], turns, programs)
 
 
 def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried: Values) -> tuple[Any, ...]:
@@ -161,7 +153,7 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
         turn += 1
         survivors.carried = run_region(inner.turn(op, turn), op.regions[0], [number, *survivors.carried])
         if turn == 1:
-            _afford_others(frame, op, int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
+            afford_turns(frame, op.regions[0], int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
     return survivors.results(op.result_types)
 
 

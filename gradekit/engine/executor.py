@@ -7,7 +7,6 @@ a program without findings.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -244,15 +243,13 @@ class _Execution:
             yield from self.program.steps[self.program.kept :]
 
     def _place(self, inputs: Sequence[Tensor]) -> None:
-        for id, tensors in _by_storage(self.program.inputs, inputs).items():
+        groups: dict[int, list[tuple[View, Tensor]]] = {}
+        for view, tensor in zip(self.program.inputs, inputs, strict=True):
+            groups.setdefault(view.storage, []).append((view, tensor))
+        for id, tensors in groups.items():
             data = view_bytes(tensors[0][1])
             itemsize = min(ITEMSIZE[view.dtype] for view, _ in tensors)
-            seen = [
-                None if missing is None else missing.repeat_interleave(ITEMSIZE[v.dtype] // itemsize)
-                for v, _ in tensors
-                for missing in (gaps(data.numel(), ITEMSIZE[v.dtype], v.shape, v.stride, v.offset),)
-            ]
-            self.memory.place_input(id, data, self.namer.storage(id), _together(seen), itemsize)
+            self.memory.place_input(id, data, self.namer.storage(id), _seen(data, itemsize, tensors), itemsize)
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
@@ -346,17 +343,14 @@ def _number(value: float) -> Tensor:
     return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
-def _together(seen: Sequence[Tensor | None]) -> Tensor | None:
-    """What any of the views of a storage has; None for everything."""
-    maps = [mask for mask in seen if mask is not None]
-    if len(maps) < len(seen):
-        return None
-    written = functools.reduce(torch.logical_or, maps)
-    return None if everywhere(written) else written
-
-
-def _by_storage(views: Sequence[View], inputs: Sequence[Tensor]) -> dict[int, list[tuple[View, Tensor]]]:
-    groups: dict[int, list[tuple[View, Tensor]]] = {}
-    for view, tensor in zip(views, inputs, strict=True):
-        groups.setdefault(view.storage, []).append((view, tensor))
-    return groups
+def _seen(data: Tensor, itemsize: int, tensors: Sequence[tuple[View, Tensor]]) -> Tensor | None:
+    """Which units of `itemsize` bytes any of the views of a storage has; None for all."""
+    seen: Tensor | None = None
+    for view, _ in tensors:
+        size = ITEMSIZE[view.dtype]
+        mine = gaps(data.numel(), size, view.shape, view.stride, view.offset)
+        if mine is None:
+            return None
+        mine = mine.repeat_interleave(size // itemsize)
+        seen = mine if seen is None else seen | mine
+    return None if seen is None or everywhere(seen) else seen

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 
 from gradekit.engine.host import written
-from gradekit.engine.memory import Memory, everywhere, first_true
+from gradekit.engine.memory import Memory, everywhere, first_true, index_in
 from gradekit.engine.observer import coordinates
 from gradekit.engine.promises import kernel_arguments
 from gradekit.findings import Cause, Finding
@@ -52,7 +52,8 @@ class Namer:
         view = self.views.get(storage)
         if view is None or ITEMSIZE[view.dtype] != itemsize:
             return (position,)
-        return index_in(view, position) or (position - view.offset,)
+        index, inside = index_in(view, torch.tensor([position]))
+        return tuple(map(int, index)) if bool(inside) else (position - view.offset,)
 
 
 def _parameters(program: Program) -> dict[int, str]:
@@ -66,16 +67,6 @@ def _parameters(program: Program) -> dict[int, str]:
             if isinstance(argument, View):
                 found.setdefault(argument.storage, f"`{name}`")
     return found
-
-
-def index_in(view: View, position: int) -> tuple[int, ...] | None:
-    """The index of the element at `position` of the storage, or None where the view does not have it."""
-    rest, index = position - view.offset, [0] * len(view.shape)
-    for axis in sorted(range(len(view.shape)), key=lambda a: -view.stride[a]):
-        if view.stride[axis] > 0 and view.shape[axis] > 1:
-            index[axis], rest = divmod(rest, view.stride[axis])
-    inside = rest == 0 and all(0 <= i < size for i, size in zip(index, view.shape, strict=True))
-    return tuple(index) if inside else None
 
 
 def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> list[Finding]:

@@ -219,7 +219,8 @@ class FastMemory(LaunchMemory):
         dtype = operands[0].dtype
         index, active = _active_positions(_rising(pointer.offset, shape), dense_masks(mask, shape), shape)
         _check(index, storage.count(dtype.itemsize))
-        if not storage.all_written(index, dtype.itemsize):
+        units, written = storage.units(index, dtype.itemsize), storage.written
+        if written is not None and not everywhere(written[units]):
             raise Suspicion("an atomic on an element that nobody has written")
         self.traffic.loaded += index.numel() * dtype.itemsize
         self.traffic.stored += index.numel() * dtype.itemsize

@@ -20,6 +20,7 @@ from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
 from gradekit.engine.kernel_facts import KernelFacts, is_narrow
 from gradekit.engine.lanes import Access, AccessSite, LaunchMemory
+from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointer, Value, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
@@ -62,7 +63,7 @@ class LaunchContext:
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""
-        return next((line for file, line, _ in op.location if file == self.path), None)
+        return line_of(op.location, self.path)
 
     def site(self, op: Op) -> Site:
         """Where the operation stands."""

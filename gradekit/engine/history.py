@@ -137,15 +137,6 @@ _MAP = 16
 
 
 @dataclass(slots=True)
-class Writes:
-    """One store, when it happened, and how many barriers each of its programs had passed (None: none has any)."""
-
-    lanes: Lanes
-    time: int
-    barriers: Tensor | None
-
-
-@dataclass(slots=True)
 class Writers:
     """For each unit: the program that wrote it last (NOBODY where none has), the time, which of its lanes did, and how
     many barriers it had passed."""
@@ -180,7 +171,7 @@ class AccessHistory:
 
     storage: Storage
     unit: int
-    writes: list[Writes] = field(default_factory=list)
+    writes: list[tuple[Lanes, int, Tensor | None]] = field(default_factory=list)
     reads: list[tuple[Lanes, int]] = field(default_factory=list)
     waiting: int = 0
     claim: Callable[[int], None] | None = None
@@ -193,10 +184,10 @@ class AccessHistory:
         self.reads.append((lanes, time))
         self._wait(lanes)
 
-    def write(self, write: Writes) -> None:
-        """Records a store."""
-        self.writes.append(write)
-        self._wait(write.lanes)
+    def write(self, lanes: Lanes, time: int, barriers: Tensor | None) -> None:
+        """Records a store, with how many barriers each program has passed (None: none has any)."""
+        self.writes.append((lanes, time, barriers))
+        self._wait(lanes)
 
     def _wait(self, lanes: Lanes) -> None:
         self.waiting += lanes.index.numel()
@@ -206,24 +197,22 @@ class AccessHistory:
 
     def writers(self) -> Writers | None:
         """Who wrote each unit last; None where nobody has written anywhere."""
-        for write in self.writes:
-            self._add(write)
+        for lanes, time, barriers in self.writes:
+            self._add(lanes, time, barriers)
         self.writes.clear()
         return self._writers
 
-    def _add(self, write: Writes) -> None:
+    def _add(self, lanes: Lanes, time: int, barriers: Tensor | None) -> None:
         if self._writers is None:
             self._claim(self._count())
             self._writers = Writers(*(torch.full([self._count()], NOBODY, dtype=torch.int32) for _ in range(4)))
         known = self._writers
-        units, programs = write.lanes.touched
+        units, programs = lanes.touched
         known.program.index_copy_(0, units, programs.to(torch.int32))
-        known.time.index_fill_(0, units, write.time)
-        known.lane.index_copy_(0, units, write.lanes.by_unit(write.lanes.positions).to(torch.int32))
-        if write.barriers is None:
-            known.barriers.index_fill_(0, units, 0)
-        else:
-            known.barriers.index_copy_(0, units, write.barriers.index_select(0, programs).to(torch.int32))
+        known.time.index_fill_(0, units, time)
+        known.lane.index_copy_(0, units, lanes.by_unit(lanes.positions).to(torch.int32))
+        passed = torch.zeros_like(programs) if barriers is None else barriers.index_select(0, programs)
+        known.barriers.index_copy_(0, units, passed.to(torch.int32))
 
     def readers(
         self, lanes: Lanes, comes_before: Callable[[int, int, int], bool]

@@ -315,13 +315,11 @@ def trunci(a: Value, target: int, shape: Shape) -> Value:
 
 # --- comparisons: by their bounds where these suffice, lazy where they are inequalities -------------------------------
 
-_SIGNED: dict[str, Callable[..., Tensor]] = {
-    "eq": torch.eq, "ne": torch.ne, "slt": torch.lt, "sle": torch.le, "sgt": torch.gt, "sge": torch.ge,
+_COMPARISONS: dict[str, tuple[Callable[..., bool], Callable[..., Tensor]]] = {
+    "eq": (operator.eq, torch.eq), "ne": (operator.ne, torch.ne), "slt": (operator.lt, torch.lt),
+    "sle": (operator.le, torch.le), "sgt": (operator.gt, torch.gt), "sge": (operator.ge, torch.ge),
 }  # fmt: skip
-_NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq, "ne": operator.ne,
-    "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
-}  # fmt: skip
+"""On numbers and on tensors."""
 
 
 def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Below | Tensor:
@@ -331,7 +329,7 @@ def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> boo
     if predicate[0] == "u":
         return _compare_unsigned(predicate, a, b, bits, shape)
     if isinstance(a, int) and isinstance(b, int):
-        return _NUMBERS[predicate](a, b)
+        return _COMPARISONS[predicate][0](a, b)
     if isinstance(a, Affine) or isinstance(b, Affine):
         if isinstance(b, int):
             difference = moved(a, -b)  # type: ignore[arg-type]  # not both are numbers
@@ -339,14 +337,14 @@ def cmpi(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> boo
             difference = add(affine(a, len(shape)), affine(b, len(shape)), shape, -1)
         if -(1 << 63) < difference.low and difference.high < 1 << 63:  # the smallest int64 has no negative
             return _compare_with_zero(predicate, difference, shape)
-    return _SIGNED[predicate](tensor(a, bits, shape), tensor(b, bits, shape))
+    return _COMPARISONS[predicate][1](tensor(a, bits, shape), tensor(b, bits, shape))
 
 
 def _compare_bits(predicate: str, a: Value, b: Value, shape: Shape) -> Tensor:
     x, y = dense(a, torch.bool, shape).to(torch.int8), dense(b, torch.bool, shape).to(torch.int8)
     if predicate in ("slt", "sle", "sgt", "sge"):  # as signed one-bit numbers, true is -1
         x, y = -x, -y
-    return _SIGNED[predicate if predicate in _SIGNED else "s" + predicate[1:]](x, y)
+    return _COMPARISONS[predicate if predicate in _COMPARISONS else "s" + predicate[1:]][1](x, y)
 
 
 def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: Shape) -> bool | Below | Tensor:
@@ -355,19 +353,19 @@ def _compare_unsigned(predicate: str, a: Integer, b: Integer, bits: int, shape: 
         return cmpi(ordered, a, b, bits, shape)
     if isinstance(a, int) and isinstance(b, int):
         mask = (1 << bits) - 1
-        return _NUMBERS[ordered](a & mask, b & mask)
+        return _COMPARISONS[ordered][0](a & mask, b & mask)
     top = torch.iinfo(INTEGER[bits]).min
-    return _SIGNED[ordered](tensor(a, bits, shape) ^ top, tensor(b, bits, shape) ^ top)
+    return _COMPARISONS[ordered][1](tensor(a, bits, shape) ^ top, tensor(b, bits, shape) ^ top)
 
 
 def _compare_with_zero(predicate: str, difference: Affine, shape: Shape) -> bool | Below | Tensor:
     """By its exact ends where they decide for all elements; lazy where it is an inequality."""
     low, high = span(difference, shape)
-    at_low, at_high = _NUMBERS[predicate](low, 0), _NUMBERS[predicate](high, 0)
+    at_low, at_high = _COMPARISONS[predicate][0](low, 0), _COMPARISONS[predicate][0](high, 0)
     if predicate in ("eq", "ne"):
         if at_low == at_high and (low > 0 or high < 0 or low == high):
             return at_low
-        return against_zero(_SIGNED[predicate], difference, shape)
+        return against_zero(_COMPARISONS[predicate][1], difference, shape)
     if at_low == at_high:
         return at_low
     gap = scale(difference, -1) if predicate[1] == "g" else difference

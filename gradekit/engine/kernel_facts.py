@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gradekit.engine.masked_lanes import left_out_lanes_matter
 from gradekit.engine.ttir import Module, Op, Region, parse
-from gradekit.engine.ttir_nodes import names_used
+from gradekit.engine.ttir_nodes import BYTES, names_used
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Block, Op, Region, Type
@@ -177,8 +177,6 @@ def leaves_lanes_undefined(op: Op) -> bool:
 # --- how long values live, and what a block costs ---------------------------------------------------------------------
 
 
-_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
-_WIDEST = 8
 _PRODUCTS = 16
 """Products of a dot that take as long as one element of another operation."""
 
@@ -240,4 +238,4 @@ def _peak(block: Block, escaping: Collection[str]) -> int:
 
 
 def _size(type: Type) -> int:
-    return math.prod(type.shape) * _BYTES.get(type.element, _WIDEST)
+    return math.prod(type.shape) * BYTES.get(type.element, BYTES["f64"])

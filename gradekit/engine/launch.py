@@ -102,16 +102,13 @@ def chunks(grid: tuple[int, int, int], size: int, order: Order = Order.ASCENDING
         yield from ((part, part.numel()) for part in ids.split(size))
         return
     for first, count in _runs(grid, size):
-        yield (ascending(first, count) if order is Order.ASCENDING else _descending(total - 1 - first, count)), count
+        yield (_ids(first, count, 1) if order is Order.ASCENDING else _ids(total - 1 - first, count, -1)), count
 
 
-def ascending(first: int, count: int) -> int | Affine:
-    """The ids first..first+count-1 along the program axis."""
-    return first if count == 1 else Affine(first, (1,), first, first + count - 1)
-
-
-def _descending(first: int, count: int) -> int | Affine:
-    return first if count == 1 else Affine(first, (-1,), first - count + 1, first)
+def _ids(first: int, count: int, step: int) -> int | Affine:
+    """So many ids along the program axis."""
+    ends = first, first + step * (count - 1)
+    return first if count == 1 else Affine(first, (step,), min(ends), max(ends))
 
 
 def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import everywhere
-from gradekit.engine.values import Affine, Below, Conjunction, Value, dense
+from gradekit.engine.values import Below, Conjunction, Value, dense
 
 Shape = Sequence[int]
 
@@ -54,8 +54,9 @@ class MaskPartition:
         that is true throughout; whether it is such a one."""
         if isinstance(factor, Tensor):
             return everywhere(factor)
-        axes, turns = self._axes(factor.gap)
-        if turns or len(axes) != 1 or axes[0][1] < 0 or not isinstance(factor.gap.base, int):
+        steps = [(axis, step) for axis, step in enumerate(factor.gap.steps) if step and self.shape[axis] > 1]
+        axes = [(axis, step) for axis, step in steps if axis]
+        if axes != steps or len(axes) != 1 or axes[0][1] < 0 or not isinstance(factor.gap.base, int):
             return False
         axis, step = axes[0]
         keep = -(factor.gap.base // step)  # the first that is not below zero
@@ -64,11 +65,6 @@ class MaskPartition:
         else:
             self.box.sizes[axis] = self.box.cut[axis] = min(keep, self.box.sizes[axis])
         return True
-
-    def _axes(self, gap: Affine) -> tuple[list[tuple[int, int]], int]:
-        """The tile's axes along which `gap` varies, with its steps, and its step from program to program."""
-        axes = [(axis, step) for axis, step in enumerate(gap.steps) if step and axis and self.shape[axis] > 1]
-        return axes, gap.steps[0] if self.shape[0] > 1 else 0
 
     # what differs from program to program
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.program import ADDRESS_GAP
+from gradekit.program import ADDRESS_GAP, View
 
 POISON = 0xFF
 """Byte that fills memory nobody has written."""
@@ -88,17 +88,6 @@ class Storage:
         if ratio <= 1:
             return elements
         return (elements[:, None] * ratio + torch.arange(ratio)).reshape(-1)
-
-    def all_written(self, elements: Tensor, itemsize: int) -> bool:
-        """Whether every one of the elements (1-D int64) has been written."""
-        units = self.units(elements, itemsize)
-        return self.written is None or everywhere(self.written[units])
-
-    def mark_written(self, elements: Tensor, itemsize: int) -> None:
-        """Records that the elements (1-D int64) have been written."""
-        units = self.units(elements, itemsize)
-        if self.written is not None:
-            self.written[units] = True
 
     def record(self, touched: Tensor | None, itemsize: int) -> None:
         """Records what has been written `to_fill` it: the elements where `touched` holds, or all of them (None)."""
@@ -183,6 +172,19 @@ def strided(flat: Tensor, shape: Sequence[int], stride: Sequence[int], offset: i
     return flat.as_strided(list(shape), list(stride), flat.storage_offset() + offset)
 
 
+def index_in(view: View, positions: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The index along each axis of a view of the elements at `positions` of its storage (int64, 1-D), and which of them
+    the view has."""
+    rest, index = positions - view.offset, [torch.zeros_like(positions)] * len(view.shape)
+    inside = torch.full_like(positions, 0 not in view.shape, dtype=torch.bool)
+    for axis in sorted(range(len(view.shape)), key=lambda a: -view.stride[a]):
+        if view.stride[axis] > 0 and view.shape[axis] > 1:
+            index[axis] = rest.div(view.stride[axis], rounding_mode="floor")
+            inside &= (index[axis] >= 0) & (index[axis] < view.shape[axis])
+            rest = rest - index[axis] * view.stride[axis]
+    return index, inside & (rest == 0)
+
+
 def view_bytes(tensor: Tensor) -> Tensor:
     """The bytes of a tensor's whole storage, uint8 [nbytes]."""
     return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
@@ -190,17 +192,11 @@ def view_bytes(tensor: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def gaps(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor | None:
-    """As `covered`, but None where a view has every element."""
-    seen = covered(nbytes, itemsize, shape, stride, offset)
-    return None if everywhere(seen) else seen
-
-
-@functools.lru_cache(maxsize=256)
-def covered(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Tensor:
-    """Which elements of a storage a view has: bool [nbytes // itemsize]. Shared: never write to it."""
+    """Which elements of a storage a view has: bool [nbytes // itemsize]; None where it has all. Shared: never write to
+    it."""
     seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)
     positions = torch.tensor(offset)
     for size, step in zip(shape, stride, strict=True):
         positions = (positions[..., None] + torch.arange(size) * step).reshape(-1)
     seen[positions.reshape(-1)] = True
-    return seen
+    return None if everywhere(seen) else seen

@@ -10,7 +10,7 @@ from torch import Tensor
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.registry import evaluates
-from gradekit.engine.values import Affine, Below, Conjunction, Pointer, Value, absolute, dense, materialize
+from gradekit.engine.values import Below, Conjunction, Pointer, Value, absolute, dense
 from gradekit.findings import Cause
 
 if TYPE_CHECKING:
@@ -36,14 +36,10 @@ def _evaluate_print(frame: Frame, op: Op) -> None:
 
 def _shown(value: Value, shape: tuple[int, ...]) -> str:
     """The first elements of the first programs; a number that all of them share once."""
-    if isinstance(value, Affine):
-        value = materialize(value, shape)
-    if isinstance(value, Below | Conjunction):
-        value = dense(value, torch.bool, shape)
-    if not isinstance(value, Tensor):
+    if isinstance(value, int):
         return str(value)
-    flat = value.reshape(-1)[:16].tolist()
-    return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in flat)
+    flat = dense(value, torch.bool if isinstance(value, Below | Conjunction) else torch.int64, shape).reshape(-1)
+    return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in flat[:16].tolist())
 
 
 @evaluates("tt.assert", "cf.assert")

@@ -121,23 +121,23 @@ def _compile_store(op: Op) -> Evaluator:
 # --- atomics ----------------------------------------------------------------------------------------------------------
 
 
-@evaluates("tt.atomic_rmw")
-def _evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
-    return _atomic(frame, op, _change(frame, op, op.operand_types[1]), _stored(frame, op, 1), 2)
-
-
 def _stored(frame: Frame, op: Op, *places: int) -> tuple[Tensor, ...]:
     return tuple(to_memory(frame, frame.operand(op, place), op.operand_types[place]) for place in places)
 
 
-def _change(frame: Frame, op: Op, type: Type) -> Update:
+def _change(frame: Frame, op: Op) -> Update:
     """The update that the operation's kind names; floats have a largest and smallest of their own."""
     kind = str(op.attributes["kind"]).lower()
     own = "f" + kind
-    change = UPDATES.get(own if own in UPDATES and dtype_of(type).is_floating_point else kind)
+    change = UPDATES.get(own if own in UPDATES and dtype_of(op.operand_types[1]).is_floating_point else kind)
     if change is None:
         raise Unsupported(f"{op.name} {kind}", frame.context.line(op))
     return change
+
+
+@evaluates("tt.atomic_rmw")
+def _evaluate_atomic_rmw(frame: Frame, op: Op) -> Value:
+    return _atomic(frame, op, _change(frame, op), _stored(frame, op, 1), 2)
 
 
 @evaluates("tt.atomic_cas")
@@ -145,25 +145,22 @@ def _evaluate_atomic_cas(frame: Frame, op: Op) -> Value:
     return _atomic(frame, op, compare_and_swap, _stored(frame, op, 1, 2))
 
 
-@evaluates("tt.atomic_load")
-def _evaluate_atomic_load(frame: Frame, op: Op) -> Value:
-    return _atomic_load(frame, op, op.result_types[0], 1)
-
-
-def _atomic_load(frame: Frame, op: Op, type: Type, masked: int | None = None) -> Tensor:
-    nothing = torch.zeros([1] * (1 + len(type.shape)), dtype=torch.int64).to(memory_dtype(type))
-    return _atomic(frame, op, keep, (nothing,), masked)
-
-
 @evaluates("tt.atomic_store")
 def _evaluate_atomic_store(frame: Frame, op: Op) -> None:
     _atomic(frame, op, overwrite, _stored(frame, op, 1), 2)
 
 
+@evaluates("tt.atomic_load")
+def _evaluate_atomic_load(frame: Frame, op: Op) -> Tensor:
+    type = (op.result_types if op.name == "tt.atomic_load" else op.operand_types[1:])[0]
+    nothing = torch.zeros([1] * (1 + len(type.shape)), dtype=torch.int64).to(memory_dtype(type))
+    return _atomic(frame, op, keep, (nothing,), 1 if op.name == "tt.atomic_load" else None)
+
+
 @evaluates("tt.atomic_poll")
 def _evaluate_atomic_poll(frame: Frame, op: Op) -> Tensor:
     """Programs run together here, so a value that is not there yet will not come while one waits for it."""
-    found = _atomic_load(frame, op, op.operand_types[1]) == _stored(frame, op, 1)[0]
+    found = _evaluate_atomic_load(frame, op) == _stored(frame, op, 1)[0]
     if len(op.operands) < 3 and not bool(found.all()):
         raise Unsupported("tt.atomic_poll that has to wait", frame.context.line(op))
     return found
@@ -180,31 +177,22 @@ def _atomic(frame: Frame, op: Op, change: Update, operands: tuple[Tensor, ...], 
 # --- blocks: tensor descriptors and block pointers --------------------------------------------------------------------
 
 
-@evaluates("tt.make_tensor_ptr")
-def _evaluate_make_tensor_ptr(frame: Frame, op: Op) -> BlockPointer:
+@evaluates("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
+def _evaluate_make_block(frame: Frame, op: Op) -> BlockPointer:
     base, *numbers = (frame.get(name) for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
     rank = len(tile.shape)
-    shape, strides, offsets = numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :]
-    return BlockPointer(base, tuple(shape), tuple(strides), tuple(offsets), tile.shape)
-
-
-@evaluates("tt.make_tensor_descriptor")
-def _evaluate_make_tensor_descriptor(frame: Frame, op: Op) -> BlockPointer:
-    base, *numbers = (frame.get(name) for name in op.operands)
-    tile = op.result_types[0].pointee
-    assert tile is not None
-    rank = len(tile.shape)
+    shape, strides, offsets = (tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank))
     padding = "nan" if op.attributes.get("padding") == PAD_NAN else "zero"
-    return BlockPointer(base, tuple(numbers[:rank]), tuple(numbers[rank:]), (0,) * rank, tile.shape, padding)
+    return BlockPointer(base, shape, strides, offsets or (0,) * rank, tile.shape, padding)
 
 
 @evaluates("tt.advance")
 def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
     block, *steps = (frame.get(name) for name in op.operands)
     offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
-    return BlockPointer(block.base, block.shape, block.strides, offsets, block.block, block.padding)
+    return replace(block, offsets=offsets)
 
 
 def _raised(value: Integer, rank: int) -> Integer:
@@ -292,4 +280,4 @@ def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
 @evaluates("tt.descriptor_reduce")
 def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
     access = _located(frame, op, *described(frame, op))
-    frame.context.memory.atomic(access, _change(frame, op, op.operand_types[1]), (frame.tensor(op, 1),))
+    frame.context.memory.atomic(access, _change(frame, op), (frame.tensor(op, 1),))

@@ -11,7 +11,7 @@ from torch import Tensor
 from gradekit.engine import integers
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
 from gradekit.engine.registry import Evaluator, compiles, evaluates
-from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, absolute, dense
+from gradekit.engine.values import Affine, Integer, Pointer, Value, absolute, dense, over_parts
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
@@ -45,27 +45,19 @@ def _compile_make_range(op: Op) -> Evaluator:
 # --- axes of size 1 come and go without a copy ------------------------------------------------------------------------
 
 
-def _each_part(value: Value, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Value:
-    """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, Tensor):
-        return move(value)
-    if isinstance(value, Affine):
-        base = value.base if isinstance(value.base, int) else move(value.base)
-        return Affine(base, insert(value.steps), value.low, value.high)
-    if isinstance(value, Below):
-        return Below(_each_part(value.gap, move, insert))  # type: ignore[arg-type]  # an Affine remains one
-    if isinstance(value, Conjunction):
-        return Conjunction(tuple(_each_part(factor, move, insert) for factor in value.factors))  # type: ignore[misc]
-    if isinstance(value, Pointer):
-        return Pointer(value.storage, _each_part(value.offset, move, insert), value.itemsize)  # type: ignore[arg-type]
-    return value
-
-
 def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Evaluator:
+    """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
     (name,) = op.operands
-    return lambda frame: _each_part(frame.values[name], move, insert)
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            return move(part)
+        if isinstance(part, Affine):
+            base = part.base if isinstance(part.base, int) else move(part.base)
+            return Affine(base, insert(part.steps), part.low, part.high)
+        return part
+
+    return lambda frame: over_parts(frame.values[name], change)
 
 
 @compiles("tt.splat")
@@ -102,7 +94,7 @@ def _evaluate_unsplat(frame: Frame, op: Op) -> Tensor:
 # --- reshaping needs all elements -------------------------------------------------------------------------------------
 
 
-def full_value(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
+def _full(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
     """An operand with its tile at full size; a pointer with an int64 offset for each element."""
     value, type = frame.operand(op, position), op.operand_types[position]
     if not isinstance(value, Pointer):
@@ -111,23 +103,17 @@ def full_value(frame: Frame, op: Op, position: int) -> Tensor | Pointer:
     return Pointer(value.storage, offset.expand([offset.shape[0], *type.shape]), value.itemsize)
 
 
-def _rebuilt(value: Tensor | Pointer, change: Any) -> Tensor | Pointer:
-    if isinstance(value, Pointer):
-        return Pointer(value.storage, change(value.offset), value.itemsize)
-    return change(value)
-
-
 @evaluates("tt.reshape")
 def _evaluate_reshape(frame: Frame, op: Op) -> Value:
     value, shape = frame.operand(op, 0), op.result_types[0].shape
     if isinstance(value, int):
         return value
-    return _rebuilt(full_value(frame, op, 0), lambda t: t.reshape(t.shape[0], *shape))
+    return over_parts(_full(frame, op, 0), lambda t: t.reshape(t.shape[0], *shape))
 
 
 @evaluates("tt.join")
 def _evaluate_join(frame: Frame, op: Op) -> Value:
-    left, right = full_value(frame, op, 0), full_value(frame, op, 1)
+    left, right = _full(frame, op, 0), _full(frame, op, 1)
     if isinstance(left, Pointer) and isinstance(right, Pointer):
         if left.storage is not right.storage:
             left, right = absolute(left), absolute(right)
@@ -142,8 +128,8 @@ def _together(left: Any, right: Any, combine: Any, axis: int) -> Tensor:
 
 @evaluates("tt.split")
 def _evaluate_split(frame: Frame, op: Op) -> tuple[Value, Value]:
-    value = full_value(frame, op, 0)
-    return _rebuilt(value, lambda t: t[..., 0]), _rebuilt(value, lambda t: t[..., 1])
+    value = _full(frame, op, 0)
+    return over_parts(value, lambda t: t[..., 0]), over_parts(value, lambda t: t[..., 1])
 
 
 @evaluates("tt.cat")

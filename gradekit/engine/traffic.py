@@ -29,15 +29,13 @@ from gradekit.program import (
     ADDRESS_GAP,
     ITEMSIZE,
     Allocate,
-    Aten,
-    Copy,
-    Fill,
     Launch,
-    Literal,
     Program,
     Step,
     View,
+    reads,
     run_steps,
+    writes,
 )
 
 SAMPLE = 32
@@ -131,22 +129,14 @@ class _Counter:
             self.written.add(id)
 
     def _step(self, step: Step) -> None:
-        match step:
-            case Allocate(storage=storage):
-                self._place(storage, None)
-            case Fill(target=target) | Literal(target=target):
-                self._moved([], [target])
-            case Copy(target=target, origin=origin):
-                self._moved([origin], [target])
-            case Aten(args=args, outputs=outputs):
-                self._moved([a for a in args if isinstance(a, View)], list(outputs))
-            case Launch():
-                self._launch(step)
-
-    def _moved(self, origins: Sequence[View], targets: Sequence[View]) -> None:
-        self.counted.bytes_loaded += sum(view.numel * ITEMSIZE[view.dtype] for view in origins)
-        self.counted.bytes_stored += sum(view.numel * ITEMSIZE[view.dtype] for view in targets)
-        self.written.update(view.storage for view in targets)
+        if isinstance(step, Allocate):
+            self._place(step.storage, None)
+        elif isinstance(step, Launch):
+            self._launch(step)
+        else:
+            self.counted.bytes_loaded += sum(view.numel * ITEMSIZE[view.dtype] for view in reads(step))
+            self.counted.bytes_stored += sum(view.numel * ITEMSIZE[view.dtype] for view in writes(step))
+            self.written.update(view.storage for view in writes(step))
 
     def _launch(self, step: Launch) -> None:
         kernel = self.program.kernels[step.kernel]
@@ -161,15 +151,13 @@ class _Counter:
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
         run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
-        self._add(traffic, self.meter.flops - before, total / max(len(chosen), 1))
-        self.written |= memory.stored
-
-    def _add(self, traffic: Traffic, flops: int, scale: float) -> None:
+        scale = total / max(len(chosen), 1)
         self.counted.launches += 1
         self.counted.exact &= scale == 1
         self.counted.bytes_loaded += traffic.loaded * scale
         self.counted.bytes_stored += traffic.stored * scale
-        self.counted.flops += flops * scale
+        self.counted.flops += (self.meter.flops - before) * scale
+        self.written |= memory.stored
 
 
 def strata(total: int, sample: int, chance: random.Random) -> list[int]:

@@ -26,9 +26,10 @@ from gradekit.engine.budget import OverBudget
 from gradekit.engine.conditions import FILLINGS, Conditions, Earlier, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_undefined, parsed, promises_contiguity
+from gradekit.engine.ttir_locations import line_of
 from gradekit.findings import Cause, Finding
 from gradekit.observations import SHOWN
-from gradekit.program import Allocate, Descriptor, Kernel, Launch, Program, View, every_step
+from gradekit.program import Allocate, Launch, Program, every_step, views_in
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
 SECOND_CALL = "In a second call, which finds in kept memory what one with other values has left there"
@@ -102,16 +103,8 @@ def _keeps_memory(program: Program) -> bool:
     """Whether a kernel of the call uses memory that was allocated before it."""
     made = {step.storage for step in every_step(program.steps[: program.kept]) if isinstance(step, Allocate)}
     launches = [step for step in every_step(program.steps[program.kept :]) if isinstance(step, Launch)] if made else ()
-    return any(not made.isdisjoint((*_storages(launch.args), *program.addresses)) for launch in launches)
-
-
-def _storages(value: Any) -> Iterator[int]:
-    """Those of all tensors anywhere in arguments."""
-    if isinstance(value, View | Descriptor):
-        yield value.storage if isinstance(value, View) else value.view.storage
-    elif isinstance(value, tuple):
-        for item in value:
-            yield from _storages(item)
+    used = [{view.storage for view in views_in(launch.args)} | program.addresses.keys() for launch in launches]
+    return not made.isdisjoint(set[int]().union(*used))
 
 
 def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
@@ -133,7 +126,7 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
         "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
         "as promised, they give another result"
     )
-    return [Finding(Cause.BROKEN_PROMISE, message, _line(location, program.path), promising[0].name)]
+    return [Finding(Cause.BROKEN_PROMISE, message, line_of(location, program.path), promising[0].name)]
 
 
 # --- lanes that a mask leaves undefined -------------------------------------------------------------------------------
@@ -176,24 +169,17 @@ def _changed(
     if other.findings:
         return ()
     for before, after in zip(usual.results, other.results, strict=True):
-        if isinstance(before, Tensor) and isinstance(after, Tensor) and not bool(_equal(before, after).all()):
-            return tuple(map(tuple, (~_equal(before, after)).nonzero()[:SHOWN].tolist()))
+        if isinstance(before, Tensor) and isinstance(after, Tensor) and not bool(agree(before, after).all()):
+            return tuple(map(tuple, (~agree(before, after)).nonzero()[:SHOWN].tolist()))
     return None
 
 
 def _lines(program: Program) -> Iterator[tuple[str, int]]:
     """The lines of loads that leave lanes undefined, each with its kernel."""
     for kernel in program.kernels.values():
-        lines = (_line(op.location, program.path) for op in _loads(kernel))
+        loads = filter(leaves_lanes_undefined, every_operation(parsed(kernel.unaligned)))
+        lines = (line_of(op.location, program.path) for op in loads)
         yield from dict.fromkeys((kernel.name, line) for line in lines if line is not None)
-
-
-def _loads(kernel: Kernel) -> Iterator[Any]:
-    return filter(leaves_lanes_undefined, every_operation(parsed(kernel.unaligned)))
-
-
-def _line(location: Sequence[tuple[str, int, int]], path: str) -> int | None:
-    return next((line for file, line, _ in location if file == path), None)
 
 
 def _finding(elements: tuple[tuple[int, ...], ...], line: int | None, kernel: str, which: str = "the mask") -> Finding:
@@ -202,14 +188,11 @@ def _finding(elements: tuple[tuple[int, ...], ...], line: int | None, kernel: st
 
 
 def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
-    return all(_equal(a, b).all() if isinstance(a, Tensor) else a == b for a, b in zip(before, after, strict=True))
+    return all(agree(a, b).all() if isinstance(a, Tensor) else a == b for a, b in zip(before, after, strict=True))
 
 
-def _equal(a: Tensor, b: Tensor) -> Tensor:
+def agree(a: Tensor, b: Tensor) -> Tensor:
     """Where two tensors of one shape and dtype agree; NaN agrees with NaN."""
-    return (a == b) | (a.isnan() & b.isnan()) if a.dtype.is_floating_point and a.itemsize > 1 else _as_bytes(a, b)
-
-
-def _as_bytes(a: Tensor, b: Tensor) -> Tensor:
-    whole = {torch.float8_e4m3fn, torch.float8_e5m2}
-    return a.view(torch.uint8) == b.view(torch.uint8) if a.dtype in whole else a == b
+    if a.dtype.is_floating_point and a.itemsize > 1:
+        return (a == b) | (a.isnan() & b.isnan())
+    return a.view(torch.uint8) == b.view(torch.uint8) if a.dtype.is_floating_point else a == b

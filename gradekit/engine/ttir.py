@@ -92,39 +92,26 @@ class Parser(ClauseReader):
         name = self.symbol()
         self.value_types, self.untyped = {}, []
         arguments, types, names = self.arguments()
-        result_types = self.function_results() if self.skip("->") else []
+        result_types = self.types_after_arrow() if self.skip("->") else []
         if self.skip("attributes"):
             self.dictionary()
         body = self.region() if self.tokens[self.at] == "{" else Region([])
         self.settle()
         return Function(name, arguments, types, names, tuple(result_types), body, public, self.location())
 
-    def function_results(self) -> list[Type]:
-        """`T` or `(T {attributes}, T)`"""
-        if not self.skip("("):
-            return [self.plain_type()]
-        found = []
-        while not self.skip(")"):
-            found.append(self.plain_type())
-            if self.tokens[self.at] == "{":
-                self.dictionary()
-            self.separator(")")
-        return found
-
     def arguments(self) -> tuple[tuple[str, ...], tuple[Type, ...], tuple[str, ...]]:
         """`(%a: T {attributes} loc(...), ...)`: the values, their types and the names that the locations give them."""
         self.take("(")
-        values, names = [], []
-        while not self.skip(")"):
-            value = self.value()
-            self.take(":")
-            self.value_types[value] = self.plain_type()
-            if self.tokens[self.at] == "{":
-                self.dictionary()
-            values.append(value)
-            names.append(name_in(self.location_text() or "") or value)
-            self.separator(")")
-        return tuple(values), tuple(self.value_types[value] for value in values), tuple(names)
+        found = self.several(")", self.argument)
+        values = tuple(value for value, _ in found)
+        return values, tuple(self.value_types[value] for value in values), tuple(name for _, name in found)
+
+    def argument(self) -> tuple[str, str]:
+        """`%a: T {attributes} loc(...)`: the value and its name."""
+        value = self.value()
+        self.take(":")
+        self.value_types[value] = self.described_type()
+        return value, name_in(self.location_text() or "") or value
 
     def settle(self) -> None:
         """Gives their types to the operands that stand before their definition (blocks may be in any order)."""
@@ -161,11 +148,7 @@ class Parser(ClauseReader):
 
     def label(self) -> str:
         """`^label`, without its mark."""
-        token = self.tokens[self.at]
-        if token[0] != "^" or len(token) == 1:
-            raise Unexpected(self.at, "a label (^...)")
-        self.at += 1
-        return token[1:]
+        return self.marked("^", "a label (^...)")
 
     def ops(self) -> list[Op]:
         """The operations up to the end of the block."""
@@ -233,11 +216,11 @@ class Parser(ClauseReader):
         name = self.unquoted(self.tokens[self.at], self.at)
         self.at += 1
         self.take("(")
-        op = Op(name, tuple(self.values(")")), results, (), (), {})
+        op = Op(name, tuple(self.several(")", self.value)), results, (), (), {})
         if self.skip("<"):
             op.attributes.update(self.dictionary())
             self.take(">")
-        op.regions = self.regions() if self.tokens[self.at] == "(" else ()
+        op.regions = tuple(self.several(")", self.region)) if self.skip("(") else ()
         if self.tokens[self.at] == "{":
             op.attributes.update(self.dictionary())
         self.take(":")
@@ -251,20 +234,9 @@ class Parser(ClauseReader):
         label = self.label()
         if not self.skip("("):
             return label, ()
-        values = self.values(":")
-        while not self.skip(")"):
-            self.plain_type()
-            self.separator(")")
+        values = self.several(":", self.value)
+        self.several(")", self.plain_type)
         return label, tuple(values)
-
-    def regions(self) -> tuple[Region, ...]:
-        """`({...}, {...})`"""
-        self.take("(")
-        found = []
-        while not self.skip(")"):
-            found.append(self.region())
-            self.separator(")")
-        return tuple(found)
 
 
 # --- forms of their own: constants, structured control flow, branches, assertions -------------------------------------
@@ -317,14 +289,15 @@ def _carried(parser: Parser, word: str) -> tuple[tuple[str, ...], tuple[str, ...
 
 def _assignments(parser: Parser) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`(%a = %b, ...)`"""
-    parser.take("(")
-    arguments, initial = [], []
-    while not parser.skip(")"):
-        arguments.append(parser.value())
+
+    def pair() -> tuple[str, str]:
+        argument = parser.value()
         parser.take("=")
-        initial.append(parser.value())
-        parser.separator(")")
-    return tuple(arguments), tuple(initial)
+        return argument, parser.value()
+
+    parser.take("(")
+    pairs = parser.several(")", pair)
+    return tuple(argument for argument, _ in pairs), tuple(value for _, value in pairs)
 
 
 def _while(parser: Parser, name: str, results: tuple[str, ...]) -> Op:

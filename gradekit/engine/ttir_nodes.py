@@ -28,6 +28,7 @@ zero and 2 for NaN.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Iterator
@@ -55,57 +56,36 @@ I1 = Type("i1")
 
 _ELEMENT = re.compile(r"[su]?(i\d{1,3})|(f\d{1,3}\w{0,16}|bf16|tf32|index|none)")
 _DIMENSIONS = re.compile(r"((?:\d{1,18}x)*+)")
-_NESTING = 8
-_types: dict[str, Type] = {text: Type(text) for text in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")}
-_MOST_TYPES = 4096
 
 
+@functools.lru_cache(maxsize=4096)
 def read_type(text: str) -> Type | None:
-    """The type that `text` spells, or None where it spells none."""
-    known = _types.get(text)
-    if known is None:
-        known = _read_type(text, _NESTING)
-        if known is not None and len(_types) < _MOST_TYPES:
-            _types[text] = known
-    return known
-
-
-def _read_type(text: str, depth: int) -> Type | None:
-    if depth == 0:
-        return None
+    """The type that `text`, in which angles nest no deeper than in a token, spells; None where it spells none."""
     scalar = _ELEMENT.fullmatch(text)
     if scalar is not None:
         return Type(scalar[1] or scalar[2])
     head, opened, rest = text.partition("<")
+    inner = rest[:-1]
     if not opened or not rest.endswith(">"):
         return None
-    return _read_compound(head, rest[:-1], depth - 1)
-
-
-def _read_compound(head: str, inner: str, depth: int) -> Type | None:
     if head == "tensor":
-        return _read_tensor(inner, depth)
+        return _read_tensor(inner)
     if head in ("!tt.ptr", "ptr"):
-        pointee = _read_type(inner.rpartition(",")[0] if re.search(r",\s*\d+$", inner) else inner, depth)
+        pointee = read_type(inner.rpartition(",")[0] if re.search(r",\s*\d+$", inner) else inner)
         return pointee and Type("ptr", (), pointee)
     if head in ("!tt.tensordesc", "tensordesc"):
-        block = _read_type(inner, depth) if inner.startswith("tensor<") else _read_tensor(inner, depth)
+        block = read_type(inner) if inner.startswith("tensor<") else _read_tensor(inner)
         return block and Type("tensordesc", (), block)
     return None
 
 
-def _read_tensor(inner: str, depth: int) -> Type | None:
+def _read_tensor(inner: str) -> Type | None:
     dimensions = _DIMENSIONS.match(inner)
     assert dimensions is not None
-    element = _read_type(re.sub(r",\s*#.*$", "", inner[dimensions.end() :]), depth)  # a layout, if any, is no matter
+    element = read_type(re.sub(r",\s*#.*$", "", inner[dimensions.end() :]))  # a layout, if any, is no matter
     if element is None:
         return None
     return Type(element.element, tuple(int(d) for d in dimensions[1].split("x")[:-1]), element.pointee)
-
-
-def read_short_type(text: str, element: str) -> Type | None:
-    """The type that `<...>` stands for where the operation lets `!tt.ptr` or `!tt.tensordesc` be left out."""
-    return read_type(f"!tt.{element}{text}")
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -128,7 +108,8 @@ def from_bytes(raw: bytes, element: str) -> list[Any]:
     return numbers.double().tolist() if dtype.is_floating_point else numbers.tolist()
 
 
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
+BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "f64": 8}
+"""Of the common types of elements."""
 
 
 def float_from_bits(bits: int, element: str) -> float:
@@ -137,7 +118,7 @@ def float_from_bits(bits: int, element: str) -> float:
     Raises:
         ValueError: `element` is no float type, or `bits` has too many bits for it.
     """
-    size = _BYTES.get(element, 1)
+    size = BYTES.get(element, 1)
     if bits >> (8 * size):
         raise ValueError(f"{bits:#x} has too many bits")
     return float(from_bytes(bits.to_bytes(size, "little"), element)[0])

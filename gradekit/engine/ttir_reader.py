@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from gradekit.engine.ttir_locations import Location, Locations
-from gradekit.engine.ttir_nodes import Type, read_dense, read_number, read_short_type, read_string, read_type
+from gradekit.engine.ttir_locations import DEEPEST, Location, Locations
+from gradekit.engine.ttir_nodes import Type, read_dense, read_number, read_string, read_type
 
 
 class TTIRError(ValueError):
@@ -44,7 +44,7 @@ _TOKEN = re.compile(
 )
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 END = ";end"  # no token begins with a semicolon and goes on
-_DEEPEST = 60
+Item = TypeVar("Item")
 
 
 class Unexpected(Exception):
@@ -89,35 +89,28 @@ class Reader:
         self.at += 1
         return True
 
-    def word(self, expected: str) -> str:
-        """The next token, which is to be a word."""
+    def marked(self, mark: str, expected: str) -> str:
+        """The next token, which is to begin with `mark` and go on, without it."""
         token = self.tokens[self.at]
-        if not token[0].isalpha():
+        if token[0] != mark or len(token) == 1:
             raise Unexpected(self.at, expected)
-        self.at += 1
-        return token
-
-    def value(self) -> str:
-        """The name of an SSA value, without its mark."""
-        token = self.tokens[self.at]
-        if token[0] != "%" or len(token) == 1:
-            raise Unexpected(self.at, "a value (%...)")
         self.at += 1
         return token[1:]
 
+    def value(self) -> str:
+        """The name of an SSA value, without its mark."""
+        return self.marked("%", "a value (%...)")
+
     def symbol(self) -> str:
         """`@name`: a function's name, without its mark."""
-        token = self.tokens[self.at]
-        if token[0] != "@" or len(token) < 2:
-            raise Unexpected(self.at, "a function's name (@...)")
-        self.at += 1
-        return self.unquoted(token[1:], self.at - 1) if token[1] == '"' else token[1:]
+        name = self.marked("@", "a function's name (@...)")
+        return self.unquoted(name, self.at - 1) if name[0] == '"' else name
 
-    def values(self, close: str) -> list[str]:
-        """`%a, %b` up to and with the token `close`."""
+    def several(self, close: str, read: Callable[[], Item]) -> list[Item]:
+        """What `read` gives of each item of a list with commas, up to and with the token `close`."""
         found = []
         while not self.skip(close):
-            found.append(self.value())
+            found.append(read())
             self.separator(close)
         return found
 
@@ -129,18 +122,21 @@ class Reader:
     def enter(self) -> None:
         """One level deeper; raises Unexpected where nesting has no end."""
         self.depth += 1
-        if self.depth > _DEEPEST:
-            raise Unexpected(self.at, f"no more than {_DEEPEST} levels of nesting")
+        if self.depth > DEEPEST:
+            raise Unexpected(self.at, f"no more than {DEEPEST} levels of nesting")
 
     # types
 
     def type_list(self) -> list[Type]:
-        """`(T, T)`"""
+        """`(T, T {attributes})`"""
         self.take("(")
-        found = []
-        while not self.skip(")"):
-            found.append(self.plain_type())
-            self.separator(")")
+        return self.several(")", self.described_type)
+
+    def described_type(self) -> Type:
+        """A type, and attributes that may follow it."""
+        found = self.plain_type()
+        if self.tokens[self.at] == "{":
+            self.dictionary()
         return found
 
     def plain_type(self) -> Type:
@@ -206,21 +202,18 @@ class Reader:
         """`{name = value, name}`"""
         self.take("{")
         self.enter()
-        found: dict[str, Any] = {}
-        while not self.skip("}"):
-            name = self.attribute_name()
-            found[name] = self.attribute() if self.skip("=") else True
-            self.separator("}")
+        found = dict(self.several("}", self.named_attribute))
         self.depth -= 1
         return found
 
-    def attribute_name(self) -> str:
-        """A name in a dictionary, quoted or not."""
-        token = self.tokens[self.at]
-        if token[0] != '"':
-            return self.word("an attribute's name")
+    def named_attribute(self) -> tuple[str, Any]:
+        """`name = value` or `name`, which may be quoted."""
+        at, token = self.at, self.tokens[self.at]
+        if token[0] != '"' and not token[0].isalpha():
+            raise Unexpected(at, "an attribute's name")
         self.at += 1
-        return self.unquoted(token, self.at - 1)
+        name = self.unquoted(token, at) if token[0] == '"' else token
+        return name, self.attribute() if self.skip("=") else True
 
     def unquoted(self, token: str, at: int) -> str:
         """The string that the quoted `token` means; `at` is its number."""
@@ -262,10 +255,7 @@ class Reader:
         """`[value, value]`"""
         self.take("[")
         self.enter()
-        found = []
-        while not self.skip("]"):
-            found.append(self.attribute())
-            self.separator("]")
+        found = self.several("]", self.attribute)
         self.depth -= 1
         return found
 
@@ -394,14 +384,14 @@ class ClauseReader(Reader):
         found: list[Type] = []
         while True:
             token = tokens[self.at]
+            if token[0] == "<":  # short for a pointer where it comes first, for a descriptor after that
+                token = f"!tt.tensordesc{token}" if found else f"!tt.ptr{token}"
             known = read_type(token)
             if known is not None:
                 self.at += 1
                 found.append(known)
             elif token == "(":
                 found += self.type_list()
-            elif token[0] == "<":
-                found.append(self.short_type(token, first=not found))
             elif token != "->":
                 raise Unexpected(self.at, "a type")
             token = tokens[self.at]
@@ -411,14 +401,6 @@ class ClauseReader(Reader):
             if token != "," and token != "*":
                 return found
             self.at += 1
-
-    def short_type(self, token: str, *, first: bool) -> Type:
-        """`<f32>` for a pointer where it comes first, `<16x16xf32>` for a descriptor after that."""
-        found = read_short_type(token, "ptr" if first else "tensordesc")
-        if found is None:
-            raise Unexpected(self.at, "a type")
-        self.at += 1
-        return found
 
     def result_types(self, name: str, types: list[Type], count: int) -> tuple[Type, ...]:
         """The types of the `count` results of the operation `name`, from the `types` in its text."""

@@ -281,24 +281,30 @@ def owned(values: dict[str, Any], name: str, dtype: torch.dtype, shape: tuple[in
 # --- programs: select, and put back -----------------------------------------------------------------------------------
 
 
+def over_parts(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with each int, Affine and tensor in it changed."""
+    if isinstance(value, Below):
+        return Below(change(value.gap))
+    if isinstance(value, Conjunction):
+        return Conjunction(tuple(over_parts(factor, change) for factor in value.factors))
+    if isinstance(value, Pointer):
+        return Pointer(value.storage, change(value.offset), value.itemsize)
+    if isinstance(value, BlockPointer):
+        base, parts = over_parts(value.base, change), (value.shape, value.strides, value.offsets)
+        shape, strides, offsets = (tuple(map(change, part)) for part in parts)
+        return BlockPointer(base, shape, strides, offsets, value.block, value.padding)
+    return change(value)
+
+
 def narrow(value: Any, index: Tensor) -> Any:
     """`value` for the programs at `index` alone (positions along the program axis)."""
-    if isinstance(value, Tensor):
-        return value if value.shape[0] == 1 else value.index_select(0, index)
-    if isinstance(value, Affine):
-        return _narrow_affine(value, index)
-    if isinstance(value, Below):
-        return Below(_narrow_affine(value.gap, index))
-    if isinstance(value, Conjunction):
-        return Conjunction(tuple(narrow(factor, index) for factor in value.factors))
-    if isinstance(value, Pointer):
-        return Pointer(value.storage, narrow(value.offset, index), value.itemsize)
-    if isinstance(value, BlockPointer):
-        shape, strides, offsets = (
-            tuple(narrow(v, index) for v in part) for part in (value.shape, value.strides, value.offsets)
-        )
-        return BlockPointer(narrow(value.base, index), shape, strides, offsets, value.block, value.padding)
-    return value
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Tensor):
+            return part if part.shape[0] == 1 else part.index_select(0, index)
+        return _narrow_affine(part, index) if isinstance(part, Affine) else part
+
+    return over_parts(value, change)
 
 
 def _narrow_affine(value: Affine, index: Tensor) -> Affine:

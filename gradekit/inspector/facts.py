@@ -13,24 +13,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from gradekit.engine.def_use import LOADS, DefUse
+from gradekit.engine.def_use import LOADS, STORES, DefUse
 from gradekit.engine.kernel_facts import every_operation, operations
 from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
+from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import BITS, FLOAT
 from gradekit.inspector.compile import Compiled
-from gradekit.inspector.instructions import Instruction, Usage, instructions, line_of, usage
+from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
 from gradekit.inspector.targets import Occupancy, Target, occupancy
 from gradekit.program import Kernel, Launch
 
 # --- what a kernel asks for, read from its TTIR -----------------------------------------------------------------------
 
-_LOADS = {
-    "tt.load": "load",
-    "tt.descriptor_load": "load",
-    "tt.descriptor_gather": "load",
-    "tt.store": "store",
-    "tt.descriptor_store": "store",
-}
 _DOTS = ("tt.dot", "tt.dot_scaled")
 
 
@@ -104,11 +98,12 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
 
     feeding = behind(name for op in use.ops if op.name in _DOTS for name in op.operands[:2]) & loads & inside
     for op in use.ops:
-        if op.name in _LOADS:
+        if op.name in LOADS | STORES:
+            kind = "load" if op.name in LOADS else "store"
             pointer, mask = (behind(names) for names in _addressed(op))
-            value = op.result_types[0] if _LOADS[op.name] == "load" else op.operand_types[1]
+            value = op.result_types[0] if kind == "load" else op.operand_types[1]
             yield MemoryAccess(
-                line_of(op.location, path), _LOADS[op.name], dtype_name(value.element), itemsize(value),
+                line_of(op.location, path), kind, dtype_name(value.element), itemsize(value),
                 prod(value.shape), op.name.startswith("tt.descriptor"), bool(feeding & set(op.results)),
                 tuple(name for name in function.arguments if name in pointer),
                 tuple(name for name in function.arguments if name in mask),
@@ -117,7 +112,7 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
 
 def _addressed(op: Op) -> tuple[Sequence[str], Sequence[str]]:
     """The operands that say where an access goes, and which lanes do; a descriptor has no mask."""
-    first = 1 if _LOADS[op.name] == "load" else 2
+    first = 1 if op.name in LOADS else 2
     return op.operands[:1], () if op.name.startswith("tt.descriptor") else op.operands[first : first + 1]
 
 
@@ -233,13 +228,14 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     asked_of = instructions(target.assembly, text, subject.path)
     code = instructions("sass", stages.get("sass", ""), subject.path) if target.assembly == "ptx" else asked_of
     used = usage(compiled.usage or text)
-    asked = subject.option("num_warps", 4)
+    asked = subject.option("num_warps", _DEFAULTS["num_warps"])
     warps = max(1, int(compiled.metadata.get("num_warps", asked)))
     shared = compiled.metadata.get("shared")
     verified = "ttir" in stages  # MLIR has read it: operations have the operands that they should have
     joined = _joined(subject, asked_of, code, warps * target.warp) if verified else {}
     return Facts(
-        subject.kernel.name, subject.launch.kernel, subject.label, target, _asked(subject), subject.launch.grid, warps,
+        subject.kernel.name, subject.launch.kernel, subject.label, target,
+        {name: subject.option(name, default) for name, default in _DEFAULTS.items()}, subject.launch.grid, warps,
         asked,
         registers=used.registers if used else None,
         stack=used.stack if used else 0,
@@ -253,10 +249,7 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
     )  # fmt: skip
 
 
-def _asked(subject: Launched) -> dict[str, int]:
-    return {
-        name: subject.option(name, default) for name, default in (("num_warps", 4), ("num_stages", 3), ("num_ctas", 1))
-    }
+_DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 
 
 def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | None) -> Occupancy | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 
-from gradekit.engine.ttir_locations import Location, Locations
+from gradekit.engine.ttir_locations import Locations, line_of
 
 _PTX = re.compile(r"(?:^|[\s}{;])(?:@!?[%$]\w+\s+)?([a-z][a-z0-9_]*(?:(?:\.|::)\w+)+)\s")
 _SASS = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
@@ -165,11 +165,6 @@ def _mlir_rows(text: str, path: str) -> Iterator[Row]:
             continue
         found = _MLIR_LOC.findall(row)
         yield (line_of(locations.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
-
-
-def line_of(location: Location, path: str) -> int | None:
-    """The innermost line of the file `path` in a location."""
-    return next((line for file, line, _ in location if file == path), None)
 
 
 def _llvm_rows(text: str, path: str) -> Iterator[Row]:

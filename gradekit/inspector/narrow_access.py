@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gradekit.engine.promises import kernel_arguments
 from gradekit.engine.ttir import Function, TTIRError, Type, parse
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts
 from gradekit.inspector.instructions import instructions
 from gradekit.inspector.targets import Target
-from gradekit.program import Kernel, Launch, Scalar
+from gradekit.program import ALIGNMENT, FUNCTION, Kernel, Launch, Scalar
 
 MOST_SUSPECTS = 4
 """More arguments than so many are not tried: each costs a compilation."""
@@ -138,47 +139,40 @@ class _Attempt:
 
 # --- what is known of the arguments -----------------------------------------------------------------------------------
 
-_DIVISIBLE = "tt.divisibility = 16 : i32"
-
 
 def unknown_arguments(text: str, function: Function) -> dict[str, Type]:
     """The integers and pointers among the arguments that are not known to be multiples of 16, by their SSA names."""
-    header = _header(text)
+    aligned = dict(kernel_arguments(text))
+    typed = zip(function.arguments, function.argument_types, strict=True)
     return {
         name: kind
-        for name, kind in zip(function.arguments, function.argument_types, strict=True)
-        if kind.element in ("i32", "i64", "ptr") and not kind.shape and _DIVISIBLE not in _attributes(header, name)
+        for name, kind in typed
+        if kind.element in ("i32", "i64", "ptr") and not kind.shape and not aligned.get(name)
     }
 
 
 def with_divisible(text: str, names: Iterable[str]) -> str:
     """The kernel as if the arguments `names` were known to be multiples of 16."""
-    header = changed = _header(text)
-    for name in names:
-        changed = _argument(name).sub(rf"\1 {{{_DIVISIBLE}}}\3", changed, count=1)
-    return text.replace(header, changed, 1)
+
+    def known(header: re.Match[str]) -> str:
+        changed = header[0]
+        for name in names:
+            changed = _argument(name).sub(rf"\1{ALIGNMENT}\3", changed, count=1)
+        return changed
+
+    return FUNCTION.sub(known, text, count=1)
 
 
 def with_one(text: str, name: str) -> str:
     """The kernel as if the integer argument `name` were the constant 1."""
-    header = _header(text)
-    found = _argument(name).search(header)
-    if found is None:
+    header = FUNCTION.search(text)
+    found = _argument(name).search(header[0]) if header else None
+    if header is None or found is None:
         return text
     kind = found[1].rpartition(": ")[2].strip()
-    renamed = header.replace(f"%{name}:", f"%{name}_as_given:", 1)
-    return text.replace(header, f"{renamed}\n    %{name} = arith.constant 1 : {kind} loc(unknown)", 1)
-
-
-def _header(text: str) -> str:
-    """The line on which the kernel's arguments stand."""
-    return next((line for line in text.splitlines() if line.lstrip().startswith("tt.func public")), "")
+    renamed = header[0].replace(f"%{name}:", f"%{name}_as_given:", 1)
+    return text.replace(header[0], f"{renamed}\n    %{name} = arith.constant 1 : {kind} loc(unknown)", 1)
 
 
 def _argument(name: str) -> re.Pattern[str]:
     return re.compile(rf"(%{re.escape(name)}: [^,{{}}()]*?)( \{{[^{{}}]*\}})?( loc\(|, |\))")
-
-
-def _attributes(header: str, name: str) -> str:
-    found = _argument(name).search(header)
-    return (found[2] or "") if found else ""

@@ -12,6 +12,7 @@ import torch
 from gradekit.engine.budget import OverBudget
 from gradekit.engine.conditions import USUAL, Conditions, Order
 from gradekit.engine.executor import RunResult
+from gradekit.engine.trials import agree
 from gradekit.findings import Cause, Check, Finding, Outcome
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
@@ -150,7 +151,7 @@ def _different(known: Comparison, seen: Circumstances) -> Circumstances | None:
             known.actual.dtype,
         ):
             comparison = Comparison(result, known.reference)
-            if comparison.wrong_count and _equal(result, known.actual):
+            if comparison.wrong_count and bool(agree(result, known.actual).all()):
                 return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
     return None
 
@@ -160,14 +161,12 @@ def _changed(seen: Circumstances, usual: RunResult) -> Circumstances | None:
     from gradekit.judge.reference import reference
 
     for number, (before, after) in enumerate(zip(usual.results, seen.run.results, strict=True)):
-        if isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor) and not _equal(before, after):
+        if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
+            continue
+        if not bool(agree(before, after).all()):
             comparison = Comparison(after, reference(lambda value: value, before))
             return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
     return None
-
-
-def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return bool(((a == b) | (a.isnan() & b.isnan())).all()) if a.is_floating_point() else torch.equal(a, b)
 
 
 def wrong_places(program: Program, seen: Circumstances) -> dict[int, torch.Tensor]:

@@ -23,10 +23,9 @@ from gradekit.program import Program, View
 from gradekit.report.text import counted
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
+from gradekit.stepview.drawing import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS, Tensors
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, PlayRecorder
-from gradekit.stepview.strips import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS
-from gradekit.stepview.tensors import Tensors
 from gradekit.subject import rules
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Call, Subject

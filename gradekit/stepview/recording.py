@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Unsupported
+from gradekit.engine.def_use import LOADS
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
-from gradekit.stepview.strips import chosen_cells, levels, tile_data
-from gradekit.stepview.tensors import Tensors, access_data
+from gradekit.stepview.drawing import Tensors, access_data, chosen_cells, levels, tile_data
 
 FIRST_STEPS, LAST_STEPS = 600, 200
 """Steps of one program that are kept: the first of them, and the last."""
@@ -154,9 +154,7 @@ class _Ended:
 
 
 def _kind(op: Op) -> str:
-    if op.name in ("tt.load", "tt.descriptor_load"):
-        return "load"
-    return "store" if op.name in ("tt.store", "tt.descriptor_store") else "atomic"
+    return "load" if op.name in LOADS else "atomic" if "atomic" in op.name or "reduce" in op.name else "store"
 
 
 def _named(op: Op, name: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from launching import program
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
 from gradekit.engine.observer import Owners, coordinates, linear_id
+from gradekit.stepview.drawing import Tensors
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayRecorder
-from gradekit.stepview.tensors import Tensors
 
 X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
 
