@@ -7,7 +7,6 @@ them out again. `graders` is for who grades many texts by one assignment: claims
 
 from __future__ import annotations
 
-import atexit
 import base64
 import contextlib
 import json
@@ -176,7 +175,6 @@ def grading_job(
 # --- a cluster --------------------------------------------------------------------------------------------------------
 
 _LOCAL = threading.local()
-_GRADERS: list[Grader] = []
 
 
 def run_job(job: AnyJob) -> str:
@@ -188,7 +186,6 @@ def run_job(job: AnyJob) -> str:
     grader = getattr(_LOCAL, "grader", None)
     if grader is None:
         grader = _LOCAL.grader = Grader(os.environ.get(CARD, ""))
-        _GRADERS.append(grader)
     return _answer(grader.grade(job, SECONDS))
 
 
@@ -199,12 +196,6 @@ def _answer(result: JobResult) -> str:
     if len(text) > LARGEST_ANSWER:
         raise GraderFailed(f"the record has {len(text)} characters")
     return text
-
-
-@atexit.register
-def _close_graders() -> None:
-    while _GRADERS:
-        _GRADERS.pop().close()
 
 
 class ClusterPool:

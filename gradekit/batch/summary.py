@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
         [tally(lines)], _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
-        _speeds(graded, width), _pending(graded, width), _slowest(lines, records),
+        _speeds(graded, width), _pending(graded, width), _slowest(lines, records, width),
         _resting(graded, width), _unfollowed(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
@@ -64,19 +64,32 @@ def _distribution(lines: Sequence[Line]) -> list[str]:
     return [f"points, in percent (median {middle:.0f}, mean {mean:.0f}{open_yet}):", *rows]
 
 
+def _section(head: str, rows: Iterable[str], width: int) -> list[str]:
+    """A heading with its rows, each of at most so many characters; nothing where there are none."""
+    found = [shortened(f"  {row}", width) for row in rows]
+    return [shortened(head, width), *found] if found else []
+
+
+def _counts(found: Iterable[str], most: int | None = SHOWN) -> list[str]:
+    """What was found most often, with how often."""
+    return [f"{number:4d}  {what}" for what, number in Counter(found).most_common(most)]
+
+
+def _of_outcome(records: Iterable[Mapping[str, Any]], outcome: str) -> list[Mapping[str, Any]]:
+    return [check for record in records for check in record["checks"] if check["outcome"] == outcome]
+
+
 def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    failed: Counter[str] = Counter()
+    causes: dict[str, list[str]] = defaultdict(list)
     titles: dict[str, str] = {}
-    causes: dict[str, Counter[str]] = {}
-    for check in (check for record in records for check in record["checks"] if check["outcome"] == "failed"):
-        failed[check["id"]] += 1
+    for check in _of_outcome(records, "failed"):
         titles[check["id"]] = one_line(check["title"])
-        causes.setdefault(check["id"], Counter())[check["cause"] or "other"] += 1
-    if not failed:
-        return []
-    most = {name: ", ".join(f"{cause} {n}" for cause, n in each.most_common(3)) for name, each in causes.items()}
-    rows = [f"  {n:4d}  {titles[name]}  ({most[name]})" for name, n in failed.most_common()]
-    return ["checks that failed, and for how many submissions:", *(shortened(row, width) for row in rows)]
+        causes[check["id"]].append(check["cause"] or "other")
+    rows = [
+        f"{len(each):4d}  {titles[name]}  ({', '.join(f'{cause} {n}' for cause, n in Counter(each).most_common(3))})"
+        for name, each in sorted(causes.items(), key=lambda item: -len(item[1]))
+    ]
+    return _section("checks that failed, and for how many submissions:", rows, width)
 
 
 def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
@@ -87,46 +100,31 @@ def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
         for title, speed in speeds for verdict in speed.get("verdicts", ())
     ]  # fmt: skip
     close = sorted((value / least, value, least, title) for title, value, least in asked)
-    rows = [f"  {value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < 0.05]
-    return ["speeds within 5 % of what was asked for:", *(shortened(row, width) for row in rows[:20])] if rows else []
+    rows = [f"{value:.3f} of {least:g}  {title}" for share, value, least, title in close if abs(share - 1) < 0.05]
+    return _section("speeds within 5 % of what was asked for:", rows[:20], width)
 
 
 def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    why = Counter(
-        one_line(check["message"]) or one_line(check["title"])
-        for record in records for check in record["checks"] if check["outcome"] == "pending"
-    )  # fmt: skip
-    rows = [f"  {number:4d}  {reason}" for reason, number in why.most_common(SHOWN)]
-    return (
-        ["pending checks, which count neither for nor against:", *(shortened(row, width) for row in rows)]
-        if rows
-        else []
-    )
+    why = (one_line(check["message"]) or one_line(check["title"]) for check in _of_outcome(records, "pending"))
+    return _section("pending checks, which count neither for nor against:", _counts(why), width)
 
 
-def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    slow = sorted(
-        ((records[line.digest]["seconds"], line.label) for line in lines if line.digest in records), reverse=True
-    )
-    rows = [f"  {seconds(time):>8}  {one_line(student)}" for time, student in slow[:SHOWN]]
-    return ["longest to grade:", *rows] if rows else []
+def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
+    slow = sorted(((records[li.digest]["seconds"], li.label) for li in lines if li.digest in records), reverse=True)
+    return _section("longest to grade:", (f"{seconds(s):>8}  {one_line(who)}" for s, who in slow[:SHOWN]), width)
 
 
 def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     """What those without a failure rest on: how many have nothing unseen, and what most of the others leave so."""
     full = [record for record in records if record.get("rests_on")]
-    if not full:
-        return []
-    left = Counter(what for record in full for what in dict.fromkeys(unsure(record)))
     sure = sum(not unsure(record) for record in full)
     sums = {name: sum(record["rests_on"][name] for record in full) for name in ("examples", "proved", "exact")}
-    seen = {0: "each with something unseen", len(full): "with nothing unseen"}.get(sure)
     head = (
-        f"{counted(len(full), 'submission')} without a failure, {seen or f'{sure} of them with nothing unseen'} "
-        f"(on the whole {counted(sums['examples'], 'example')}, {counted(sums['proved'], 'claim')} proved, "
-        f"{counted(sums['exact'], 'formula')} right in exact arithmetic)"
+        f"without a failure: {len(full)}, {sure} of them with nothing unseen (on the whole {sums['examples']:,} "
+        f"examples, {sums['proved']:,} claims proved, {sums['exact']:,} formulas right in exact arithmetic)"
     )
-    return [head, *(shortened(f"  {number:4d}  {what}", width) for what, number in left.most_common(SHOWN))]
+    left = _counts(what for record in full for what in dict.fromkeys(unsure(record)))
+    return [head, *_section(head, left, width)[1:]] if full else []
 
 
 def _unfollowed(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
@@ -138,25 +136,21 @@ def _unfollowed(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]],
         named = {(one["line"], one["what"]) for each in branches for one in each.get("unfollowed", ())}
         if named:
             said = "; ".join(f"line {number}: {one_line(what)}" for number, what in sorted(named))
-            rows.append(shortened(f"  {one_line(line.label)}  {said}", width))
-    return ["for a person to look at, decided by what nothing follows:", *rows] if rows else []
+            rows.append(f"{one_line(line.label)}  {said}")
+    return _section("for a person to look at, decided by what nothing follows:", rows, width)
 
 
 def _rejections(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     causes = Counter(record["cause"] or "other" for record in records if record["status"] == "rejected")
-    if not causes:
-        return []
-    return [shortened(f"rejected as a whole: {', '.join(f'{cause} {n}' for cause, n in causes.most_common())}", width)]
+    named = ", ".join(f"{cause} {n}" for cause, n in causes.most_common())
+    return [shortened(f"rejected as a whole: {named}", width)] if named else []
 
 
 def _faults(lines: Sequence[Line], records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     students = [line.label for line in lines if line.status == "fault"]
-    if not students:
-        return []
-    reasons = Counter(one_line(record["message"]) for record in records if record["status"] == "fault")
-    rows = [shortened(f"  {number:4d}  {reason}", width) for reason, number in reasons.most_common(SHOWN)]
     head = f"not graded, by no fault of theirs ({len(students)}): {', '.join(map(one_line, students[:20]))}"
-    return [shortened(head, width), *rows]
+    reasons = _counts(one_line(record["message"]) for record in records if record["status"] == "fault")
+    return [shortened(head, width), *_section(head, reasons, width)[1:]] if students else []
 
 
 def line_for(student: str, record: Mapping[str, Any]) -> str:

@@ -205,10 +205,23 @@ def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     return (a.double() * b.double() + c.double()).to(a.dtype)
 
 
-LIKE_TORCH: dict[str, Callable[..., Tensor]] = {
+def exp(x: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """torch.exp. Its library takes twenty times as long for -inf as for other numbers, which all masked lanes of a
+    softmax are: where the last ones are so in all programs, they are filled in."""
+    if x.dim() < 2 or x.numel() < 2048 or not bool((x[..., -1] == -math.inf).all()):
+        return torch.exp(x, out=out)
+    others = (x.flatten(0, -2).amax(0) != -math.inf).nonzero()
+    lanes = int(others[-1]) + 1 if len(others) else 0
+    result = torch.empty_like(x, memory_format=torch.contiguous_format) if out is None else out
+    torch.exp(x[..., :lanes], out=result[..., :lanes])
+    result[..., lanes:] = 0.0
+    return result
+
+
+LIKE_TORCH: dict[str, Callable[..., Tensor]] = {"exp": exp} | {
     name: getattr(torch, name)
     for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
+        "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos",
         "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "floor", "ceil", "trunc",
         "copysign",
     )
@@ -229,7 +242,7 @@ def _elementwise(function: Callable[..., Tensor], flops: int = 1) -> Compiler:
         operands = [
             (name, dtype_of(type), type.shape) for name, type in zip(op.operands, op.operand_types, strict=True)
         ]
-        takes_memory = isinstance(function, BuiltinFunctionType) and not watches(op)
+        takes_memory = (isinstance(function, BuiltinFunctionType) or function is exp) and not watches(op)
         spent = [operand for operand in operands if takes_memory and operand[0] in op.dead]
 
         def step(frame: Frame) -> Tensor | Unmade:
