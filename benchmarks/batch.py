@@ -20,8 +20,11 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_notebook
@@ -73,13 +76,67 @@ Spent = tuple[float, float]
 """Seconds by the clock, and of computing by the whole machine, which should have nothing else to do."""
 
 
-def with_gradekit(id: str, texts: list[str], folder: Path) -> Spent:
-    """What `gradekit grade` takes for all of them."""
+def with_gradekit(id: str, texts: list[str], folder: Path, workers: int) -> Spent:
+    """What `gradekit grade` takes for all of them with so many graders."""
     for number, text in enumerate(texts):
         (folder / f"in/s{number:03d}").mkdir(parents=True)
         (folder / f"in/s{number:03d}/submission.py").write_text(text)
-    command = [sys.executable, "-m", "gradekit", "grade", str(folder / "in"), "-a", id, "-o", str(folder / "out")]
-    return _timed(command, folder, os.environ | {"GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments")})
+    command = [sys.executable, "-u", "-m", "gradekit", "grade", str(folder / "in"), "-a", id, "-o", str(folder / "out")]
+    told: list[tuple[float, str]] = []
+    with Watched() as watched:
+        known = os.environ | {"GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments")}
+        spent = _timed(
+            [*command, "--workers", str(workers)], folder, known, lambda line: told.append((time.time(), line))
+        )
+    print(f"{id}: {watched}; {estimate(told, len(texts))}", flush=True)
+    return spent
+
+
+def estimate(told: list[tuple[float, str]], count: int) -> str:
+    """What was said after a tenth of the time that was left, beside what it then took."""
+    results = [(when, line) for when, line in told if line.startswith("[")]
+    if len(results) < count or count < 30:
+        return f"{len(results)} results, too few for an estimate"
+    when, line = results[count // 10]
+    return f"after a tenth: {line[: line.index(']')]}], then {results[-1][0] - when:.0f} s"
+
+
+class Watched(threading.Thread):
+    """While open, looks every few seconds how much memory the graders take, what processes share in proportion (PSS)."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most, self.graders, self._ended = 0, 0, threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+
+    def __str__(self) -> str:
+        return f"{self.graders} graders, at most {self.most} MiB of PSS each on average"
+
+    def run(self) -> None:
+        """Look until it is closed."""
+        while not self._ended.wait(3):
+            sizes = [size for file in Path("/proc").glob("[0-9]*/cmdline") if (size := _pss(file))]
+            if sizes:
+                self.graders = max(self.graders, len(sizes))
+                self.most = max(self.most, sum(sizes) // len(sizes))
+
+
+def _pss(cmdline: Path) -> int:
+    """MiB of a grader; 0 of another process."""
+    try:
+        if b"gradekit.batch.grader" in cmdline.read_bytes():
+            found = re.search(r"^Pss:\s+(\d+)", (cmdline.parent / "smaps_rollup").read_text(), re.MULTILINE)
+            return int(found[1]) >> 10 if found else 0
+    except OSError:
+        pass
+    return 0
 
 
 def with_nbgrader(id: str, texts: list[str], folder: Path, python: str) -> Spent:
@@ -122,10 +179,20 @@ def _write(path: Path, notebook: nbformat.NotebookNode) -> None:
     nbformat.write(notebook, path)
 
 
-def _timed(command: list[str], folder: Path, environment: dict[str, str]) -> Spent:
+def _timed(
+    command: list[str], folder: Path, environment: dict[str, str], said: Callable[[str], object] = lambda line: None
+) -> Spent:
     began, before = time.perf_counter(), _computed()
-    with (folder / "log.txt").open("a") as log:
-        subprocess.run(command, cwd=folder, env=environment, stdout=log, stderr=log, check=False)
+    with (
+        (folder / "log.txt").open("a") as log,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        assert process.stdout is not None
+        for line in process.stdout:
+            said(line)
+            log.write(line)
     return time.perf_counter() - began, _computed() - before
 
 
@@ -140,6 +207,7 @@ def main() -> None:
     """Print submissions a minute of both, and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=200, help="submissions for gradekit")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="graders at a time")
     parser.add_argument("--nbgrader", metavar="PYTHON", help="a Python that has nbgrader; without, gradekit alone")
     parser.add_argument("--alike", action="store_true", help="submissions of one style have the same kernels")
     parser.add_argument("--nbgrader-count", type=int, default=10, help="submissions for nbgrader")
@@ -148,7 +216,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for id in IDS:
             half = given.count // 2
-            spent = with_gradekit(id, sources(id, half, given.alike), _made(Path(scratch, "g", id)))
+            spent = with_gradekit(id, sources(id, half, given.alike), _made(Path(scratch, "g", id)), given.workers)
             rates["gradekit"][id] = _rate(half, spent)
             if given.nbgrader:
                 few = given.nbgrader_count // 2
