@@ -387,6 +387,7 @@ def _backward(
 
 
 def _spec(spec: Input, shape: Sequence[str], sizes: Mapping[str, int]) -> Input:
-    """The same tensor of other sizes, contiguous."""
+    """The same tensor of other sizes, contiguous, with the values of one seed: a call that another example has made is
+    not made again."""
     large = tuple(int(evaluate(part, sizes)) for part in shape)
-    return replace(spec, shape=large, stride=row_major(large), offset=0, base=0)
+    return replace(spec, shape=large, stride=row_major(large), offset=0, base=0, seed=0)
