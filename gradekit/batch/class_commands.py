@@ -30,6 +30,11 @@ _COURSE = click.option("--course", metavar="TOML", type=_FILE, help="The policy:
 _ROSTER = click.option("--roster", metavar="CSV", type=_FILE, help="The class list: who is missing, and by what name.")
 
 
+def tell(text: str, *, nl: bool = True) -> None:
+    """Print a text in the reader's language."""
+    click.echo(say(text), nl=nl)
+
+
 def _of_class(command: Callable[..., None], *, new: bool = False) -> Callable[..., None]:
     """The options that name a class, which may be `new`; the command gets its `folder`, with the files given for it."""
 
@@ -142,7 +147,7 @@ def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, 
     for each, place in chosen.items():
         session = _session(folder, each, options=named, workers=workers)
         for line in session.take_in(place, times):
-            click.echo(line)
+            tell(line)
         _run(session)
 
 
@@ -154,8 +159,8 @@ def _session(folder: ClassFolder, id: str, **named: Any) -> GradingSession:
 
 def _run(session: GradingSession) -> None:
     """Grade with a line for each result, then write what comes out."""
-    session.run(click.echo)
-    click.echo("\n" + session.finish(), nl=False)
+    session.run(tell)
+    tell("\n" + session.finish(), nl=False)
 
 
 def _by_assignment(folder: ClassFolder, submissions: Path) -> dict[str, Path]:
@@ -166,7 +171,7 @@ def _by_assignment(folder: ClassFolder, submissions: Path) -> dict[str, Path]:
         raise click.UsageError(f"say the assignment with -a, or have a folder in {submissions} for each of {there}")
     others = sorted(path.name for path in submissions.iterdir() if path.is_dir() and path.name not in ids)
     if others:
-        click.echo(f"left aside, for course.toml does not name it: {', '.join(others)}")
+        tell(f"left aside, for course.toml does not name it: {', '.join(others)}")
     return found
 
 
@@ -188,7 +193,7 @@ def mark(
 
     said = folder.mark(id, student, check, Mark(points, person or user(), why))
     _session(folder, id).finish()
-    click.echo(said)
+    tell(said)
 
 
 def user() -> str:
@@ -213,7 +218,7 @@ def regrade(id: str, folder: ClassFolder, isolation: int, workers: Workers, **ch
     session = _session(folder, id, options={"isolation": isolation}, workers=workers)
     from gradekit.report.text import counted
 
-    click.echo(f"{counted(session.choose(**chosen), 'submission')} to grade again")
+    tell(f"{counted(session.choose(**chosen), 'submission')} to grade again")
     _run(session)
 
 
@@ -232,7 +237,7 @@ def gradebook(export: Path, id: str, folder: ClassFolder, target: Path, **option
 
     filled = fill(export, target, _session(folder, id).lines(), id, **options)
     without = f"; left as they were, without a result: {listed(filled.without)}" if filled.without else ""
-    click.echo(f"{target}: {counted(filled.filled, 'student')} with points{without}")
+    tell(f"{target}: {counted(filled.filled, 'student')} with points{without}")
 
 
 @click.command()
@@ -247,7 +252,7 @@ def feedback(id: str, folder: ClassFolder, target: Path) -> None:
     if not count:
         raise click.UsageError(f"there is no feedback on {id} in {folder.path}")
     target.write_bytes(data)
-    click.echo(f"{target}: {counted(count, 'report')}")
+    tell(f"{target}: {counted(count, 'report')}")
 
 
 @click.command()
@@ -258,7 +263,7 @@ def similar(id: str, folder: ClassFolder) -> None:
     Names, constants, order and layout do not count, and what many have in common counts little. Nothing is run: what it
     compares was kept when the class was graded.
     """
-    click.echo(_session(folder, id).similar(), nl=False)
+    tell(_session(folder, id).similar(), nl=False)
 
 
 @click.command()
@@ -281,7 +286,7 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
 
     found = [FAKE_GPU] if stand_in else [] if no_cards else grader.visible_cards()
     count = os.cpu_count() or 1 if graders is None else graders
-    click.echo(f"{count} graders, {len(found)} cards for {address}")
+    tell(f"{count} graders, {len(found)} cards for {address}")
     serve(worker_commands(address, count, found))
 
 
@@ -306,11 +311,11 @@ def canvas(id: str, folder: ClassFolder, url: str, target: tuple[int, int], send
     plan = there.planned(lines, worth(lines))
     for line in lines:
         if line.student in plan:
-            click.echo(f"{line.label}: {plan[line.student]}")
-    click.echo(f"{counted(len(plan), 'student')} with points that Canvas does not have")
+            tell(f"{line.label}: {plan[line.student]}")
+    tell(f"{counted(len(plan), 'student')} with points that Canvas does not have")
     if plan and send and click.confirm("Send them?"):
         there.send(plan)
-        click.echo("Sent.")
+        tell("Sent.")
 
 
 # --- of people who mark -----------------------------------------------------------------------------------------------
@@ -332,13 +337,13 @@ def marking(id: str, folder: ClassFolder, person: str | None, anonymous: bool, p
 
     work = Marking(folder, id, person or user(), anonymous)
     with MarkingServer(work, port) as server:
-        click.echo(f"{server.url}\nCtrl-C ends it, and writes the class's files anew.")
+        tell(f"{server.url}\nCtrl-C ends it, and writes the class's files anew.")
         if opens:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            click.echo("\n" + work.session.finish(), nl=False)
+            tell("\n" + work.session.finish(), nl=False)
 
 
 @click.command()
@@ -358,8 +363,10 @@ def requests(id: str, folder: ClassFolder, person: str | None, student: str | No
     if answer:
         folder.store.answer_request(answer[0], answer[1], person or user())
     for each in folder.store.requests(id):
-        said = f"answered by {each.person}: {each.answer}" if each.answer else "open"
-        click.echo(one_line(f"{each.id}  {each.student}, {each.check}: {each.text}  ({said})"))
+        said = f"answered by {each.person}" if each.answer else "open"
+        tell(one_line(f"{each.id}  {each.student}, {each.check}: ({said})"))
+        for words in filter(None, (each.text, each.answer)):
+            click.echo(f"    {one_line(words)}")
 
 
 @click.command()
@@ -385,7 +392,7 @@ def status(folder: Path, out: Path | None, store: str | None) -> None:
 
     With -o OUT, for staff: what became of the hand-ins of each assignment of the class.
     """
-    click.echo(_class_status(out, store) if out else _student_status(folder), nl=False)
+    tell(_class_status(out, store) if out else _student_status(folder), nl=False)
 
 
 def _class_status(out: Path, store: str | None) -> str:
@@ -406,7 +413,7 @@ def _student_status(folder: Path) -> str:
                and place != known[id].folder]  # fmt: skip
     if not started:
         said = f"nothing was started in {folder}: gradekit start ID lays an assignment out, gradekit list names them"
-        return say(said) + "\n"
+        return said + "\n"
     width = max(len(id) for id, _ in started)
     return "".join(f"{id:<{width}}  {say(standing(place))}\n" for id, place in started)
 

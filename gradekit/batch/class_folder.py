@@ -36,6 +36,7 @@ from gradekit.findings import Check, Report, Status
 from gradekit.marks import LINE, TOTAL, Mark, MarkError, checked
 from gradekit.report import record
 from gradekit.report.text import counted, one_line
+from gradekit.report.translation import say
 from gradekit.request import GradingOptions, new_secret_seed
 
 WRITTEN = (
@@ -378,7 +379,7 @@ class GradingSession:
         record.write(gradebook.to_csv(lines), own / "gradebook.csv")
         self._feedback(lines, records)
         text = summary.render(lines, records)
-        record.write(text, own / "summary.txt")
+        record.write(say(text), own / "summary.txt")
         record.write(course_pages.class_page(id, lines, records), own / "index.html")
         written = self.folder.write_course(self.folder.course_lines() | {id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])

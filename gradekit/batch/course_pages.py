@@ -15,7 +15,8 @@ from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, shares_of, tally
 from gradekit.report import pictures, templates
 from gradekit.report.grouping import MARKS
-from gradekit.report.text import counted, one_line, points, shortened
+from gradekit.report.text import columns, counted, one_line, points, shortened
+from gradekit.report.translation import say
 
 STATUSES = ("graded", "rejected", "pending", "fault", "missing")
 
@@ -35,10 +36,11 @@ def student_page(course: Course, row: CourseRow) -> str:
 
 def status(course: Course, lines: Lines) -> str:
     """For staff, as text: by assignment, when it is due, what became of the hand-ins, and the median share."""
-    head = ["assignment", "due", *STATUSES, "median %"]
+    head = list(map(say, ("assignment", "due", *STATUSES, "median %")))
     table = [head, *([id, _due(course, id), *_counts(each), median(each)] for id, each in lines.items())]
-    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in table) + "\n"
+    widths = [max(columns(row[column]) for row in table) for column in range(len(head))]
+    padded = ([cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)] for row in table)
+    return "\n".join("  ".join(row).rstrip() for row in padded) + "\n"
 
 
 def _counts(lines: Sequence[Line]) -> list[str]:

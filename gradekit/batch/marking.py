@@ -23,6 +23,7 @@ from gradekit.report import source_view, templates
 from gradekit.report.changes import changes
 from gradekit.report.grouping import ending
 from gradekit.report.text import clean, one_line, points
+from gradekit.report.translation import say
 
 
 @dataclass
@@ -147,20 +148,20 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
             continue
         when = hand_in.submitted.isoformat(" ", "minutes") if hand_in.submitted else "no time"
         results = folder.store.history(id, digest)
-        lines.append(f"{when}  {one_line(hand_in.path.name)}" + ("" if results else "  not graded yet"))
+        lines.append(say(f"{when}  {one_line(hand_in.path.name)}" + ("" if results else "  not graded yet")))
         for result in results:
             score = result.record["score"]
             said = f"{points(score['earned'])} of {points(score['possible'])} points, {result.record['status']}"
             now = changes(before, result.record)
             changed = (f"; {word.lower()}: {', '.join(map(one_line, ids))}" for word, ids in now)
             made = f"{result.graded:%Y-%m-%d %H:%M} on {one_line(result.grader)}"
-            lines.append(f"    {made}: {said}{''.join(changed)}")
+            lines.append(say(f"    {made}: {said}{''.join(changed)}"))
             before = result.record
     for (whose, check), kept in folder.store.marks(id).items():
         if whose == student:
             worth = "a comment" if kept.mark.points is None else f"{points(kept.mark.points)} points"
             by = f"{one_line(kept.mark.person)}, {kept.made:%Y-%m-%d %H:%M}"
-            lines.append(f"{one_line(check)}: {worth} by {by}: {one_line(kept.mark.comment)}")
+            lines += [say(f"{one_line(check)}: {worth} by {by}:"), f"    {one_line(kept.mark.comment)}"]
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from gradekit.credit import PendingPolicy
+from gradekit.report.translation import say
 
 _pending = click.option(
     "--pending", type=click.Choice([each.value for each in PendingPolicy]), default="left out", show_default=True,
@@ -74,7 +75,7 @@ def package(lms: str, id: str, target: Path, cluster: str | None, certificates: 
         raise click.UsageError(str(error)) from None
     hidden = [name for name in names if name.endswith("_hidden.py")]
     said = f"{len(hidden)} of hidden tests" if hidden else "without hidden tests"
-    click.echo(f"{target}: {len(names)} files, {said}")
+    click.echo(say(f"{target}: {len(names)} files, {said}"))
 
 
 COMMANDS = {"autograde": autograde, "package": package}

@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"(?<=[.?!])\s")
 _CLAUSE = re.compile(r"(?<=[.?!:;,])\s")
 _CODE = re.compile(r"`[^`\n]*`")
 _NAME = re.compile(
-    r"""`[^`]*`|gradekit [a-z]+|--[\w-]+|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|"""
+    r"""`[^`]*`|line:\d+|gradekit [a-z]+|--[\w-]+|"[^"]*"|[\w.]*\w\([^)]*\)|[\w.]*\w=\S*|\w*\.\w[\w.]*|\w*_\w+|"""
     r"[\w/]*/[^\s，：；。]+"
 )
 _ENGLISH = re.compile(

@@ -144,7 +144,7 @@ def test_requests_are_a_list_with_answers(server: MarkingServer, folder: ClassFo
     said(folder, "requests", "--student", "Ada", "--check", FAILED.id, "--text", "It is right on my machine.")
     assert "It is right on my machine." in fetched(server.url) and "open" in said(folder, "requests")
     fetched(f"{server.url}0", request="1", answer="Try 33 columns.")
-    assert "answered by Mo: Try 33 columns." in said(folder, "requests")
+    assert "answered by Mo)\n    It is right on my machine.\n    Try 33 columns." in said(folder, "requests")
     done = CliRunner().invoke(main, ["requests", "--answer", "1", "again", "-a", "double", "-o", str(folder.path)])
     assert done.exit_code == 2 and "no open request 1" in done.output
 

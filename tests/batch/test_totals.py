@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gradekit.batch import feedback, gradebook, summary
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn, Student
@@ -15,6 +17,7 @@ from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
 from gradekit.marks import Mark
 from gradekit.report import page
+from gradekit.report.translation import say
 from tests.report.samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
 DUE = datetime(2026, 12, 1, tzinfo=UTC)
@@ -219,3 +222,10 @@ def test_the_source_is_shown_only_where_it_is_what_was_graded(tmp_path: Path) ->
 def test_a_feedback_folder_is_never_taken_for_an_option() -> None:
     names = [feedback.safe_name(student) for student in ("-rf", "rf", "--help", "-", "a-b")]
     assert not any(name.startswith("-") for name in names) and len(set(names)) == 5
+
+
+def test_the_summary_is_said_in_the_courses_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADEKIT_LANG", "de")
+    said = say(summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT}))
+    assert "1 bewertet" in said
+    assert "Punkte in Prozent (Median " in said and "am längsten bewertet:" in said
