@@ -232,7 +232,6 @@ class Cause(StrEnum):
     MISSING_ENTRY = (
         "missing-entry",
         "the submission does not define the function that the assignment asks for",
-        "name the function exactly as the handout does",
     )
     WRONG_ARITY = (
         "wrong-arity",

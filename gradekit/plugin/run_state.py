@@ -307,7 +307,8 @@ def _missing_entry(entry: str, submission: Submission, loaded: Loaded) -> Reject
     elif near:
         instead = f"It defines {near[0]}: is that the one? Then rename it."
     elif loaded.functions:
-        instead = f"It defines {', '.join(sorted(loaded.functions)[:8])}."
+        names = ", ".join(sorted(loaded.functions)[:8])
+        instead = f"It defines {names}. Name the function exactly as the handout does."
     elif loaded.notes:
         instead = "What defines it may be among the lines that were left out: see below."
     else:
