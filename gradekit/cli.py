@@ -26,7 +26,7 @@ from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
 from gradekit.report.translation import say
-from gradekit.stepview.view_command import view
+from gradekit.stepview.view_command import view, whole_numbers
 from gradekit.versions import version
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -472,21 +472,14 @@ def _stage_text(answer: Any, stage: str, look: Any) -> str:
     return inspection.render_stage(rows, submission.text.split("\n"), submission.facts(), look)
 
 
-def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in value.split(",") if size.strip())
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of whole numbers such as 1024,2048", ctx, parameter) from None
-
-
 @main.command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
-@click.option("--sizes", metavar="N,N,...", default="", callback=_numbers, help="The sizes, such as 1024,2048,4096.")
+@click.option("--sizes", metavar="N,N,...", callback=whole_numbers, help="The sizes, such as 1024,2048,4096.")
 @click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: the GPU that there is; cuda or cuda:1.")
-def bench(path: Path, id: str | None, json_file: Path | None, **options: Any) -> None:
+def bench(path: Path, id: str | None, sizes: tuple[int, ...] | None, json_file: Path | None, **options: Any) -> None:
     """Time the submission at PATH over a range of sizes, beside torch and the roofline. Exits with 4 without a GPU."""
     if not any(map(os.path.exists, _DRIVERS)):
         _no_card("speed is timed on a GPU, and this machine has none")
@@ -495,7 +488,7 @@ def bench(path: Path, id: str | None, json_file: Path | None, **options: Any) ->
     from gradekit.submission import SubmissionError
 
     try:
-        record = benching.bench(path, id, on_row=_show_progress, **options)
+        record = benching.bench(path, id, on_row=_show_progress, sizes=sizes or (), **options)
     except NeedsCard as error:
         _no_card(error.reason)
     except (ValueError, SubmissionError) as error:

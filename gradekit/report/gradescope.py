@@ -18,20 +18,12 @@ from gradekit.report.pictures import wrong_image
 from gradekit.report.story import as_html, summary
 from gradekit.report.text import one_line
 
-VISIBILITIES = ("visible", "hidden", "after_due_date", "after_published")
+HIDDEN = "after_published"
+"""When Gradescope shows what hidden tests found."""
 
 
-def render(
-    record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT, *, hidden: str = "after_published"
-) -> dict[str, Any]:
-    """results.json as data, where `pending` says what points count that were not measured; checks of hidden tests get
-    the visibility `hidden`.
-
-    Raises:
-        ValueError: a visibility that Gradescope does not know.
-    """
-    if hidden not in VISIBILITIES:
-        raise ValueError(f"no visibility {hidden!r}; there are {', '.join(VISIBILITIES)}")
+def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
+    """results.json as data, where `pending` says what points count that were not measured."""
     graded = grade(record, pending)
     results: dict[str, Any] = {
         "output": summary(record, graded), "output_format": "text", "execution_time": record["seconds"],
@@ -41,12 +33,12 @@ def render(
         return results
     if not graded.is_open:
         results["score"] = graded.points
-    results["tests"] = _tests(record, hidden)
+    results["tests"] = _tests(record)
     board = _leaderboard(record["checks"])
     return results | ({"leaderboard": board} if board else {})
 
 
-def _tests(record: Mapping[str, Any], hidden: str) -> list[dict[str, Any]]:
+def _tests(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The tests; of those that failed for one reason, the first tells it, and the others name that one."""
     tests, told = [], dict[Any, str]()
     for number, check in enumerate(record["checks"], start=1):
@@ -54,7 +46,7 @@ def _tests(record: Mapping[str, Any], hidden: str) -> list[dict[str, Any]]:
         same = told.get(reason)
         output = f"<p>For the same reason as test {same}.</p>" if same else _story(check, record["submission"])
         told.setdefault(reason, str(number))
-        tests.append(_test(check, str(number), output, hidden))
+        tests.append(_test(check, str(number), output))
     return tests
 
 
@@ -64,7 +56,7 @@ def _story(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
     return as_html(check, submission) + picture
 
 
-def _test(check: Mapping[str, Any], number: str, output: str, hidden: str) -> dict[str, Any]:
+def _test(check: Mapping[str, Any], number: str, output: str) -> dict[str, Any]:
     test: dict[str, Any] = {
         "name": _name(check),
         "number": number,
@@ -77,7 +69,7 @@ def _test(check: Mapping[str, Any], number: str, output: str, hidden: str) -> di
         test |= {"score": check["earned"], "max_score": check["possible"]}
         test |= {"status": check["outcome"]} if ending(check) != "accepted" else {}
     if check["details"].get("hidden"):
-        test["visibility"] = hidden
+        test["visibility"] = HIDDEN
     return test
 
 

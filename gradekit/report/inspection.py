@@ -6,12 +6,11 @@ became of each, then what there is to say of them.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from gradekit.report.terminal import Look
+from gradekit.report.terminal import Look, filled, labelled
 from gradekit.report.text import clean, columns, counted, described, located, one_line, shortened
 from gradekit.report.translation import say
 from gradekit.submission import place
@@ -32,7 +31,7 @@ def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
     title = look.paint(one_line(record["submission"]["path"]), bold=True)
     call = f"{one_line(record['entry'])}({', '.join(_argument(arg) for arg in record['inputs'])})"
     target = f"compiled for {record['target']} ({record['card']}), without a card"
-    return [title, *_wrapped(f"{call}, {say(target)}", look, 0)]
+    return [title, *filled(f"{call}, {say(target)}", look, 0)]
 
 
 def _argument(arg: Any) -> str:
@@ -55,10 +54,14 @@ def _figures(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -
     if kernel["registers"] is None:
         return
     local = f", {kernel['stack']} bytes spilled" if kernel["stack"] else ", nothing spilled"
-    yield _labelled("a thread", f"{counted(kernel['registers'], 'register')}{local}", look)
+    yield _figure("a thread", f"{counted(kernel['registers'], 'register')}{local}", look)
     shared = f"{kernel['shared']} bytes of shared memory"
-    yield _labelled("a block", f"{counted(kernel['warps'], 'warp')}, {shared}", look)
-    yield _labelled({"SM": "an SM"}.get(record["unit"], f"a {record['unit']}"), _occupancy(kernel["occupancy"]), look)
+    yield _figure("a block", f"{counted(kernel['warps'], 'warp')}, {shared}", look)
+    yield _figure({"SM": "an SM"}.get(record["unit"], f"a {record['unit']}"), _occupancy(kernel["occupancy"]), look)
+
+
+def _figure(label: str, text: str, look: Look) -> str:
+    return labelled(label, say(text), look, _INDENT, _LABEL)
 
 
 def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
@@ -118,19 +121,8 @@ def _opcodes(instructions: Mapping[str, int]) -> str:
 
 
 def _sentence(text: str, record: Mapping[str, Any], look: Look) -> Iterable[str]:
-    lines = _wrapped(located(text, record["submission"]), look, _INDENT + 2)
+    lines = filled(located(text, record["submission"]), look, _INDENT + 2)
     return [f"{' ' * _INDENT}{look.paint('!', 'yellow', bold=True)} {lines[0].strip()}", *lines[1:]]
-
-
-def _labelled(label: str, text: str, look: Look) -> str:
-    named = say(label)
-    return " " * _INDENT + look.paint(named + " " * (_LABEL - columns(named)), dim=True) + say(text)
-
-
-def _wrapped(text: str, look: Look, indent: int) -> list[str]:
-    return textwrap.wrap(one_line(text), look.width, initial_indent=" " * indent, subsequent_indent=" " * indent) or [
-        ""
-    ]
 
 
 # --- a stage ----------------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
     if record["status"] == "graded" and not record["message"]:
         return []
     source = _source(record, record["submission"], look, 2)
-    return [*_wrapped(record["message"], look, 2), *source, *_hint(record, look, 2)]
+    return [*filled(record["message"], look, 2), *source, *_hint(record, look, 2)]
 
 
 # --- the checks -------------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
                 is_left = True
             else:
                 lines += _evidence(story, record["submission"], look, seen, most)
-    return [*lines, "", *_wrapped(_LATER, look, 2)] if is_left else lines
+    return [*lines, "", *filled(_LATER, look, 2)] if is_left else lines
 
 
 _LATER = "Begin with the first: those that say nothing may well have its cause. Then check again."
@@ -160,7 +160,7 @@ def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
         _where(submission, check["source"]["line"]) if check["source"] else "the line that raises NotImplementedError"
     )
     text = f"Nothing is written yet: fill in the TODOs, and delete {line} when you have."
-    return [*_wrapped(text, look, 2), *_source(check, submission, look, 2)]
+    return [*filled(text, look, 2), *_source(check, submission, look, 2)]
 
 
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:
@@ -184,7 +184,7 @@ def _speed(check: Mapping[str, Any], look: Look, seen: set[Any]) -> list[str]:
     seen.update(said)
     if said and not new:
         return [" " * _INDENT + look.paint(say("as above"), dim=True)]
-    return [line for sentence in new for line in _wrapped(sentence, look, _INDENT)]
+    return [line for sentence in new for line in filled(sentence, look, _INDENT)]
 
 
 def _worth(check: Mapping[str, Any]) -> str:
@@ -208,9 +208,9 @@ def _evidence(
         lines += _hint(check, look, _INDENT)
         seen.add(check.get("hint", ""))
     if counterexample.get("origin", "").startswith("so that "):
-        lines.append(_labelled("chosen", one_line(counterexample["origin"]), look, _INDENT))
+        lines.append(labelled("chosen", one_line(counterexample["origin"]), look, _INDENT))
     if counterexample.get("replay"):
-        lines.append(_labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
+        lines.append(labelled("replay", look.paint(one_line(counterexample["replay"]), "cyan"), look, _INDENT))
     seen.add(blame(check))
     return [*lines, ""] if check["outcome"] == "failed" and lines else lines
 
@@ -223,7 +223,7 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 def _story(story: Story, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
     check, cost = story.checks[0], points_lost(story)
     intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
-    message = _wrapped(located(check["message"], submission), look, _INDENT, most)
+    message = filled(located(check["message"], submission), look, _INDENT, most)
     intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
     return [*intro, *message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
 
@@ -255,15 +255,15 @@ def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
     calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1]
     texts = [f"{_where(submission, int(number))}, in {one_line(call)}" for number, call in calls]
     shown = [shortened(text, max(20, look.width - _INDENT - 8)) for text in texts]
-    return [_labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
+    return [labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
 
 
 def _counterexample(counterexample: Mapping[str, Any], look: Look) -> list[str]:
     """The inputs, with their numbers where they are few, and beside them those of the result."""
     inputs = [text for given in counterexample.get("inputs", ()) for text in _input(given, look)]
-    lines = [_labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
+    lines = [labelled("input" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(inputs)]
     results = [(label, counterexample.get(key)) for label, key in (("got", "got"), ("right", "expected"))]
-    return lines + [_labelled(label, _numbers(values, look), look, _INDENT) for label, values in results if values]
+    return lines + [labelled(label, _numbers(values, look), look, _INDENT) for label, values in results if values]
 
 
 def _input(given: Mapping[str, Any], look: Look) -> list[str]:
@@ -275,20 +275,21 @@ def _numbers(values: Sequence[str], look: Look) -> str:
 
 
 def _hint(owner: Mapping[str, Any], look: Look, indent: int) -> list[str]:
-    advice = _wrapped(owner.get("hint", ""), look, indent + 8)
-    return [_labelled("hint", advice[0].strip(), look, indent), *advice[1:]] if advice else []
+    advice = filled(owner.get("hint", ""), look, indent + 8)
+    return [labelled("hint", advice[0].strip(), look, indent), *advice[1:]] if advice else []
 
 
-def _labelled(label: str, text: str, look: Look, indent: int) -> str:
+def labelled(label: str, text: str, look: Look, indent: int, wide: int = 8) -> str:
+    """A line that begins with what it is, in `wide` columns."""
     named = say(label)
-    return " " * indent + look.paint(named + " " * max(1, 8 - columns(named)), dim=True) + text
+    return " " * indent + look.paint(named + " " * max(1, wide - columns(named)), dim=True) + text
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------------
 
 
 def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
-    lines = [line for note in record["notes"] for line in _wrapped(note, look, 0)]
+    lines = [line for note in record["notes"] for line in filled(note, look, 0)]
     environment = record["environment"]
     versions = [f"{name} {one_line(str(environment[name]))}" for name in ("torch", "triton") if environment.get(name)]
     where = "the CPU engine (nothing ran on a GPU)"
@@ -299,10 +300,10 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
     how = f" on {where}; {made}" if {check["kind"] for check in record["checks"]} != {"quiz"} else ""
     ran = record["status"] != "rejected" or record["checks"]
     texts = [f"Checked in {seconds(record['seconds'])}{how}.", rests_on.in_words(record)] if ran else []
-    return [*lines, *(look.paint(line, dim=True) for text in texts if text for line in _wrapped(text, look, 0))]
+    return [*lines, *(look.paint(line, dim=True) for text in texts if text for line in filled(text, look, 0))]
 
 
-def _wrapped(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
+def filled(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
     """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept.
 
     More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes, after a sentence

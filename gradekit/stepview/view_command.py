@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,15 @@ import click
 from gradekit.report.translation import say
 
 
-def _whole_numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    try:
-        found = tuple(int(part) for part in value.split(","))
-    except ValueError:
-        found = ()
-    if not 1 <= len(found) <= 3 or min(found) < 0:
-        raise click.BadParameter(f"{value!r} is no program id such as 3 or 3,0,1", ctx, parameter)
-    return found
+def whole_numbers(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """What an option's text such as 3,0,1 holds.
+
+    Raises:
+        click.BadParameter: it is no such text.
+    """
+    if value is not None and not re.fullmatch(r"\d+(,\d+)*", value):
+        raise click.BadParameter(f"{value!r} is no list of whole numbers such as 3 or 3,0,1", context, option)
+    return None if value is None else tuple(map(int, value.split(",")))
 
 
 @click.command()
@@ -38,7 +38,7 @@ def _whole_numbers(ctx: click.Context, parameter: click.Parameter, value: str | 
     multiple=True,
     help="Play the call of these arguments: 'float32 64x64', 3.",
 )
-@click.option("--program", metavar="X,Y,Z", callback=_whole_numbers, help="Play this program of the grid first.")
+@click.option("--program", metavar="X,Y,Z", callback=whole_numbers, help="Play this program of the grid first.")
 @click.option("--launch", type=click.IntRange(1), metavar="N", help="With --program: of the N-th launch of the call.")
 @click.option("--quick", is_flag=True, help="Look for a failure among few examples.")
 def view(
