@@ -58,7 +58,7 @@ def autograde(lms: str, id: str, **options: Any) -> None:
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests and a secret seed (by default, but where students read it), or not.")  # fmt: skip
 @_pending
-def package(lms: str, id: str, target: Path, cluster: str | None, certificates: Path | None, **more: Any) -> None:
+def package(lms: str, id: str, target: Path, **more: Any) -> None:
     """Make what is uploaded to LMS for the assignment ID.
 
     LMS is gradescope, prairielearn, autolab, vpl or coderunner (Moodle), codegrade, classroom, gitlab or oci.
@@ -67,10 +67,10 @@ def package(lms: str, id: str, target: Path, cluster: str | None, certificates: 
     solution. What students can read (classroom, gitlab) has neither hidden tests nor a secret seed.
     """
     from gradekit.assignment import get
-    from gradekit.lms.package import Cluster, PackageError, build
+    from gradekit.lms.package import PackageError, build
 
     try:
-        names = build(lms, get(id), target, Cluster(cluster, certificates) if cluster else None, **more)
+        names = build(lms, get(id), target, **more)
     except (PackageError, OSError) as error:
         raise click.UsageError(str(error)) from None
     hidden = [name for name in names if name.endswith("_hidden.py")]

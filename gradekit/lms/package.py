@@ -9,7 +9,6 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,37 +32,29 @@ class PackageError(ValueError):
     """It cannot be packaged: what is missing."""
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """Where a container sends programs to be timed: a scheduler's `address`, and the folder of its `certificates`."""
-
-    address: str
-    certificates: Path | None = None
-
-
-def build(lms: str, assignment: Assignment, target: Path, cluster: Cluster | None = None, **more: Any) -> list[str]:
+def build(lms: str, assignment: Assignment, target: Path, **more: Any) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
-    `more` are `secret_seed`, `hidden` and `pending`, see `contents`.
+    `more` is as in `contents`.
 
     Raises:
         PackageError: there are no scripts for this LMS, or students would read what is secret.
         OSError: it cannot be written.
     """
-    files = contents(lms, assignment, cluster, **more)
-    data = _tar(files) if target.suffix == ".tar" else _zip(files)
-    target.write_bytes(data)
+    files = contents(lms, assignment, **more)
+    target.write_bytes(_tar(files) if target.suffix == ".tar" else _zip(files))
     return sorted(files)
 
 
 def contents(
-    lms: str, assignment: Assignment, cluster: Cluster | None = None, *, secret_seed: int | None = None,
-    hidden: bool | None = None, pending: PendingPolicy = PendingPolicy.LEFT_OUT,
+    lms: str, assignment: Assignment, *, cluster: str | None = None, certificates: Path | None = None,
+    secret_seed: int | None = None, hidden: bool | None = None, pending: PendingPolicy = PendingPolicy.LEFT_OUT,
 ) -> dict[str, bytes]:  # fmt: skip
     """Everything in the package, by name.
 
     With the hidden tests and a secret seed (by default a new one) where `hidden`; by default, unless students read the
-    package. `pending` says what points count that are not measured.
+    package. `pending` says what points count that are not measured. The container sends programs to be timed to the
+    scheduler at the address `cluster`, with the `certificates` in that folder.
 
     Raises:
         PackageError: there are no scripts for this LMS, or students would read what is secret.
@@ -78,12 +69,12 @@ def contents(
     if secret_seed is not None and not hidden:
         raise PackageError("a secret seed stands beside the hidden tests: leave --no-hidden or --secret-seed out")
     words = {"@ASSIGNMENT@": assignment.id, "@PENDING@": pending.value, "@LANG@": translation.language()}
-    words |= {"@CLUSTER@": cluster.address if cluster else "", "@NETWORK@": "true" if cluster else "false"}
+    words |= {"@CLUSTER@": cluster or "", "@NETWORK@": "true" if cluster else "false"}
     files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
-    files["requirements.txt"] = "".join(_pins(with_cluster=cluster is not None)).encode()
-    if cluster is not None and cluster.certificates is not None:
-        for name in ("ca.pem", "cert.pem", "key.pem"):
-            files[f"grader/certificates/{name}"] = (cluster.certificates / name).read_bytes()
+    files["requirements.txt"] = "".join(_pins(with_cluster=bool(cluster))).encode()
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        if certificates:
+            files[f"grader/certificates/{name}"] = (certificates / name).read_bytes()
     for name, file in _grader_files():
         files[f"grader/gradekit/{name}"] = file.read_bytes()
     files |= _metadata()
@@ -169,14 +160,10 @@ def _zip(files: Mapping[str, bytes]) -> bytes:
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:
-    stream = io.BytesIO()
+    stream, made = io.BytesIO(), int(datetime(*TIME, tzinfo=UTC).timestamp())
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, data in sorted(files.items()):
             member = tarfile.TarInfo(name)
-            member.size, member.mode, member.mtime = (
-                len(data),
-                _mode(data),
-                int(datetime(*TIME, tzinfo=UTC).timestamp()),
-            )
+            member.size, member.mode, member.mtime = len(data), _mode(data), made
             archive.addfile(member, io.BytesIO(data))
     return stream.getvalue()
