@@ -613,3 +613,12 @@ def test_a_kernel_is_known_to_whoever_asks_in_another_order() -> None:
 
 def test_a_grader_that_keeps_nothing_asks_a_process_each_time() -> None:
     assert [counts(COUNTS, [5])[1] for _ in range(2)] == [True, True]
+
+
+@pytest.mark.usefixtures("keeping")
+def test_where_no_process_is_needed_no_server_is_started() -> None:
+    counts(COUNTS, [5])
+    sandbox.host.stop()
+    with Tracer(Text(COUNTS), number=0) as tracer, Tracer(Text(COUNTS)) as other:
+        assert counted(tracer, form(5)) == 1 and sandbox.host._server is None
+        assert counted(other, form(5)) == 1 and sandbox.host._server is not None

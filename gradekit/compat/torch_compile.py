@@ -24,6 +24,8 @@ def load() -> None:
     with contextlib.suppress(ImportError):
         torch_import.the_rest()
         importlib.import_module("torch._dynamo")
+        # a check compiles a graph or two, and a pool of processes for that takes seconds, also to end
+        importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
         importlib.import_module("torch._inductor.compile_fx")
 
 

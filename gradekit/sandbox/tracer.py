@@ -94,7 +94,8 @@ class Tracer:
         self._who = hashlib.sha256(who.encode()).digest() if number is not None and reuse.is_keeping() else b""
         self._times = Counter[str]()  # of each question
         self._unasked: list[Callable[[], object]] | None = [] if self._who else None
-        self._started: ForkServer | None = None if self._is_known("load") else host.server()
+        is_late = reuse.is_keeping() and (not self._who or self._is_known("load"))
+        self._started: ForkServer | None = None if is_late else host.server()
         self._sock: socket.socket | None = None
         self._pid = 0
         self._run_queue = RunQueue()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gradekit import domain
+from gradekit import domain, reuse
 from gradekit.assignment import Assignment, beside, of_path
 from gradekit.causes import Cause
 from gradekit.engine import OverBudget, Unsupported
@@ -58,16 +58,7 @@ class Proved:
 def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False) -> Proved:
     """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
     wanted = _wanted(entry) if gradient else ()
-
-    def follow(call: Sequence[Argument]) -> tuple[Program, Origins]:
-        args = call[:-1] if wanted else call
-        try:
-            return subject.follow(Form(entry.name, tuple(args), wanted))
-        except TraceError as error:
-            raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
-
-    calls = [call for call in calls_of(entry, gradient) if _is_dense(entry, call)]
-    found = Proved(prove(calls, names_of(entry, gradient), follow, entry, budget))
+    found = Proved(_decided(subject, entry, budget, gradient))
     if any(tensor.written for tensor in entry.tensors):
         found.proofs.gaps.append("calls in which what is written is not contiguous were not looked at")
     if entry.optional:
@@ -77,6 +68,36 @@ def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, 
             _confirm(subject, entry, found, index, wanted)
     found.failures.sort(key=lambda failure: failure.cause is Cause.OUT_OF_BOUNDS_LOAD)  # others are graver
     return found
+
+
+_PROOFS: reuse.SharedCache[str, Proofs] = reuse.shared(32)
+"""What was decided, by the submission's whole text and the question."""
+
+
+def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> Proofs:
+    question = repr((subject.submission.text, subject.assignment.lists, entry, budget, gradient))
+    found = _PROOFS.get(question)
+    if found is None:
+        found, is_whole = _prove(subject, entry, budget, gradient)
+        if is_whole:
+            _PROOFS.put(question, found)
+    return replace(found, verdicts=[*found.verdicts], gaps=[*found.gaps], faults=[*found.faults])
+
+
+def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> tuple[Proofs, bool]:
+    """The proofs, and whether every call that they asked for could be followed."""
+    wanted, failed = _wanted(entry) if gradient else (), list[TraceError]()
+
+    def follow(call: Sequence[Argument]) -> tuple[Program, Origins]:
+        args = call[:-1] if wanted else call
+        try:
+            return subject.follow(Form(entry.name, tuple(args), wanted))
+        except TraceError as error:
+            failed.append(error)
+            raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
+
+    calls = [call for call in calls_of(entry, gradient) if _is_dense(entry, call)]
+    return prove(calls, names_of(entry, gradient), follow, entry, budget), not failed
 
 
 def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:
