@@ -44,13 +44,9 @@ class CompiledBlock:
 
 def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
     """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
-    compiled: CompiledBlock = block.compiled
-    values = frame.values
-    values.update(zip(block.arguments, arguments, strict=True))
-    values.update(compiled.known)
-    _spend(frame, block, len(block.ops), compiled.elements)
-    _run_steps(frame, compiled.steps)
-    return _ended(frame, block)
+    frame.values.update(zip(block.arguments, arguments, strict=True))
+    frame.values.update(block.compiled.known)
+    return finish_block(frame, block, 0, 0)
 
 
 def begin_block(frame: Frame, block: Block, count: int) -> int:
@@ -66,13 +62,9 @@ def begin_block(frame: Frame, block: Block, count: int) -> int:
 def finish_block(frame: Frame, block: Block, begun: int, made: int) -> tuple[Op, Values]:
     """Evaluates the steps after the first `begun`, whose values the frame knows and which `made` so many elements;
     returns what `run_block` does."""
-    _spend(frame, block, len(block.ops) - begun, block.compiled.elements - made)
-    _run_steps(frame, block.compiled.steps[begun:])
-    return _ended(frame, block)
-
-
-def _ended(frame: Frame, block: Block) -> tuple[Op, Values]:
     compiled: CompiledBlock = block.compiled
+    _spend(frame, block, len(block.ops) - begun, compiled.elements - made)
+    _run_steps(frame, compiled.steps[begun:] if begun else compiled.steps)
     if compiled.end is None:
         return block.ops[-1], []
     return compiled.end, [frame.values[name] for name in compiled.end.operands]

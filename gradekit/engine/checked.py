@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -32,8 +32,6 @@ WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Elements are moved and compared as integers of their size, so that NaN equals itself."""
 EARLY = "an atomic of that program does not wait for its other lanes"
 NARROW = "by an atomic of scope 'cta', which keeps no other program apart"
-POISON = -1
-"""The word of which every byte is 0xFF."""
 
 
 @dataclass
@@ -83,7 +81,7 @@ class CheckedMemory(LaunchMemory):
                 return found.view(dtype).view(list(shape))
             if result is None:
                 result = _others(other, dtype, shape)
-            lanes.put(result, torch.full_like(lanes.index, POISON, dtype=result.dtype))
+            lanes.put(result, torch.full_like(lanes.index, -1, dtype=result.dtype))
             good.put(result, found)
         return (_others(other, dtype, shape) if result is None else result).view(dtype).view(list(shape))
 
@@ -276,14 +274,14 @@ class CheckedMemory(LaunchMemory):
 
     def _by_storage(self, access: Access, itemsize: int) -> list[Lanes]:
         found, storage = self._lanes(access), access.pointer.storage
-        lanes = Lanes(access.site, storage, itemsize, found.width, found.index, found.where)
+        lanes = replace(found, access=access.site, storage=storage, itemsize=itemsize)
         return [lanes] if storage is not None else list(self._by_address(lanes))
 
     def _lanes(self, access: Access) -> Lanes:
         """The active lanes; those of the last access, where this one is at the same place of another tensor."""
         if self.last_lanes is None or not self.last_lanes[0].is_at_the_place_of(access):
             index = flat_index(access.pointer.offset, access.shape)
-            lanes = Lanes(access.site, None, 1, math.prod(access.shape[1:]), index)
+            lanes = Lanes(access.site, None, 1, math.prod(access.shape[1:]), index, torch.arange(index.numel()))
             active = flat_mask(access.mask, access.shape)
             self.last_lanes = access, lanes if active is None else lanes.keep(active)
         return self.last_lanes[1]
@@ -292,9 +290,8 @@ class CheckedMemory(LaunchMemory):
         owners = lanes.index.div(ADDRESS_GAP, rounding_mode="floor")
         for owner in owners.unique().tolist():
             mine = lanes.keep(owners == owner)
-            mine.index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
-            mine.storage = self.storages.get(owner)
-            yield mine
+            index = (mine.index - owner * ADDRESS_GAP).div(lanes.itemsize, rounding_mode="floor")
+            yield replace(mine, index=index, storage=self.storages.get(owner))
 
     def _inside(self, cause: Cause, lanes: Lanes) -> Lanes:
         """Those that are in bounds; the others are an incident."""

@@ -53,7 +53,10 @@ def truths(frame: Frame, value: Any) -> bool | Tensor:
     """A condition as one bool where all programs agree, else bool [count]."""
     if isinstance(value, bool | int):
         return bool(value)
-    each = dense(value, torch.bool, (frame.count,)).expand(frame.count)
+    return _agreed(dense(value, torch.bool, (frame.count,)).expand(frame.count))
+
+
+def _agreed(each: Tensor) -> bool | Tensor:
     if bool(each.all()):
         return True
     return each if bool(each.any()) else False
@@ -94,9 +97,9 @@ class Survivors:
         self.pieces: list[tuple[Tensor, Values]] = []
 
     @property
-    def count(self) -> int:
-        """How many programs are still in the loop."""
-        return self.frame.count if self.alive is None else self.alive.numel()
+    def index(self) -> Tensor:
+        """The positions of the programs that are still in the loop."""
+        return arange(self.frame.count) if self.alive is None else self.alive
 
     def inner(self) -> Frame:
         """The frame of one turn: of the programs that are still in the loop."""
@@ -107,7 +110,7 @@ class Survivors:
         if staying is True:
             self.carried = carried
             return True
-        index = arange(self.frame.count) if self.alive is None else self.alive
+        index = self.index
         if staying is False:
             self.pieces.append((index, carried))
             return False
@@ -147,7 +150,7 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
     trips = _trips(frame, start, stop, step, bits)
     note_turns(frame, op, int(trips.min()), int(trips.max()))
     survivors, turn = Survivors(frame, carried), 0
-    while survivors.leave(_still(trips, survivors.alive, turn), survivors.carried):
+    while survivors.leave(_agreed(narrow(trips, survivors.index) > turn), survivors.carried):
         inner = survivors.inner()
         number = _number(inner, op, turn, bits)
         turn += 1
@@ -161,13 +164,6 @@ def _trips(frame: Frame, start: Any, stop: Any, step: Any, bits: int) -> Tensor:
     first, last, by = (dense(value, torch.int64, (frame.count,)).to(torch.int64) for value in (start, stop, step))
     count = torch.div(last - first + by - 1, by.clamp(min=1), rounding_mode="floor").clamp(min=0)
     return count.expand(frame.count)
-
-
-def _still(trips: Tensor, alive: Tensor | None, turn: int) -> bool | Tensor:
-    left = (trips if alive is None else trips[alive]) > turn
-    if bool(left.all()):
-        return True
-    return left if bool(left.any()) else False
 
 
 def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:

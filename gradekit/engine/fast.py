@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -130,9 +130,7 @@ class FastMemory(LaunchMemory):
         self.traffic.loaded += int(active.sum()) * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
         index = torch.where(active, materialize(_offsets_of(offset, box, shape), box.sizes), 0)
         _check(index, storage.count(dtype.itemsize))
-        written = storage.written_map(dtype.itemsize)
-        if written is not None and not (storage.unit == dtype.itemsize and everywhere(written[index] | ~active)):
-            raise Suspicion("reads an element that nobody has written")
+        _check_written(storage, dtype.itemsize, lambda written: written[index] | ~active)
         return torch.where(active, storage.typed(dtype)[index], others)
 
     def _load_box(self, storage: Storage, dtype: torch.dtype, at: Integer, box: Box, shape: Shape) -> Tensor:
@@ -140,11 +138,7 @@ class FastMemory(LaunchMemory):
         offset, sizes = _offsets_of(at, box, shape), box.sizes
         self.traffic.loaded += math.prod(sizes) * dtype.itemsize
         _check_ends(span(offset, sizes), storage.count(dtype.itemsize))
-        written = storage.written_map(dtype.itemsize)
-        if written is not None and not (
-            storage.unit == dtype.itemsize and everywhere(_read_lanes(written, offset, sizes))
-        ):
-            raise Suspicion("reads an element that nobody has written")
+        _check_written(storage, dtype.itemsize, lambda written: _read_lanes(written, offset, sizes))
         return _read_lanes(storage.typed(dtype), offset, sizes)
 
     # --- stores --------------------------------------------------------------------------------------------------
@@ -254,6 +248,12 @@ def _check(index: Tensor, count: int) -> None:
         _check_ends(extremes(index), count)
 
 
+def _check_written(storage: Storage, itemsize: int, seen: Callable[[Tensor], Tensor]) -> None:
+    written = storage.written_map(itemsize)
+    if written is not None and not (storage.unit == itemsize and everywhere(seen(written))):
+        raise Suspicion("reads an element that nobody has written")
+
+
 def _check_ends(ends: tuple[int, int], count: int) -> None:
     if ends[0] < 0 or ends[1] >= count:
         raise Suspicion("an access out of bounds")
@@ -295,10 +295,7 @@ def _rising(offset: int | Affine | Tensor, shape: Shape) -> Affine:
 
 def _active_positions(offset: Affine, masks: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
     """The element positions of the active lanes, 1-D, and which lanes of `shape` are active."""
-    active = torch.ones(1, dtype=torch.bool)
-    for mask in masks:
-        active = active & mask
-    active = active.expand(list(shape))
+    active = functools.reduce(torch.logical_and, masks, _TRUE).expand(list(shape))
     return materialize(offset, shape).expand(list(shape))[active], active
 
 

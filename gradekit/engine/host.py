@@ -101,10 +101,11 @@ def _on_host(cause: Cause, storage: Storage, view: View, which: Tensor | None, l
 # --- operations that an assignment may allow --------------------------------------------------------------------------
 
 _COMPUTE: dict[str, Callable[..., Tensor]] = {
-    "aten::sum": torch.sum, "aten::mean": torch.mean, "aten::cumsum": torch.cumsum,
-    "aten::add": torch.add, "aten::sub": torch.sub, "aten::mul": torch.mul, "aten::div": torch.div,
-    "aten::neg": torch.neg, "aten::clamp": torch.clamp, "aten::clamp_min": torch.clamp_min,
-    "aten::clamp_max": torch.clamp_max, "aten::maximum": torch.maximum, "aten::minimum": torch.minimum,
+    f"aten::{name}": getattr(torch, name)
+    for name in (
+        "sum", "mean", "cumsum", "add", "sub", "mul", "div", "neg", "clamp", "clamp_min", "clamp_max", "maximum",
+        "minimum",
+    )
 }  # fmt: skip
 """Everything that can be allowed: names from outside are looked up here and nowhere else. "aten::add_" is "aten::add"
 whose output is its first argument."""

@@ -60,32 +60,26 @@ def signed(value: Tensor, bits: int) -> Tensor:
 # --- sums and products: lazy where they can be ------------------------------------------------------------------------
 
 
-def addi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a + b"""
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap(a + b, bits)
-    return _sum(a, b, bits, shape, 1)
-
-
-def subi(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
-    """a - b"""
-    if isinstance(a, int) and isinstance(b, int):
-        return wrap(a - b, bits)
-    return _sum(a, b, bits, shape, -1)
-
-
-def _sum(a: Integer, b: Integer, bits: int, shape: Shape, sign: int) -> Integer:
-    if isinstance(b, int) and isinstance(a, Affine):
-        total = moved(a, sign * b)
-    elif isinstance(a, int) and isinstance(b, Affine) and sign > 0:
-        total = moved(b, a)
-    elif _worth_keeping_lazy(a, b):
-        total = add(affine(a, len(shape)), affine(b, len(shape)), shape, sign)
-    else:
+def _sum(sign: int) -> IntegerFunction:
+    def apply(a: Integer, b: Integer, bits: int, shape: Shape) -> Integer:
+        if isinstance(a, int) and isinstance(b, int):
+            return wrap(a + sign * b, bits)
+        if isinstance(b, int) and isinstance(a, Affine):
+            total = moved(a, sign * b)
+        elif isinstance(a, int) and isinstance(b, Affine) and sign > 0:
+            total = moved(b, a)
+        elif _worth_keeping_lazy(a, b):
+            total = add(affine(a, len(shape)), affine(b, len(shape)), shape, sign)
+        else:
+            return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
+        if fits(total.low, total.high, bits) or fits(*span(total, shape), bits):
+            return simplify(total)
         return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
-    if fits(total.low, total.high, bits) or fits(*span(total, shape), bits):
-        return simplify(total)
-    return torch.add(tensor(a, bits, shape), tensor(b, bits, shape), alpha=sign)
+
+    return apply
+
+
+addi, subi = _sum(1), _sum(-1)
 
 
 def _worth_keeping_lazy(a: Integer, b: Integer) -> bool:

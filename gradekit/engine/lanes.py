@@ -15,7 +15,7 @@ from torch import Tensor
 from gradekit.engine.atomics import Update
 from gradekit.engine.masks import MaskPartition
 from gradekit.engine.memory import Storage, everywhere
-from gradekit.engine.values import Affine, Below, Conjunction, Integer, Pointer, Value, dense
+from gradekit.engine.values import Affine, Integer, Pointer, Value, dense
 from gradekit.observations import Site, Traffic
 
 Shape = Sequence[int]
@@ -99,7 +99,7 @@ class LaunchMemory:
 @dataclass
 class Lanes:
     """The active lanes of one access to one storage (None: to no storage), 1-D: the positions of their elements, and
-    where they are in the tiles (None: they are the first).
+    where they are in the tiles.
 
     The tensors may be shared with other accesses: never write to them.
     """
@@ -110,32 +110,24 @@ class Lanes:
     width: int
     """Lanes of the tile of one program."""
     index: Tensor
-    where: Tensor | None = None
+    where: Tensor
 
     def keep(self, which: Tensor) -> Lanes:
         """Those where `which` (bool) holds."""
-        count = int(which.count_nonzero())
-        if count == which.numel() or everywhere(which[:count]):
-            places = None if self.where is None else self.where[:count]
-            return self._of_these(self.index[:count], places)
+        if everywhere(which):
+            return self
         kept = which.nonzero().view(-1)
-        return self._of_these(self.index.index_select(0, kept), self._places(kept))
-
-    def _of_these(self, index: Tensor, where: Tensor | None) -> Lanes:
+        index, where = self.index.index_select(0, kept), self.where.index_select(0, kept)
         return Lanes(self.access, self.storage, self.itemsize, self.width, index, where)
-
-    def _places(self, positions: Tensor) -> Tensor:
-        """Where those at `positions` among these are in the tiles."""
-        return positions if self.where is None else self.where.index_select(0, positions)
 
     def taken(self, flat: Tensor) -> Tensor:
         """What `flat` has for every lane of the tiles, for these."""
-        return flat[: self.index.numel()] if self.where is None else flat.index_select(0, self.where)
+        return flat if flat.numel() == self.where.numel() else flat.index_select(0, self.where)
 
     def put(self, flat: Tensor, value: Tensor) -> None:
         """Writes to `flat`, which has an element for every lane of the tiles, at these."""
-        if self.where is None:
-            flat[: self.index.numel()] = value
+        if flat.numel() == self.where.numel():
+            flat.copy_(value)
         else:
             flat.index_copy_(0, self.where, value)
 
@@ -184,12 +176,11 @@ class Lanes:
     def positions(self) -> Tensor:
         """Which lane of its program's tile each is; lanes of tiles of different sizes never have the same number,
         for the sizes are powers of two."""
-        flat = torch.arange(self.index.numel()) if self.where is None else self.where
-        return flat % self.width + self.width
+        return self.where % self.width + self.width
 
     def programs_at(self, positions: Tensor) -> list[int]:
         """The programs of a few lanes."""
-        return self.access.programs[self._places(positions).div(self.width, rounding_mode="floor")].tolist()
+        return self.access.programs[self.where[positions].div(self.width, rounding_mode="floor")].tolist()
 
 
 def flat_index(offset: Integer, shape: Shape) -> Tensor:
@@ -213,8 +204,4 @@ def first_of(offset: Integer, shape: Shape) -> int | None:
 
 def flat_mask(mask: Value | None, shape: Shape) -> Tensor | None:
     """`mask` for every lane of `shape`, bool, 1-D; None where all are active."""
-    if mask is None or mask is True:
-        return None
-    if isinstance(mask, (int, Tensor, Below, Conjunction)):
-        return dense(mask, torch.bool, shape).expand(list(shape)).reshape(-1)
-    raise TypeError(f"not a mask: {mask!r}")
+    return None if mask is None or mask is True else dense(mask, torch.bool, shape).expand(list(shape)).reshape(-1)

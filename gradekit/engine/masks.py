@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.memory import everywhere
-from gradekit.engine.values import Below, Conjunction, Value, dense
+from gradekit.engine.values import Below, Value, dense, mask_factors
 
 Shape = Sequence[int]
 
@@ -85,13 +85,6 @@ class MaskPartition:
         inside = [mask if mask.shape[0] == 1 else mask[groups[1]] for mask in masks]
         boxes = (Box(groups[0], cut, [first, *sizes[1:]]), Box(groups[1], cut, [sizes[0] - first, *sizes[1:]], inside))
         return [box for box in boxes if box.sizes[0]]
-
-
-def mask_factors(mask: Value | None) -> tuple[Tensor | Below, ...]:
-    """The masks whose conjunction `mask` is."""
-    if isinstance(mask, Conjunction):
-        return mask.factors
-    return (mask,) if isinstance(mask, Tensor | Below) else ()
 
 
 def dense_masks(mask: Value | None, shape: Shape) -> list[Tensor]:

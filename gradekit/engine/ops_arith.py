@@ -28,6 +28,7 @@ from gradekit.engine.values import (
     absolute,
     constant,
     dense,
+    mask_factors,
     owned,
 )
 
@@ -104,19 +105,12 @@ def _conjunction(a: Value, b: Value, bits: int, shape: tuple[int, ...]) -> Value
     for x, y in ((a, b), (b, a)):
         if isinstance(x, bool):
             return y if x else False
-    both = Conjunction((*_factors(a), *_factors(b)))
+    both = Conjunction((*mask_factors(a), *mask_factors(b)))
     factors = [factor for factor in both.factors if isinstance(factor, Tensor)]
     if len(factors) < len(both.factors):
         return both
     sizes = tuple(map(max, zip(*(factor.shape for factor in factors), strict=True)))
     return dense(both, torch.bool, shape) if any(tuple(factor.shape) == sizes for factor in factors) else both
-
-
-def _factors(value: Value) -> tuple[Tensor | Below, ...]:
-    if isinstance(value, Conjunction):
-        return value.factors
-    assert isinstance(value, Tensor | Below)
-    return (value,)
 
 
 _ON_MASKS: dict[str, Callable[..., Value]] = {

@@ -96,18 +96,24 @@ def _evaluate_reduce(frame: Frame, op: Op) -> Tensors:
 
 def _fast_reduction(operation: str, value: Tensor, axis: int) -> Tensor | None:
     """The reductions that torch does as one pass with the same meaning; None where it has none."""
-    if operation == "arith.addf" and value.dtype.itemsize >= 4:
-        return value.sum(axis)
-    if operation == "arith.addi" and value.dtype is not torch.bool:
+    if value.dtype is not torch.bool and (operation == "arith.addi" or operation == "arith.addf" and _is_wide(value)):
         return value.sum(axis).to(value.dtype)
-    if operation in ("arith.maxsi", "arith.maximumf"):
-        return value.amax(axis)
-    if operation in ("arith.minsi", "arith.minimumf"):
-        return value.amin(axis)
-    if operation in ("arith.maxnumf", "arith.minnumf"):  # these skip NaN, torch's do not
-        result = value.amax(axis) if operation == "arith.maxnumf" else value.amin(axis)
-        return None if bool(result.isnan().any()) else result
-    return None
+    if operation not in _EXTREMES:
+        return None
+    result = _EXTREMES[operation](value, axis)
+    skips_nan = operation in ("arith.maxnumf", "arith.minnumf")  # torch's do not
+    return None if skips_nan and bool(result.isnan().any()) else result
+
+
+def _is_wide(value: Tensor) -> bool:
+    """Whether torch sums in the dtype itself, as a kernel that rounds each step to it, and not in float32."""
+    return value.dtype.itemsize >= 4
+
+
+_EXTREMES: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "arith.maxsi": torch.amax, "arith.maximumf": torch.amax, "arith.maxnumf": torch.amax,
+    "arith.minsi": torch.amin, "arith.minimumf": torch.amin, "arith.minnumf": torch.amin,
+}  # fmt: skip
 
 
 def reduce_pairs(combine: Combine, values: Tensors, axis: int, count: int) -> Tensors:
@@ -136,13 +142,15 @@ def _evaluate_scan(frame: Frame, op: Op) -> Tensors:
     return tuple(value.movedim(-1, axis) for value in values)
 
 
+_SCANS: dict[str, Callable[..., Tensor]] = {
+    "arith.addf": torch.cumsum, "arith.addi": torch.cumsum, "arith.mulf": torch.cumprod, "arith.muli": torch.cumprod,
+}  # fmt: skip
+
+
 def _fast_scan(operation: str, values: Tensors) -> Tensors | None:
-    if len(values) == 1 and values[0].dtype.itemsize >= 4:
-        if operation in ("arith.addf", "arith.addi"):
-            return (values[0].cumsum(-1, dtype=values[0].dtype),)
-        if operation in ("arith.mulf", "arith.muli"):
-            return (values[0].cumprod(-1, dtype=values[0].dtype),)
-    return None
+    if len(values) != 1 or not _is_wide(values[0]) or operation not in _SCANS:
+        return None
+    return (_SCANS[operation](values[0], -1, dtype=values[0].dtype),)
 
 
 def scan_steps(combine: Combine, values: Tensors) -> Tensors:

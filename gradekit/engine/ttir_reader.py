@@ -287,15 +287,12 @@ class Reader:
 
 @dataclass(slots=True)
 class Clause:
-    """What stands between an operation's name and its types; `at` is where it begins.
-
-    A word comes with the number of operands before it.
-    """
+    """What stands between an operation's name and its types; `at` is where it begins."""
 
     at: int
     operands: list[str] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
-    words: list[tuple[int, str]] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
 
 class ClauseReader(Reader):
@@ -348,9 +345,9 @@ class ClauseReader(Reader):
         at = self.at
         if token[0] == '"' and self.tokens[at + 1] != "(":
             self.at += 1
-            clause.words.append((len(clause.operands), self.unquoted(token, at)))
+            clause.words.append(self.unquoted(token, at))
         elif token[0] == "@":
-            clause.words.append((len(clause.operands), self.symbol()))
+            clause.words.append(self.symbol())
         elif not token[0].isalpha() or "." in token or token.startswith("loc"):
             return False
         else:
@@ -366,7 +363,7 @@ class ClauseReader(Reader):
             name, _, inner = token.partition("<")
             clause.attributes[name] = inner[:-1]
         else:
-            clause.words.append((len(clause.operands), token))
+            clause.words.append(token)
 
     def attribute_word(self) -> Any:
         """The value after `name =` outside of a dictionary: a bare word (`tf32`), not followed by a type of its own."""
@@ -434,8 +431,7 @@ _RESULT: dict[str, Callable[[list[Type]], Type]] = {
 
 
 def _words_are_true(clause: Clause) -> None:
-    for _, word in clause.words:
-        clause.attributes[word] = True
+    clause.attributes.update(dict.fromkeys(clause.words, True))
 
 
 def _named_words(*names: str) -> Callable[[Clause], None]:
@@ -444,16 +440,15 @@ def _named_words(*names: str) -> Callable[[Clause], None]:
     def normalize(clause: Clause) -> None:
         if len(clause.words) < len(names):
             raise Unexpected(clause.at, " and ".join(names))
-        clause.attributes.update(zip(names, (word for _, word in clause.words), strict=False))
+        clause.attributes.update(zip(names, clause.words, strict=False))
 
     return normalize
 
 
 def _axis(clause: Clause) -> None:
-    words = [word for _, word in clause.words]
-    if len(words) != 1 or words[0] not in ("x", "y", "z"):
+    if clause.words not in (["x"], ["y"], ["z"]):
         raise Unexpected(clause.at, "x, y or z")
-    clause.attributes["axis"] = "xyz".index(words[0])
+    clause.attributes["axis"] = "xyz".index(clause.words[0])
 
 
 def _source_second(clause: Clause) -> None:

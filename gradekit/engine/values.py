@@ -65,6 +65,13 @@ class Conjunction:
     factors: tuple[Tensor | Below, ...]
 
 
+def mask_factors(mask: Value | None) -> tuple[Tensor | Below, ...]:
+    """The masks whose conjunction `mask` is."""
+    if isinstance(mask, Conjunction):
+        return mask.factors
+    return (mask,) if isinstance(mask, Tensor | Below) else ()
+
+
 @dataclass(slots=True)
 class Pointer:
     """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses."""
@@ -178,19 +185,14 @@ def against_zero(relation: Callable[[Tensor, Tensor], Tensor], value: Affine, sh
 
 def constant(value: float, dtype: torch.dtype, rank: int) -> Tensor:
     """A number as a tensor with `rank` axes of size 1. Shared: never write to it."""
-    if isinstance(value, float):
-        return _real(repr(value), dtype, rank)  # by its text, because 0.0 == -0.0 would share a cache entry
-    return _whole(value, dtype, rank)
+    return _constant(repr(value) if isinstance(value, float) else int(value), dtype, rank)
 
 
 @functools.lru_cache(maxsize=4096)
-def _real(text: str, dtype: torch.dtype, rank: int) -> Tensor:
-    return torch.full([1] * rank, float(text), dtype=torch.float64).to(dtype)
-
-
-@functools.lru_cache(maxsize=4096)
-def _whole(value: int, dtype: torch.dtype, rank: int) -> Tensor:
-    return torch.full([1] * rank, value, dtype=torch.int64).to(dtype)
+def _constant(value: int | str, dtype: torch.dtype, rank: int) -> Tensor:
+    """A float by its text, because 0.0 == -0.0 would share a cache entry."""
+    number = torch.tensor(value) if isinstance(value, int) else torch.tensor(float(value), dtype=torch.float64)
+    return number.to(dtype).view([1] * rank)
 
 
 def materialize(value: Affine, shape: Sequence[int]) -> Tensor:

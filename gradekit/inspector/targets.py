@@ -65,20 +65,16 @@ class Target:
         return "tensor cores" if self.capability else "matrix cores"
 
 
-def _kib(value: int) -> int:
-    return value << 10
-
-
 TARGETS = {
     target.name: target
     for target in (
-        Target("sm_75", 75, "T4", 40, 32, 16, _kib(64), _kib(64), reserved=0, portion=256),
-        Target("sm_80", 80, "A100", 108, 64, 32, _kib(164), _kib(163)),
-        Target("sm_86", 86, "A10", 72, 48, 16, _kib(100), _kib(99)),
-        Target("sm_89", 89, "L4", 58, 48, 24, _kib(100), _kib(99)),
-        Target("sm_90", 90, "H100", 132, 64, 32, _kib(228), _kib(227)),
-        Target("sm_100", 100, "B200", 148, 64, 32, _kib(228), _kib(227)),
-        Target("sm_120", 120, "RTX 5090", 170, 48, 24, _kib(100), _kib(99)),
+        Target("sm_75", 75, "T4", 40, 32, 16, 64 << 10, 64 << 10, reserved=0, portion=256),
+        Target("sm_80", 80, "A100", 108, 64, 32, 164 << 10, 163 << 10),
+        Target("sm_86", 86, "A10", 72, 48, 16, 100 << 10, 99 << 10),
+        Target("sm_89", 89, "L4", 58, 48, 24, 100 << 10, 99 << 10),
+        Target("sm_90", 90, "H100", 132, 64, 32, 228 << 10, 227 << 10),
+        Target("sm_100", 100, "B200", 148, 64, 32, 228 << 10, 227 << 10),
+        Target("sm_120", 120, "RTX 5090", 170, 48, 24, 100 << 10, 99 << 10),
         Target(
             "gfx942",
             0,
@@ -86,8 +82,8 @@ TARGETS = {
             304,
             32,
             32,
-            _kib(64),
-            _kib(64),
+            64 << 10,
+            64 << 10,
             reserved=0,
             portion=512,
             warp=64,

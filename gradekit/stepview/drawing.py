@@ -12,11 +12,12 @@ from torch import Tensor
 
 from gradekit.engine.memory import index_in
 from gradekit.engine.observer import TouchedElements
-from gradekit.judge.result_map import evenly
+from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS, evenly
 from gradekit.program import ITEMSIZE, Program, View
 
-MOST_RUNS = 512
-"""Rows of touched elements that are drawn one by one; of more, the smallest box around them is."""
+MOST_DRAWN = 512
+"""Rows of touched elements that are drawn one by one: of more, the smallest box around them is. And cells of which the
+numbers are kept, too: a page shows them in the cells where they fit, else under the pointer."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def _runs(places: Tensor) -> tuple[list[list[int]], bool]:
     if not places.numel():
         return [], False
     cuts = (places.diff() != 1).nonzero().view(-1) + 1
-    if cuts.numel() >= MOST_RUNS:
+    if cuts.numel() >= MOST_DRAWN:
         return [[int(places[0]), int(places[-1] - places[0]) + 1]], True
     pieces = places.tensor_split(cuts)
     return [[int(piece[0]), piece.numel()] for piece in pieces], False
@@ -100,14 +101,8 @@ def _runs(places: Tensor) -> tuple[list[list[int]], bool]:
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
-MOST_ROWS, MOST_COLUMNS = 24, 48
-"""Cells of the strip of a tile; of a larger one, rows and columns are left out at even distances."""
-
 LONGEST_ROW = 128
 """Cells of the strip of a tile of one dimension."""
-
-MOST_NUMBERS = 512
-"""Cells of which the numbers are kept, too: a page shows them in the cells where they fit, else under the pointer."""
 
 LEVELS = "abcdefghijklmnopqrs"
 """Levels from the largest magnitude below zero ("a") over zero ("j") to the largest above it ("s"); beside them "N" is
@@ -133,7 +128,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
     found |= {"rows": len(rows), "columns": len(columns), "levels": levels(cells)}
     if cells.numel() < value.numel():
         found |= {"at_rows": rows.tolist(), "at_columns": columns.tolist()}
-    if cells.numel() <= MOST_NUMBERS and value.dtype is not torch.bool:
+    if cells.numel() <= MOST_DRAWN and value.dtype is not torch.bool:
         found["numbers"] = [shown(each) for each in cells.reshape(-1)]
     return found
 

@@ -18,12 +18,13 @@ from gradekit.engine.observer import NOBODY, Owners, TouchedElements, coordinate
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show
+from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS
 from gradekit.plugin import grade
 from gradekit.program import Program, View
 from gradekit.report.text import counted
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
-from gradekit.stepview.drawing import LONGEST_ROW, MOST_COLUMNS, MOST_ROWS, Tensors
+from gradekit.stepview.drawing import LONGEST_ROW, Tensors
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, PlayRecorder
 from gradekit.subject import rules
