@@ -35,31 +35,23 @@ def grade(assignment: Assignment, path: Path, *, hidden: bool = False) -> Report
         raise
     except SubmissionError as error:
         return _rejected(assignment, path, questions, error)
-    return Report(
-        assignment=assignment.id,
-        status=Status.GRADED,
-        submission=given.facts(),
-        checks=tuple(_check(question, given.given.get(question.id, ""), hidden) for question in questions),
-        environment=environment(),
-        seconds=time.monotonic() - began,
-        notes=tuple(answering.unknown(given.given, questions)),
-        seed=assignment.seed,
-    )
+    checks = [_check(question, given.given.get(question.id, ""), hidden) for question in questions]
+    notes = tuple(answering.unknown(given.given, questions))
+    took = time.monotonic() - began
+    return _report(assignment, Status.GRADED, given.facts(), checks, notes=notes, seconds=took)
 
 
 def _rejected(assignment: Assignment, path: Path, questions: list[Question], error: SubmissionError) -> Report:
     checks = [_made(q, Outcome.FAILED, 0, error.message, error.cause) for q in questions]
+    facts, why = {"path": str(path), "sha256": "", "cells": []}, {"message": error.message, "cause": error.cause}
+    return _report(assignment, Status.REJECTED, facts, checks, source=error.source, seconds=0.0, **why)
+
+
+def _report(
+    assignment: Assignment, status: Status, submission: dict[str, Any], checks: list[Check], **more: Any
+) -> Report:
     return Report(
-        assignment=assignment.id,
-        status=Status.REJECTED,
-        submission={"path": str(path), "sha256": "", "cells": []},
-        checks=tuple(checks),
-        environment=environment(),
-        seconds=0.0,
-        message=error.message,
-        cause=error.cause,
-        source=error.source,
-        seed=assignment.seed,
+        assignment.id, status, submission, tuple(checks), environment=environment(), seed=assignment.seed, **more
     )
 
 
