@@ -405,20 +405,14 @@ class Launches:
             for data, outcome in zip(mine, self._outcomes[key], strict=True):
                 data.copy_(outcome)
             return
-        self._walk(kernel, sizes, (tensors, values), meter)
-        if sum(data.numel() for data in mine) <= MOST_KEPT:
-            self._outcomes[key] = [data.clone() for data in mine]
-
-    def _walk(
-        self, kernel: str, sizes: tuple[int, int, int], given: tuple[dict[int, Tensor], Names], meter: Meter
-    ) -> None:
-        tensors, values = given
         memory = Memory()
-        for number, (key, tensor) in enumerate(tensors.items()):
-            memory.place_input(number, bytes_of(tensor), "", None, 1).is_input = key in self._inputs
+        for number, (place, tensor) in enumerate(tensors.items()):
+            memory.place_input(number, bytes_of(tensor), "", None, 1).is_input = place in self._inputs
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays
+        if sum(data.numel() for data in mine) <= MOST_KEPT:
+            self._outcomes[key] = [data.clone() for data in mine]
 
 
 def _grid(grid: Any) -> tuple[int, int, int]:

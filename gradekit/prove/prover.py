@@ -144,7 +144,7 @@ class _Form:
         """Follows, decides and gathers."""
         for call in self.calls:
             self._call(call)
-        setting = self._setting(self.calls[0])
+        setting = setting_of(self.calls[0], self.names, self.entry)
         for _ in range(self.budget.further if self.hosts else 0):
             example = self._elsewhere(setting, least=2)
             if example.verdict != q.REFUTED and self.budget.ones:
@@ -153,25 +153,19 @@ class _Form:
                 break
             if not self._call(_example(self.calls[0], setting, example.values)):
                 break
-        self._look_for_more(setting)
-
-    def _elsewhere(self, setting: Setting, least: int) -> Answer:
-        """Sizes, each at least so large, for which host code takes none of the paths so far."""
-        large = [size >= least for size in setting.sizes.values() if (size.range[1] or least) >= least]
-        return self.solver.example(*setting.hypotheses, *large, *(~host.path for host in self.hosts))
-
-    def _look_for_more(self, setting: Setting) -> None:
         example = self._elsewhere(setting, least=1)
         if example.verdict == q.REFUTED:
             self.found.proofs.unseen = _sizes(setting, example.values)
         elif example.verdict == q.OPEN:
             self.found.gap("whether host code takes further paths is not known")
 
-    def _setting(self, call: Sequence[Argument]) -> Setting:
-        return setting_of(call, self.names, self.entry)
+    def _elsewhere(self, setting: Setting, least: int) -> Answer:
+        """Sizes, each at least so large, for which host code takes none of the paths so far."""
+        large = [size >= least for size in setting.sizes.values() if (size.range[1] or least) >= least]
+        return self.solver.example(*setting.hypotheses, *large, *(~host.path for host in self.hosts))
 
     def _call(self, call: Sequence[Argument]) -> bool:
-        setting = self._setting(call)
+        setting = setting_of(call, self.names, self.entry)
         taken = [host for host in self.hosts if host.takes(setting.values)]
         if not taken and (len(self.hosts) >= self.budget.paths or self.solver.steps > self.solver.limit):
             self.found.gap(USED_UP)
@@ -219,7 +213,7 @@ class _Form:
         other = _example(call, host.setting, found) if found else ()
         if not other or class_of(other) != class_of(call):
             return False
-        values = self._setting(other).values
+        values = setting_of(other, self.names, self.entry).values
         if not host.takes(values):
             return False
         try:

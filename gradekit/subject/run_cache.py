@@ -114,15 +114,14 @@ class RunCache:
         if entry is not None:
             return _made_by(entry, lambda: self._results(entry.results, run))
         made = run()
-        return uncached(made) if made.variants else self._add(key, made)
-
-    def _add(self, key: RunKey, run: RunResult) -> RunResult:
-        entry = replace(run, results=_contents(run))
-        self._entries.put(key.by_effect, entry)
-        if not _is_clean(entry):
-            self._entries.put(key.by_text, entry)
-        self._add_tensors(entry.results, run)
-        return _made_by(entry, lambda: run.results)
+        if made.variants:
+            return uncached(made)
+        record = replace(made, results=_contents(made))
+        self._entries.put(key.by_effect, record)
+        if not _is_clean(record):
+            self._entries.put(key.by_text, record)
+        self._add_tensors(record.results, made)
+        return _made_by(record, lambda: made.results)
 
     def _add_tensors(self, contents: Sequence[Any], run: RunResult) -> None:
         for stored, value in zip(contents, run.results, strict=True):
