@@ -205,7 +205,9 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
         return None
     failure = Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
     if any(program.launches()):
-        by_torch = any(_set_by_torch(program, view) for view in others)
+        beside = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
+        given = {view.storage for step in beside for view in views_in(tuple(vars(step).values()))}
+        by_torch = any(view.storage in given for view in others)
         why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
         message = f"{entry} returns a tensor that no kernel has stored to: {why}."
         if writes:
@@ -216,12 +218,6 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
     if copied_inputs(program, others):
         return Idle(failure, copies=True)
     raise failure
-
-
-def _set_by_torch(program: Program, result: View) -> bool:
-    """Whether a step beside the launches gives the memory of a result its values."""
-    steps = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
-    return any(view.storage == result.storage for step in steps for view in views_in(tuple(vars(step).values())))
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:

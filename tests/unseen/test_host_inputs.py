@@ -94,6 +94,16 @@ def test_terms_are_evaluated_for_many_calls_at_once() -> None:
     assert leaves_in(terms, 3) == {("size", 0, 0)}
 
 
+def test_a_product_of_too_many_parts_is_a_number_whose_origin_is_lost() -> None:
+    """Host code may square a sum again and again: each time a polynomial would have as many parts, squared."""
+    terms: list[tuple[str | int, ...]] = [("size", 0, axis) for axis in range(33)]
+    terms += [("+", 0, 1), *(("+", 31 + axis, axis) for axis in range(2, 33))]
+    terms += [("*", len(terms) - 1, len(terms) - 1)]
+    *_, together, squared = polynomials(terms, variable)
+    assert together is not None and len(together.parts) == 33
+    assert squared is not None and str(squared.atom).startswith("var('opaque ")
+
+
 def test_terms_that_make_no_sense_have_no_value() -> None:
     terms = [("size", 0, 0), ("//", 0, 7), ("number", 0), ("%", 0, 2), ("+", 5, 0), ("what", 1)]
     assert polynomials(terms, variable)[3:] == [None, None, None]
