@@ -39,8 +39,10 @@ class Comparison:
 
     @cached_property
     def nan(self) -> torch.Tensor:
-        """True where the result is NaN and must not be."""
-        return self.wrong & self.value.isnan()
+        """True where the result is NaN and must not be. Where a copy is asked for, that of some wrong elements may be
+        other elements', and then there is none."""
+        found = self.wrong & self.value.isnan()
+        return found & (found == self.wrong).all() if self.is_copied else found
 
     @cached_property
     def inf(self) -> torch.Tensor:

@@ -353,8 +353,10 @@ class Subject:
         return self._tracer.load()
 
     def of_another_text(self, submission: Submission) -> Subject:
-        """A subject of another text in this one's processes and in its place: see `Tracer.replace`."""
+        """A subject of another text in this one's process and in its place: see `Tracer.replace`."""
         tracer = self._tracer or self._start()
+        if self._exploring is not None and self._exploring is not tracer:
+            self._exploring.close()
         tracer.replace(submission)
         other = Subject(submission, self.assignment, lambda: tracer, is_brief=self._is_brief)
         other._tracer = tracer  # its own to close, also if nothing is asked of it

@@ -113,6 +113,12 @@ def test_a_copy_may_not_round_nor_lose_the_sign_of_zero(dtype: torch.dtype) -> N
     assert_close(values + 0, reference(lambda x: x.clone(), values))  # what is computed may lose it
 
 
+def test_the_nan_of_another_element_is_a_wrong_copy_and_none_that_was_made() -> None:
+    copied = reference(lambda x: x.clone(), torch.tensor([1.0, 2.0, math.nan]), steps="copied")
+    assert failure(torch.tensor([2.0, math.nan, 1.0]), copied).cause == Cause.WRONG_VALUES
+    assert failure(torch.tensor([1.0, math.nan, math.nan]), copied).cause == Cause.NAN
+
+
 def test_booleans_are_compared() -> None:
     expected = reference(lambda x: x > 0, X)
     assert_close(expected.native, expected)

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,11 @@ for path in sys.argv[1:]:
 
 def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
     """Sets of strings are walked in another order in each process; which mends fit the budget must not depend on it."""
-    paths = ["solutions/matmul/solution.py", "solutions/custom_op/solution.py", "solutions/layer_norm/right_column_sums.py"]
+    paths = [
+        "solutions/matmul/solution.py",
+        "solutions/custom_op/solution.py",
+        "solutions/layer_norm/right_column_sums.py",
+    ]
     said = [
         subprocess.run(
             [sys.executable, "-c", SENTENCES, *paths], env=os.environ | {"PYTHONHASHSEED": seed}, cwd=ROOT,
@@ -80,7 +85,10 @@ def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
 
 def test_two_tensors_are_exchanged_early_where_their_strides_are_in_the_right_order() -> None:
     (mend,) = mended(
-        text("solutions/layer_norm/right_column_sums.py"), "x, weight, bias, out,", "x, bias, weight, out,", "are swapped"
+        text("solutions/layer_norm/right_column_sums.py"),
+        "x, weight, bias, out,",
+        "x, bias, weight, out,",
+        "are swapped",
     )
     assert mend.rank <= SPECIFIC
 
@@ -121,7 +129,9 @@ def test_a_mend_that_leaves_copies_of_its_line_wrong_is_made_in_all_of_them() ->
     wrong = twice.replace("tl.rand(seed, offsets)", "tl.rand(seed, 7)")
     holds = lambda mend: OtherChecks.ALL if mend.applied(wrong) == twice else OtherChecks.NOT
     own = idioms_of(ROOT / "assignments/dropout/idioms.toml")
-    found = Mending(wrong, idioms=own).found(CLUES, Tries(lambda changed: "rand(seed, offsets)" in changed, holds=holds))
+    found = Mending(wrong, idioms=own).found(
+        CLUES, Tries(lambda changed: "rand(seed, offsets)" in changed, holds=holds)
+    )
     lines = [number for number, line in enumerate(wrong.splitlines(), 1) if "tl.rand(seed, 7)" in line]
     assert found is not None and len(lines) == 2 and found.line in lines
     assert found.sentence.endswith(f"Line {sum(lines) - found.line} is the same.")
@@ -221,9 +231,15 @@ def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None
     source = text("solutions/flash_attention/right_tutorial_pointers.py").replace("tl.trans(p).to(do", "p.to(do")
     clues = replace(CLUES, kernels=("dkdv_kernel",), wrong=frozenset({"dkdv_kernel.dk_ptr"}))
     lines = {mend.line for mend in Mending(source).candidates(clues) if mend.kernel == "dkdv_kernel"}
-    every = {mend.line for mend in Mending(source).candidates(replace(clues, wrong=frozenset())) if mend.kernel == "dkdv_kernel"}
+    every = {
+        mend.line
+        for mend in Mending(source).candidates(replace(clues, wrong=frozenset()))
+        if mend.kernel == "dkdv_kernel"
+    }
     dv = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("dv +="))
-    dk = next(number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("tl.store(dk_ptr"))
+    dk = next(
+        number for number, line in enumerate(source.splitlines(), 1) if line.strip().startswith("tl.store(dk_ptr")
+    )
     assert dk in lines and dv in every and dv not in lines and lines < every
 
 
@@ -232,21 +248,39 @@ def test_kernels_that_the_call_did_not_launch_are_left_alone() -> None:
     assert {mend.kernel for mend in in_order(found, Clues(frozenset(), ("fwd_kernel",)))} == {"", "fwd_kernel"}
 
 
+class Process:
+    """Stands in for a tracer's: counts how often it was ended."""
+
+    def __init__(self) -> None:
+        self.ended = 0
+
+    def replace(self, submission: Submission) -> None:
+        """Takes another text."""
+
+    def instructions(self, entry: str, args: Sequence[Any]) -> int:
+        """Counts none."""
+        return 0
+
+    def close(self) -> None:
+        self.ended += 1
+
+
 def test_a_process_that_was_given_another_text_is_ended_though_nothing_was_asked_of_it() -> None:
-    class Process:
-        ended = 0
-
-        def replace(self, submission: Submission) -> None:
-            """Takes another text."""
-
-        def close(self) -> None:
-            self.ended += 1
-
     process = Process()
     submission = read(ROOT / "solutions/vector_add/solution.py")
     start: Any = lambda: process
     Subject(submission, get("vector_add"), start, is_brief=True).of_another_text(submission).close()
     assert process.ended == 1
+
+
+def test_with_another_text_the_process_that_was_asked_of_calls_apart_is_ended_too() -> None:
+    started: list[Process] = []
+    start: Any = lambda: (started.append(Process()), started[-1])[1]
+    submission = read(ROOT / "solutions/vector_add/solution.py")
+    subject = Subject(submission, get("vector_add"), start, is_brief=True)
+    subject.instructions("add", [])
+    subject.of_another_text(submission).close()
+    assert [process.ended for process in started] == [1, 1]
 
 
 def test_evidence_of_a_race_brings_atomics_to_the_front() -> None:
