@@ -32,7 +32,7 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
 
 EACH_TIME = {
     "softmax": {"ignores_strides"}, "giou_loss": {"native_arithmetic"}, "decode_attention": {"no_maximum"},
-    "spmm": {"last_element_lost"}, "dropout": {"solution.py", "same_mask_in_each_block"}, "matmul": {"square_only"}, "layer_norm": {"backward_by_torch"},
+    "spmm": {"last_element_lost"}, "dropout": {"same_mask_in_each_block"}, "matmul": {"square_only"}, "layer_norm": {"backward_by_torch"},
     "flash_attention": {"keys_past_the_end"}, "custom_op": {"plain_function"}, "fused_chain": {"skips_last_row"},
     "histogram": {"load_add_store"}, "cross_entropy": {"first_maximum_of_zero"}, "kv_cache_update": {"one_place_further"},
 }  # fmt: skip

@@ -416,7 +416,7 @@ PIECES = re.findall(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_damaged_text_is_read_or_is_an_error(data):
     pieces = list(PIECES)

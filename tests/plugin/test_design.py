@@ -139,7 +139,16 @@ def designs(file: Path, seed: int = 0) -> dict[str, Any]:
     return {name: design_of(test, PROFILES["default"], seed) for name, test in functions(file).items()}
 
 
-every_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem, scope="module")
+HIDDEN_EACH_TIME = ("test_softmax_hidden", "test_custom_op_hidden")
+"""Hidden tests draw from the same domains as the public ones; the slow tests try all."""
+
+
+def _case(file: Path) -> object:
+    is_rare = file.stem.endswith("_hidden") and file.stem not in HIDDEN_EACH_TIME
+    return pytest.param(file, id=file.stem, marks=[pytest.mark.slow] if is_rare else [])
+
+
+every_file = pytest.mark.parametrize("file", [_case(file) for file in FILES], scope="module")
 """Whatever is tried of a file is tried in one process, one after another."""
 
 
