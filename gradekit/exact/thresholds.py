@@ -22,18 +22,17 @@ from gradekit.engine.memory import Memory
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import FLOAT, dense
 from gradekit.exact.trial import NOT_TRIED, ExactCall, run_exactly
-from gradekit.inputs.value_kinds import SCALED
+from gradekit.inputs.value_kinds import POSITIVE, SCALED
 from gradekit.program import Launch, run_steps
 
 MOST = 4
 """Numbers of one program that are looked at, the largest first."""
-BEYOND = 32.0
-"""How many times as large as the number values are then, or as small: the smallest of a kind are a sixteenth."""
+BEYOND = POSITIVE[1] / POSITIVE[0]
+"""How many times as large as the number the largest values are then, or as small the smallest: so all are beyond it."""
 _MEETING = {
     "arith.cmpf", "arith.select", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "arith.addf",
     "arith.subf", "tt.clampf",
 }  # fmt: skip
-_BOUNDED = {"math.erf", "math.tanh", "__nv_erf", "__nv_erff", "__nv_tanh", "__nv_tanhf"}
 _SAME = {*MOVED, "arith.extf", "arith.truncf", "tt.fp_to_fp"}
 
 
@@ -61,14 +60,8 @@ def _of(flow: DefUse, op: Op) -> Iterator[Threshold]:
         others = [(name, type) for name, type in zip(op.results, op.result_types, strict=True) if type.element in FLOAT]
     else:
         others = [each for each in typed if _number(flow, each[0]) is None] if op.name in _MEETING else []
-        others = [each for each in others if not _is_bounded(flow.made.get(each[0]))]
     for name, type in others[:1]:
         yield from (Threshold(op.number, name, type, number) for number in numbers)
-
-
-def _is_bounded(op: Op | None) -> bool:
-    """Whether a value is never larger than 1, whatever it is made of."""
-    return op is not None and (op.name in _BOUNDED or op.attributes.get("symbol") in _BOUNDED)
 
 
 def _number(flow: DefUse, name: str) -> float | None:
@@ -93,11 +86,12 @@ def rows_beyond(call: ExactCall, free: Sequence[str], most: float) -> Iterator[d
     if not free or not any(wanted):
         return
     sizes = functools.lru_cache(lambda name, scale: _sizes(call, wanted, _row(free, name, scale)))
-    before, done = sizes("", 1.0), set[float]()
+    before, tried = sizes("", 1.0), set[float]()
     for one in sorted(before, key=lambda one: -abs(one[1].number)):
         number, size = abs(one[1].number), before[one]
-        if number in done or len(done) == MOST:
+        if number in tried or len(tried) == MOST:
             continue
+        tried.add(number)
         up = number > size
         factor = 2.0 ** math.ceil(math.log2(BEYOND * number / size if up else BEYOND * size / number))
         scales = sorted({most, min(factor, most)}) if up else [1 / factor]
@@ -105,7 +99,6 @@ def rows_beyond(call: ExactCall, free: Sequence[str], most: float) -> Iterator[d
             farthest = (name for name in free if (sizes(name, sign * scales[-1]).get(one, size) > number) is up)
             for name, scale in itertools.product(itertools.islice(farthest, 1), scales):
                 if (sizes(name, sign * scale).get(one, size) > number) is up:
-                    done.add(number)
                     yield _row(free, name, sign * scale)
 
 

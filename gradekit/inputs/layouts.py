@@ -88,9 +88,9 @@ def _stepped(shape: tuple[int, ...], variant: int) -> Placement:
 
 
 def _expanded(shape: tuple[int, ...], variant: int) -> Placement:
-    every = variant == len(shape)
-    strides = row_major([1 if dim == variant else size for dim, size in enumerate(shape)])
-    return tuple(0 if every or dim == variant else s for dim, s in enumerate(strides)), 0
+    every, is_inner = variant == len(shape), 0 < variant < len(shape) - 1
+    stored = shape if is_inner else [1 if dim == variant else size for dim, size in enumerate(shape)]
+    return tuple(0 if every or dim == variant else s for dim, s in enumerate(row_major(stored))), 0
 
 
 def _sliced_columns(shape: tuple[int, ...], variant: int) -> Placement:
@@ -155,7 +155,8 @@ _LAYOUTS = {
     "every_second": _Layout(_every_second, 1),  # x[..., ::2]
     # every third of a dimension that is not the last; of a vector, every third, 16th or 7th element
     "stepped": _Layout(_stepped, 1, lambda rank: rank - 1 if rank > 1 else len(STEPS)),
-    # x.expand(...): one dimension has stride 0, or all have, as the gradient of x.sum()
+    # x.expand(...): one dimension has stride 0 (an inner one beside strides of a contiguous tensor), or
+    # all have, as the gradient of x.sum()
     "expanded": _Layout(_expanded, 1, lambda rank: rank + 1 if rank > 1 else 1),
 }
 PERMUTED, TRANSPOSED = "permuted", "transposed"

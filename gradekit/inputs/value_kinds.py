@@ -165,8 +165,12 @@ def _normal(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generat
     return total.sub_(2 * PARTS).mul_(math.sqrt(3) / PARTS)
 
 
+POSITIVE = 0.125, 2.125
+"""Where values of the kind "positive" begin, and where they end."""
+
+
 def _positive(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    return _uniform(shape, generator) * 2 + 0.125
+    return _uniform(shape, generator) * (POSITIVE[1] - POSITIVE[0]) + POSITIVE[0]
 
 
 def _trend(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -98,8 +98,3 @@ def varied(values: torch.Tensor) -> bool:
     """Whether a tensor has at least two different finite values: a constant proves nothing about places."""
     finite = values[values.double().isfinite()]
     return finite.numel() > 1 and bool((finite != finite[0]).any())
-
-
-def is_power_of_two(size: int) -> bool:
-    """Whether `size` is 1, 2, 4, 8 and so on."""
-    return size > 0 and size & (size - 1) == 0

@@ -273,7 +273,7 @@ def _worked_out(
         allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
     for e, n, one, a in zip(exact, native, single, allowances, strict=True):
         if one.dtype != n.dtype:
-            a += tolerance.rounded_once(e.abs() + a, n.dtype)
+            a += tolerance.rounded_once(e, a, n.dtype)
     return tuple(
         Worked(e, n, a, tuple(args), function, _again(function, args, i))
         for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))

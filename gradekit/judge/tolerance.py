@@ -60,10 +60,13 @@ def floor(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return ulp(exact, dtype).mul_(ULPS.get(dtype, ULPS_NARROW)).add_(flushed)
 
 
-def rounded_once(largest: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What a float32 result may lose when it is rounded to the narrower `dtype`: of the `largest` that it may be, for a
-    power of two may lie between that and the exact one."""
-    return ulp(largest, dtype).mul_(ROUNDED_ONCE)
+def rounded_once(exact: torch.Tensor, off: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """What a float32 result within `off` of the exact one may lose when it is rounded to the narrower `dtype`. Beyond a
+    power of two steps are larger, but what lies beyond it by less is rounded to it."""
+    size = exact.abs().nan_to_num(0.0, 0.0, 0.0)
+    largest = ulp(size + off, dtype)
+    beyond = size + off - largest / torch.finfo(dtype).eps
+    return torch.maximum(ulp(size, dtype).mul_(ROUNDED_ONCE), torch.minimum(largest.mul_(ROUNDED_ONCE), beyond))
 
 
 def own_error(exact: torch.Tensor, native: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ import torch
 from gradekit.engine.branch_coverage import MASKED, SEVERAL
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.value_kinds import CHOSEN, PROFILES, make
+from gradekit.inputs.value_kinds import CHOSEN, POSITIVE, PROFILES, make
 from gradekit.program import Kernel
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
@@ -237,7 +237,7 @@ def chosen_kinds(draws: Draws, dtypes: dict[str, str], constants: Sequence[float
     return found
 
 
-ALIKE = {"below_zero": (-0.125, -2.125), "positive": (0.125, 2.125)}
+ALIKE = {"below_zero": (-POSITIVE[0], -POSITIVE[1]), "positive": POSITIVE}
 """Kinds whose values all have one sign, with the ends of their ranges."""
 
 

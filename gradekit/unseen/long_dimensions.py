@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +35,6 @@ from gradekit.program import (
     run_steps,
     writes,
 )
-from gradekit.reuse import SharedCache, shared
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
@@ -87,6 +86,8 @@ class LongDimensions:
         for other in others if is_first else ():
             made.append(Stretch(draws, form, scope, name, other))
             yield made[-1]
+        if any(one.has_failed for one in made):
+            return
         longest = max([LENGTHS[0], *(one.reached for one in made)])
         for number, more in enumerate(_choices(draws)):
             if self._is_new(form, name, more) and (number > 0 or not is_first):
@@ -168,6 +169,11 @@ class Stretch:
     def reached(self) -> int:
         """The longest that a call was made with."""
         return self._seen[-1][0] if self._seen else 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing was told of the last call: other checks need not fail by it."""
+        return bool(self._seen) and not self._seen[-1][1]
 
     @functools.cached_property
     def _end(self) -> tuple[int, int]:
@@ -451,9 +457,9 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     bound = _bound(text.module.entry, launch)
     storages = {name: value.storage for name, value in bound.items() if isinstance(value, View)}
     numbers = {text.arguments[name]: n for name, n in bound.items() if type(n) is int}
-    programs = EachProgram(kernel.unaligned, launch.grid, numbers)
+    programs = EachProgram(text, launch.grid, numbers)
     for access in accesses(text):
-        times = None if access.by_data else programs.times(text, access.loops)
+        times = None if access.by_data else programs.times(*(op.number for op in access.loops))
         roots = storages if access.roots is None else access.roots
         for storage in {storages[name] for name in roots if name in storages}:
             key = storage, access.stores
@@ -485,30 +491,25 @@ def _bound(function: Function, launch: Launch) -> dict[str, Any]:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-_times: SharedCache[Hashable, tuple[int | None]] = shared(1 << 12)
-
-
 class EachProgram:
     """All programs of a launch: what differs from lane to lane, or from turn to turn of a loop, has no value."""
 
-    def __init__(self, ttir: str, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
-        self._count, self._launched = math.prod(grid), (ttir, grid, *names.items())
+    def __init__(self, text: KernelText, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
+        self._text, self._count = text, math.prod(grid)
         self._place = Place(grid, names, [_along(grid, axis) for axis in range(len(grid))])
+        self.times = functools.cache(self._times)
 
-    def times(self, text: KernelText, loops: Sequence[Op]) -> int | None:
+    def _times(self, *loops: int) -> int | None:
         """How often all programs together go through the innermost of these loops; None where that is not known."""
-        key = (*self._launched, *(op.number for op in loops))
-        known = _times.get(key)
-        if known is None:
-            known = (self._counted(text, loops),)
-            _times.put(key, known)
-        return known[0]
-
-    def _counted(self, text: KernelText, loops: Sequence[Op]) -> int | None:
         every: Any = 1
-        for op in loops:
-            operands, _ = self._place.values(text, op.number)
-            known = op.name == "scf.for" and len(operands) > 2 and type(operands[2]) is int and operands[2] > 0
+        for number in loops:
+            operands, _ = self._place.values(self._text, number)
+            known = (
+                self._text.ops[number].name == "scf.for"
+                and len(operands) > 2
+                and type(operands[2]) is int
+                and operands[2] > 0
+            )
             each = turns(*operands[:3]) if known else None
             if each is None:
                 return None
