@@ -139,9 +139,9 @@ class RunCache:
         return again.results
 
 
-def uncached(run: RunResult) -> RunResult:
-    """The record of a run that is kept for nobody else."""
-    return _made_by(replace(run, results=_contents(run)), lambda: run.results)
+def uncached(run: RunResult, make: Callable[[], Sequence[Any]] | None = None) -> RunResult:
+    """The record of a run that is kept for nobody else; its results are what `make` gives, where that is given."""
+    return _made_by(replace(run, results=_contents(run)), make or (lambda: run.results))
 
 
 class _Tensor(NamedTuple):

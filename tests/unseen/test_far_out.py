@@ -22,6 +22,7 @@ from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import FAR, CallScope
 from gradekit.unseen.search import OtherWay, Search
+from tests import right
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 
@@ -235,3 +236,10 @@ def test_what_goes_wrong_after_many_programs_have_counted_is_found(tmp_path: Pat
     (check,) = grade(get("matmul"), tmp_path / "submission.py", keyword="contiguous_float32", diagnose=False, shrink=False).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"] == "so that in line 52 a comparison is true"
+
+
+def test_a_test_that_looks_at_a_result_itself_is_not_asked_about_some_programs(tmp_path: Path) -> None:
+    """Of dropout's configurations each writes other elements then, and the first's say which were kept"""
+    (tmp_path / "submission.py").write_text(right.text("tests/course/right/dropout/autotuned.py"))
+    (check,) = grade(get("dropout"), tmp_path / "submission.py", keyword="test_scales_what_it_keeps").checks
+    assert check.outcome is Outcome.PASSED, check.message
