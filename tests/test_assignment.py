@@ -125,8 +125,12 @@ def test_the_entry_function_tells(course: Path) -> None:
     assert of_path(file).id == "vector_add"
 
 
-def test_an_assigned_entry_tells_too(course: Path) -> None:
-    assert of_path(submit(course / "ada", "class A: pass\nsoftmax = A.apply\n")).id == "softmax"
+@pytest.mark.parametrize(("text", "id"), [
+    ("class A: pass\nsoftmax = A.apply\n", "softmax"),
+    ("def add(x, y)\n    return (\n", "vector_add"),
+])  # fmt: skip
+def test_an_entry_that_is_assigned_or_stands_above_a_syntax_error_tells_too(course: Path, text: str, id: str) -> None:
+    assert of_path(submit(course / "ada", text)).id == id
 
 
 @pytest.mark.parametrize("folder", ["softmax", "softmax/ada"])
@@ -141,28 +145,19 @@ def test_a_started_folder_tells_by_its_tests(course: Path) -> None:
     assert of_path(submit(course / "ada", "def smax(x): pass\n", "submission.py").parent).id == "softmax"
 
 
-def test_a_syntax_error_does_not_hide_the_entry(course: Path) -> None:
-    assert of_path(submit(course / "ada", "def add(x, y)\n    return (\n")).id == "vector_add"
-
-
 def test_an_unreadable_file_of_no_known_assignment_is_the_submissions_error(course: Path) -> None:
     with pytest.raises(SubmissionError, match="is empty"):
         of_path(submit(course / "ada", ""))
 
 
-def test_two_entries_in_one_file_ask_which(course: Path) -> None:
-    with pytest.raises(AssignmentError, match=r"more than one assignment \(softmax, vector_add\): say which with -a"):
-        of_path(submit(course / "ada", "def add(x, y): pass\ndef softmax(x): pass\n"))
-
-
-def test_a_misspelt_entry_is_pointed_out(course: Path) -> None:
-    with pytest.raises(AssignmentError, match="it defines sofmax; the assignment softmax asks for softmax"):
-        of_path(submit(course / "ada", "def sofmax(x): pass\n"))
-
-
-def test_a_file_for_nothing_lists_the_entries(course: Path) -> None:
-    with pytest.raises(AssignmentError, match="it defines none of softmax, add; say which with -a"):
-        of_path(submit(course / "ada", "def zzz(x): pass\n"))
+@pytest.mark.parametrize(("text", "said"), [
+    ("def add(x, y): pass\ndef softmax(x): pass\n", r"more than one assignment \(softmax, vector_add\): say which with -a"),
+    ("def sofmax(x): pass\n", "it defines sofmax; the assignment softmax asks for softmax"),
+    ("def zzz(x): pass\n", "it defines none of softmax, add; say which with -a"),
+])  # fmt: skip
+def test_entries_of_several_of_none_or_nearly_of_one_are_told_with_the_way_out(course: Path, text: str, said: str) -> None:
+    with pytest.raises(AssignmentError, match=said):
+        of_path(submit(course / "ada", text))
 
 
 def test_every_assignment_of_this_course_is_described_rightly() -> None:

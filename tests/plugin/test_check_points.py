@@ -59,20 +59,16 @@ def test_points_refuse_to_be_negative() -> None:
         points(-5)
 
 
-def test_the_title_is_the_first_line_of_the_docstring(items: dict[str, pytest.Item]) -> None:
-    assert check_points.title(items["test_documented"]) == "Stays inside its tensors"
-
-
-def test_a_given_title_replaces_the_docstring(items: dict[str, pytest.Item]) -> None:
-    assert check_points.title(items["test_titled"]) == "A title of its own"
-
-
-def test_a_parameter_is_named_in_the_title(items: dict[str, pytest.Item]) -> None:
-    assert check_points.title(items["test_parametrized[float16]"]) == "Computes in every dtype [float16]"
-
-
-def test_without_a_docstring_the_title_is_the_name(items: dict[str, pytest.Item]) -> None:
-    assert check_points.title(items["test_free"]) == "test_free"
+@pytest.mark.parametrize(("name", "title"), [
+    ("test_documented", "Stays inside its tensors"),
+    ("test_titled", "A title of its own"),
+    ("test_parametrized[float16]", "Computes in every dtype [float16]"),
+    ("test_free", "test_free"),
+])  # fmt: skip
+def test_the_title_is_the_given_one_or_the_docstrings_first_line_or_the_name(
+    items: dict[str, pytest.Item], name: str, title: str
+) -> None:
+    assert check_points.title(items[name]) == title
 
 
 def test_parametrizations_share_their_points_evenly(items: dict[str, pytest.Item]) -> None:
