@@ -15,7 +15,6 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.judge.failure import Failure
 
 RULES = (
-    by_text.unparenthesized_masks,
     by_value.ignores_strides,
     by_value.result_strides,
     by_finding.unset_memory,

@@ -99,11 +99,11 @@ def _names(node: ast.stmt) -> set[str]:
     if not isinstance(node, ast.Assign):
         return set()
     parts = [part for target in node.targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    return {part.id for part in parts if isinstance(part, ast.Name)} if all(map(_is_name, parts)) else set()
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
+    return (
+        {part.id for part in parts if isinstance(part, ast.Name)}
+        if all(isinstance(part, ast.Name) for part in parts)
+        else set()
+    )
 
 
 # --- mutation operators of kernels: masks, offsets, loops, reductions, precision --------------------------------------
@@ -141,7 +141,7 @@ def offset_moved(source: ParsedSource) -> Iterator[Edit]:
         if called(node) == "tl.arange":
             yield source.replaced(node, f"({source.of(node)} + 1)")
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and _is_whole(node.right):
-            yield source.replaced(node.right, str(int(source.of(node.right)) + 1))
+            yield source.replaced(node.right, str(ast.literal_eval(node.right) + 1))
 
 
 def argument_swapped(source: ParsedSource) -> Iterator[Edit]:

@@ -28,9 +28,6 @@ MOST_WALKED = 20_000
 MOST_SHOWN = 12
 """So many examples of other checks."""
 
-MOST_ASKED = 6
-"""So many examples of other checks show which results are right."""
-
 FEW_ELEMENTS = 64
 """Of the inputs of an example: with fewer, much seems right."""
 
@@ -66,7 +63,7 @@ class FirstLook:
         is_confirmed = lambda change: self._confirmed(change, source)
         traits = check.example.traits if check.example is not None else frozenset()
         alike = sorted((one for one in tries.held() if one.compares), key=lambda one: -len(one.traits & traits))
-        settled = self._settled(screen, alike[:MOST_ASKED])
+        settled = self._settled(screen, alike[: MOST_SHOWN // 2])
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ OF_A_CALL = 0.1
 _NO_VALUE: Any = object()
 
 Walked = tuple[ShownCall, HostReplay]
+Pairs = list[tuple[Change, dict[ast.AST, ast.AST]]]
 
 
 class HostScreen:
@@ -44,20 +46,24 @@ class HostScreen:
             return []
         site = HostSite(self.source, replay.walk)
         every = [(one, news) for one in host_changes(site) if (news := self._news(one)) is not None]
-        found: list[tuple[Change, dict[ast.AST, ast.AST]]] = []
+        found: Pairs = []
         for turn in range(LATER + 1):
             mine = [pair for pair in every if pair[0].turn == turn]
-            found += [pair for pair in self._distinct(mine, site) if self._is_right(pair[1], (failing, replay))]
-            if found:
+            again, more = itertools.tee(more)
+            right = [pair for pair in self._distinct(mine, site) if self._is_right(pair[1], (failing, replay))]
+            if found := self._held(right, again):
                 break
+        return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
+
+    def _held(self, found: Pairs, more: Iterable[ShownCall]) -> Pairs:
+        """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most."""
         self._mended.clear()
         for call in more if found else ():
             again = self._replay(call)
             if again is not None and found:
                 found = [pair for pair in found if self._is_right(pair[1], (call, again), is_unknown=True)]
-        most = max((self._mended[id(news)] for _, news in found), default=0)  # one mistake explains most calls
-        found = [(change, news) for change, news in found if self._mended[id(news)] == most]
-        return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
+        most = max((self._mended[id(news)] for _, news in found), default=0)
+        return [(change, news) for change, news in found if self._mended[id(news)] == most]
 
     def _news(self, change: Change) -> dict[ast.AST, ast.AST] | None:
         trees = [parsed(part) for part in change.parts]
@@ -65,9 +71,7 @@ class HostScreen:
             return None
         return {part.node: tree for part, tree in zip(change.parts, trees, strict=True) if tree is not None}
 
-    def _distinct(
-        self, changes: Sequence[tuple[Change, dict[ast.AST, ast.AST]]], site: HostSite
-    ) -> Iterator[tuple[Change, dict[ast.AST, ast.AST]]]:
+    def _distinct(self, changes: Pairs, site: HostSite) -> Iterator[tuple[Change, dict[ast.AST, ast.AST]]]:
         """Those that make another number than there was, and than others of the same place."""
         seen: set[Hashable] = set()
         for change, news in changes:

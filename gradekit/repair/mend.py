@@ -22,7 +22,6 @@ class Family(StrEnum):
     CAST = "cast"
     MEMORY = "memory"
     STRIDES = "strides"
-    LAYOUT = "layout"
 
 
 @dataclass(frozen=True)

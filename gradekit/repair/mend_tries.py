@@ -47,7 +47,7 @@ class MendTries:
 
     def __init__(self, check: FailedCheck, texts: Texts, text: str) -> None:
         self.check, self.texts, self.text = check, texts, text
-        self._error, self._call = check.error, check.call
+        self.error, self._call = check.error, check.call
         self._subject: Subject | None = None
         self._passed, self._repeats = 0, False
         self._cut_off: list[Example] = []  # of the last text
@@ -58,15 +58,10 @@ class MendTries:
         self._mine = {finding.cause for finding in findings}
         self._known = {cause for cause, _, _ in texts.subject.found_in_memory}
 
-    @property
-    def message(self) -> str:
-        """What was seen to be wrong."""
-        return self._error.message
-
     @cached_property
     def clues(self) -> Clues:
         """What is known of the failure."""
-        return clues_of(self._error, self._call, self.text)
+        return clues_of(self.error, self._call, self.text)
 
     def asked(self, screened: Callable[[MendTries], list[Mend]], mending: Mending) -> Tries:
         """What the search for a mend asks; `screened` gives mends that seem right at a first look, and `mending` knows
@@ -78,11 +73,9 @@ class MendTries:
 
     def after(self, text: str) -> MendTries | None:
         """The same for another text, with the first example that fails for it, of this check or else the simplest of
-        another that compares results; None where none does."""
-        if self.check.example is None:
-            return None
-        subject = self.subject_of(text)
-        for example in (*self.check.tried, *self._simplest_wrong(text)):
+        another that compares results; behind what goes wrong in memory, one whose values do. None where none does."""
+        subject, found = self.subject_of(text), None
+        for example in (*self.check.tried, *self._simplest_wrong(text)) if self.check.example is not None else ():
             subject.forget_calls()
             error = example.run(subject)
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
@@ -90,10 +83,12 @@ class MendTries:
                 if example.check != self.check.name:
                     beside = [one for one in self.texts.held if one.check == example.check and one != example]
                     failed = replace(failed, name=example.check, others=beside, failed=())
-                return MendTries(failed, self.texts, text)
-            if error is not None and example in self.check.tried:
-                return None
-        return None
+                found = failed if found is None or error.comparison is not None else found
+                if error.comparison is not None or not error.cause.traits & IN_MEMORY:
+                    break
+            elif error is not None and example in self.check.tried:
+                break
+        return MendTries(found, self.texts, text) if found is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:
         """Of the further examples and those of other checks, those that a walk does not find right."""
@@ -114,8 +109,9 @@ class MendTries:
                 self._passed += 1
                 continue
             if not (self._passes(subject, one) and self._makes_no_other(subject)):
+                self._passed += not self._passed and self._is_put_right_in_memory(subject)
                 return False
-            emptied = emptied and is_emptied(self._error, subject)
+            emptied = emptied and is_emptied(self.error, subject)
             self._passed += 1
             self._repeats |= _stores_again(subject)
         is_kept = (has_made_right or self._keeps_values(subject)) and self._makes_no_other(subject)
@@ -154,10 +150,10 @@ class MendTries:
 
     @cached_property
     def _walked(self) -> WalkedText | None:
-        comparison = self._error.comparison
+        comparison = self.error.comparison
         if comparison is not None and comparison.reference.key is None:
             return None  # what is right may follow from the result: which elements were dropped
-        shown = failing(self._error, self._call) if comparison is not None else astray(self._call)
+        shown = failing(self.error, self._call) if comparison is not None else astray(self._call)
         draft = draft_of(self.text)
         allow = self.texts.assignment.allow
         return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
@@ -166,6 +162,12 @@ class MendTries:
         """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""
         seen = {cause for cause, _, _ in subject.found_in_memory}
         return seen <= self._known and not seen & self._mine
+
+    def _is_put_right_in_memory(self, subject: Subject) -> bool:
+        """Whether nothing goes wrong in memory any more, where values stay wrong: that may be one of two mistakes."""
+        seen = subject.calls[-1].observation if subject.calls else None
+        mine = any(cause.traits & IN_MEMORY for cause in self._mine)
+        return mine and seen is not None and not any(one.cause.traits & IN_MEMORY for one in seen.findings)
 
     def holds(self, mend: Mend) -> OtherChecks:
         """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that

@@ -24,6 +24,7 @@ from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKin
 from gradekit.repair.work import Share, Work
 from gradekit.source.draft import Draft, leading_to
 from gradekit.source.kernel import KernelDraft
+from gradekit.submission.parsed_source import called
 
 MOST_WORK_OF_ANOTHER = 20_000_000
 """Of another call as it is: a larger one is left to the engine."""
@@ -114,12 +115,13 @@ class Screen:
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
         few = [one for one in others if settled.get(one)]  # where much is known to be right, few changes are left
-        in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, others if not few else ()])]
+        rest = [one for one in others if one not in few]
+        in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, rest])]
         for turns, mine in (one for one in in_turn if one[1]):
-            again, rest = itertools.tee(again)
-            kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
+            again, next_ones = itertools.tee(again)
+            kept_back = self._work.left // 2 if mine is rest and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
-            kept = self._held(found, also, rest, confirmed)
+            kept = self._held(found, also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
                 break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
@@ -475,14 +477,6 @@ def needs_constant(change: Change, site: ChangeSite, functions: Collection[str])
     return not is_meant and is_static(site, change.node, functions)
 
 
-def _name_of(node: ast.AST) -> str:
-    """The last part of the name of what a call calls."""
-    function = node.func if isinstance(node, ast.Call) else None
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
-
-
 def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bool:
     """Whether an expression must be a number that all programs have: an axis, a part of a shape, a step."""
     if isinstance(site.watched.values.get(node), (Tensor, TilePointer)):
@@ -492,7 +486,7 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
         before, node = node, parents[node]
         if isinstance(node, ast.keyword) and node.arg in ("axis", "shape", "dtype"):
             return True
-        name = _name_of(node)
+        name = called(node).rpartition(".")[2]
         is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
         if name == "full" and isinstance(node, ast.Call) and before in node.args[1:]:
             return False

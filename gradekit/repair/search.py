@@ -1,7 +1,7 @@
 """Looks for the one mend that makes a failing example right, and the others of its check with it.
 
 What is tried is bounded by a count, for all checks of a submission together: a mend that has made one check right is
-the first that the next one tries, and what has failed at one is the last.
+the first that the next one tries, and what has failed at one is the last, where something else was seen.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Mending:
         self._mends: dict[frozenset[str], list[Mend]] = {}  # of some kernels
         self._right: list[Mend] = []
         self.in_part: set[Mend] = set()  # of those that are right, with which something else is still wrong
-        self._wrong: set[Mend] = set()
+        self._wrong: dict[Mend, set[frozenset[Cause]]] = {}  # and what was seen where they were
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self._diagnoses: dict[Mend, Diagnosis] = {}
@@ -170,43 +170,45 @@ class Mending:
         return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
 
     def found(self, clues: Clues, tries: Tries) -> Mend | None:
-        """The first mend that makes everything right; None where none does."""
+        """The first mend that makes everything right, or else one that is right beside another mistake; None where
+        there is neither."""
+        found = list(self.helping(clues, tries))
+        return next((mend for mend in found if mend not in self.in_part), found[0] if found else None)
+
+    def helping(self, clues: Clues, tries: Tries) -> Iterator[Mend]:
+        """The mends that make a failing check right, up to one with which nothing else is wrong; the others are
+        `in_part`. Those that rules give come as they are found, so that a second mistake may be looked for at once."""
         each = price(self.text, clues)
         least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
-        in_part: Mend | None = None
-        as_before: Mend | None = None
+        halves: dict[OtherChecks, Mend] = {}
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
-            if as_before is not None and mend not in looked:
+            if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
             if mend not in looked and tries.refutes(mend.applied(self.text)):
                 self._work.spend(REFUTED)
-                self._wrong.add(mend)
+                self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
             held = self._held(mend, tries, each)
-            if held is OtherChecks.AS_BEFORE:
-                as_before = as_before or mend
-                if mend in looked:
-                    continue  # what seemed right beside it may make the other checks right, too
-                break
             if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
                 again = self._held(copied, tries, each)
                 mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
-                return self._as_told(mend, looked)
-            if held is OtherChecks.IN_PART and in_part is None:
-                in_part, least = mend, max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
-                continue
-            self._wrong.add(mend)
-            if passed := tries.passed():
-                self._partly[mend] = passed
-        half = as_before or in_part
-        if half is None:
-            return None
-        self.in_part.add(half)
-        return self._as_told(half, looked)
+                yield self._as_told(mend, looked)
+                return
+            if held is OtherChecks.NOT:
+                self._wrong.setdefault(mend, set()).add(clues.causes)
+                if passed := tries.passed():
+                    self._partly[mend] = passed
+            elif held not in halves:
+                halves[held] = mend
+                least = max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
+                self.in_part.add(mend)
+                if mend not in looked:
+                    yield self._as_told(mend, looked)
+        yield from (self._as_told(mend, looked) for held, mend in halves.items() if mend in looked)
 
     def _held(self, mend: Mend, tries: Tries, each: int) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""
@@ -248,8 +250,12 @@ class Mending:
 
     def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
         """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""
-        self._right.insert(0, both)
+        self.prefer(both)
         self._diagnoses[both] = diagnosis
+
+    def prefer(self, mend: Mend) -> None:
+        """Lets other checks try a mend first."""
+        self._right.insert(0, mend)
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""
@@ -284,7 +290,7 @@ class Mending:
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:
         found = self.candidates(clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
-        failed = [mend for mend in found if mend in self._wrong and mend not in self._right]
+        failed = [one for one in found if clues.causes not in self._wrong.get(one, {clues.causes})]
         likely = [mend for mend in fresh if mend.rank <= LIKELIEST][:BEFORE_SCREENING]
         yield from [*self._right, *likely]
         looked = screened() if self._work.left > 0 else ()

@@ -16,7 +16,9 @@ from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
+from gradekit.program import Launch, run_steps
 from gradekit.repair.failed_check import Example, untouched
+from gradekit.subject.rules import options
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
@@ -33,10 +35,10 @@ OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2
 
 def failing(error: Failure, call: Call) -> ShownCall | None:
     """The call whose result was wrong; None where no result was compared with what it must be."""
-    comparison, observation = error.comparison, call.observation
-    if comparison is None or observation is None:
+    comparison = error.comparison
+    if comparison is None or call.observation is None:
         return None
-    places = _places(comparison.actual, observation.results)
+    observation, places = _in_its_configuration(comparison, call.observation)
     if not places or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
         return None
     reference, may_be = comparison.reference, _first_wrong(comparison)
@@ -138,6 +140,21 @@ def place_of_wrong(error: Failure, call: Call) -> int | None:
         return None
     places = _places(error.comparison.actual, call.observation.results)
     return places[0] if len(places) == 1 else None
+
+
+def _in_its_configuration(comparison: Comparison, first: Observation) -> tuple[Observation, list[int]]:
+    """What was seen with the configuration of an autotuner that was compared, as if the program had no other, and where
+    the result stands that was."""
+    if places := _places(comparison.actual, first.results):
+        return first, places
+    for one in first.variants:
+        if places := _places(comparison.actual, one.results):
+            program = one.program
+            number = next((option for option, label in options(program) if label == one.label), 0)
+            steps = tuple(run_steps(program.steps, number))
+            kernels = {step.kernel: program.kernels[step.kernel] for step in steps if isinstance(step, Launch)}
+            return replace(one, program=replace(program, steps=steps, kernels=kernels)), places
+    return first, []
 
 
 def _is_within(now: torch.Tensor, reference: Reference | None) -> bool:

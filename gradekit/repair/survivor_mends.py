@@ -165,7 +165,7 @@ def _twice(found: Sequence[Change], source: ParsedSource) -> Mend | None:
     """Of changes that leave out the same, each on another line, that is told: once is enough."""
     left_out, lines = {_left_out(change, source) for change in found}, _lines(found)
     is_one = len(left_out) == 1 and None not in left_out and len(lines) > 1
-    mend = mend_of(max(found, key=_line), source) if is_one else None
+    mend = mend_of(max(found, key=lambda change: change.line), source) if is_one else None
     if mend is None:
         return None
     *first, last = (f"line {line}" for line in lines)
@@ -200,8 +200,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
     likeliest = without_idle_parts(found[: 2 * MOST_LOOKED])[:MOST_LOOKED]
-    mends = [_located(one, source, True) if one.kind in LOCATED else mend_of(one, source) for one in likeliest]
-    return [mend for mend in mends if mend is not None]
+    return [mend for mend in (mend_of(one, source) for one in likeliest) if mend is not None]
 
 
 def mend_of(change: Change, source: ParsedSource) -> Mend | None:
@@ -211,7 +210,7 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
         return None
     every = tuple(edit for edit in edits if edit is not None)
     sentence = change.sentence + consequence(change.within, change.node, source)
-    return Mend(Family.FORMULA, RANK, _line(change), every, sentence, change.hint, change.cause, kernel=change.within)
+    return Mend(Family.FORMULA, RANK, change.line, every, sentence, change.hint, change.cause, kernel=change.within)
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
@@ -255,7 +254,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
         return None
     line = _likeliest(mine, name, source)
-    mend = mend_of(next(change for change in mine if _line(change) == line), source)
+    mend = mend_of(next(change for change in mine if change.line == line), source)
     if mend is None:
         return None
     rest = [each for each in _lines(mine) if each != line]
@@ -269,7 +268,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     """The line that is the likeliest to lack a name: it does more than load, or does nothing but to give something
     another name. What was loaded and is never used is likeliest to be missing at the end, in what is stored."""
-    lines, texts = Counter(map(_line, found)), source.text.splitlines()
+    lines, texts = Counter(one.line for one in found), source.text.splitlines()
     loads = [function.name for function in source.kernels if re.search(r"return tl\.load\(", source.of(function))]
     is_load = lambda line: any(f"{one}(" in texts[line - 1] for one in ("tl.load", *loads))
     is_alias = lambda line: re.fullmatch(r"\s*\w+ = \w+\s*(#.*)?", texts[line - 1]) is not None
@@ -300,9 +299,9 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     lines = _lines(mine)
     if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
         return []
-    place = lambda one: found.index(one) if least is ChangeKind.IDLE else _line(one)
+    place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
-    largest = [max((one for one in mine if _line(one) == line), key=weight) for line in lines]
+    largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
     mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
     if not mends:
         return mends
@@ -313,7 +312,7 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
 
 def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
     """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
-    stem, text = change.new.partition("_")[0], source.text.splitlines()[_line(change) - 1]
+    stem, text = change.new.partition("_")[0], source.text.splitlines()[change.line - 1]
     return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
 
 
@@ -322,11 +321,7 @@ MOST_LINES = 3
 
 
 def _lines(found: Sequence[Change]) -> list[int]:
-    return sorted({_line(change) for change in found})
-
-
-def _line(change: Change) -> int:
-    return change.line
+    return sorted({change.line for change in found})
 
 
 def _on_as_many_lines(text: str, wanted: int) -> str | None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 
 from gradekit.causes import SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
-from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
+from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
@@ -57,6 +58,7 @@ class Tutor:
         self._mending = Mending(texts.submission.text, texts.numbers, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, Said] = {}
+        self._beside: dict[Cause, Diagnosis | None] = {}
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
@@ -79,8 +81,8 @@ class Tutor:
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
         told = [one for one in said if one.mend == best]
-        causes = {one.check.error.cause for one in told}
-        silent = [one.check for one in said if one.mend is None and one.check.error.cause in causes]
+        symptoms = {_symptom(one.check.error) for one in told}
+        silent = [one.check for one in said if one.mend is None and _symptom(one.check.error) in symptoms]
         left = [check for check in silent if (error := after[best].get(check.name)) and fail_alike(check.error, error)]
         if left and len(left) >= made_right(best):
             return {one.check.name: None for one in told}
@@ -112,31 +114,64 @@ class Tutor:
         mending, error = self._mending, check.error
         if error.cause is Cause.EXCEPTION and check.call.observation is None:
             line = line_of_refused(mending.text, error.message)
-            return self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line))), None
+            refused = self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line)))
+            return refused or self._behind(check), None
         if error.cause is Cause.COMPILATION_ERROR:
             return self._of_refused(check), None
         if error.cause is Cause.BUDGET_EXCEEDED:
             return bounds_from_memory(mending.text, error.line) or self._of_refused(check), None
         if not _is_mendable(error, check.call):
-            return None, None
+            return self._behind(check), None
         tries = MendTries(check, self._texts, mending.text)
         launch = launch_missing(mending.text, tries.clues)
         if launch is not None:
             return launch, None
-        asked = self._asked(tries, mending)
-        mend = mending.found(tries.clues, asked)
-        if mend is None:
-            found = self._of_two(tries, self._halves(tries))
-            return found, mending.told_first if found is not None else None
-        if mend in mending.in_part and (both := self._of_two(tries, [mend]) or self._with_numbers(tries, mend)):
-            return both, mending.told_first
-        return mending.told(mend, tries.clues, asked), mend
+        asked, half = self._asked(tries, mending), None
+        for mend in mending.helping(tries.clues, asked):
+            if mend not in mending.in_part:
+                return mending.told(mend, tries.clues, asked), mend
+            if both := self._of_two(tries, [mend]):
+                return both, mending.told_first
+            half = half or mend
+        if half is not None:
+            return self._with_numbers(tries, half) or mending.told(half, tries.clues, asked), half
+        found = self._of_two(tries, self._halves(tries))
+        return found, mending.told_first if found is not None else None
+
+    def _behind(self, check: FailedCheck) -> Diagnosis | None:
+        """What is told of another mistake, beside one whose message says all: a result of a wrong dtype, say."""
+        cause = check.error.cause
+        if cause not in self._beside:
+            self._beside[cause] = None
+            with survived("The look behind a message"):
+                self._beside[cause] = self._another(check)
+        return self._beside[cause]
+
+    def _another(self, check: FailedCheck) -> Diagnosis | None:
+        mending, error = self._mending, check.error
+        if (half := in_form(mending.text, error, check.call)) is None:
+            return None
+        tries, second = MendTries(check, self._texts, mending.text), mending.on_top(half)
+        if second is None or (after := tries.after(second.text)) is None or after.error.cause is error.cause:
+            return None
+        other = second.found(after.clues, self._asked(after, second))
+        if other is None or after.holds(other) is OtherChecks.NOT:
+            return Diagnosis(
+                error.cause, f"With that put right, there is another mistake: {_lower(after.error.message)}"
+            )
+        alone = one_alone(mending.text, second.text, other.applied(second.text))
+        if alone is not None:
+            mending.prefer(mend_of_both(mending.text, alone, other))
+        sentence = f"With that put right, there is another mistake: {_lower(other.sentence)}"
+        hint = f"first: {half.hint}; then: {other.hint} (with both changed, this example and others are right)"
+        return Diagnosis(error.cause, sentence, None, hint if half.hint else other.hint)
 
     def _with_numbers(self, tries: MendTries, mend: Mend) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for."""
         with survived("The look at what is left"):
-            after = tries.after(mend.applied(self._mending.text))
-            return diagnosis_and_numbers(mend, after, tries.clues) if after is not None else None
+            after, told = tries.after(mend.applied(self._mending.text)), diagnosis_of(mend, tries.clues, RIGHT_IN_PART)
+            left = f"With that put right, there is another: {_lower(after.error.message)}" if after is not None else ""
+            return replace(told, sentence=f"There are two mistakes. {mend.sentence} {left}") if left else None
         return None
 
     def _asked(self, tries: MendTries, mending: Mending) -> Tries:
@@ -171,19 +206,15 @@ class Tutor:
                     continue
                 both = other.applied(second.text)
                 alone = one_alone(mending.text, second.text, both)
-                if alone is None:
-                    if half in mending.in_part:  # which says more of the line than that it is wrong
-                        return None
-                    return self._remembered(half, both, diagnosis_as_one(half, tries.clues))
-                if not tries.is_right(alone):
-                    first = self._as_if_alone(half, alone, tries)
+                if alone is None or not tries.is_right(alone):
+                    first = self._as_if_alone(half, alone, tries) if alone is not None else half
                     return self._remembered(half, both, diagnosis_of_both(first, other, tries.clues))
                 if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
                     return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
         return None
 
     def _as_if_alone(self, half: Mend, text: str, tries: MendTries) -> Mend:
-        """One of two mends in the words that it has where the `text` has no other mistake."""
+        """One of two mends as it is found where the `text` has no other mistake."""
         after = tries.after(text)
         mending = Mending(text, self._texts.numbers, self.work.of_a_second(), self._mending.idioms)
         found = mending.found(after.clues, self._asked(after, mending)) if after is not None else None
@@ -197,6 +228,11 @@ class Tutor:
     def close(self) -> None:
         """Ends the process in which other texts are tried."""
         self._texts.close()
+
+
+def _symptom(error: Failure) -> tuple[Cause, bool]:
+    """What one mistake shows everywhere: another may be behind what is off by more, or by as little as rounding is."""
+    return error.cause, error.comparison is not None and errors_are_small(error.comparison)
 
 
 def _is_mendable(error: Failure, call: Call) -> bool:
@@ -225,19 +261,6 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
-
-
-def diagnosis_and_numbers(mend: Mend, after: MendTries, clues: Clues) -> Diagnosis:
-    """What is said of a mend, and of what is wrong `after` it."""
-    sentence = f"There are two mistakes. {mend.sentence} With that put right, there is another: {_lower(after.message)}"
-    return replace(diagnosis_of(mend, clues, RIGHT_IN_PART), sentence=sentence)
-
-
-def diagnosis_as_one(half: Mend, clues: Clues) -> Diagnosis:
-    """What is said of two mends of one line: it takes one change, of which each is a part."""
-    sentence = f"Something is wrong in line {half.line}."
-    hint = "compare it with the formula: a change of this line makes the result right"
-    return Diagnosis(half.cause or clues.likeliest, sentence, half.line or None, hint, vague=True)
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:

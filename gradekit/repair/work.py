@@ -12,9 +12,8 @@ TRIED, IN_KERNELS = 0.78, 0.17
 """The shares of texts that are traced and run, and of changes of kernels that are walked; the rest is for changes of
 host code."""
 
-OF_A_SECOND, AT_LEAST = 0.25, 0.1
-"""So much of the whole there is for a text in which one of two mistakes is mended, where so much is left of it; and so
-much in any case."""
+AT_LEAST = 0.1
+"""So much of the whole there is for a text in which one of two mistakes is mended, where less is left of it."""
 
 
 @dataclass
@@ -49,8 +48,7 @@ class Work:
 
     def of_a_second(self) -> Work:
         """A budget for one more text, whose use counts as this one's."""
-        left = max(self.most - self.used, int(AT_LEAST * self.most))
-        self._seconds.append(second := Work(min(int(OF_A_SECOND * self.most), left)))
+        self._seconds.append(second := Work(max(self.most - self.used, int(AT_LEAST * self.most))))
         return second
 
     @property

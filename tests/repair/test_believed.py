@@ -134,7 +134,7 @@ def test_examples_are_walked_in_place_of_runs_only_where_some_run_has_shown_a_re
     monkeypatch.setattr("gradekit.repair.mend_tries.is_emptied", lambda error, subject: is_zero)
     seen: list[int] = []
     tries: Any = SimpleNamespace(
-        subject_of=lambda text: SimpleNamespace(calls=[]), _error=None, _cut_off=[],
+        subject_of=lambda text: SimpleNamespace(calls=[]), error=None, _cut_off=[],
         check=SimpleNamespace(example=0, others=range(1, 4)),
         _passes=lambda subject, one: not seen.append(one), _makes_no_other=lambda subject: True,  # type: ignore[func-returns-value]
         _keeps_values=lambda subject: True, _is_right_by_walks=lambda text, one: True,

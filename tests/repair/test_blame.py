@@ -7,8 +7,8 @@ import pytest
 from gradekit.causes import Cause
 from gradekit.repair.idioms.candidates import mends
 from gradekit.repair.mend import Clues, Mend
-from gradekit.repair.search import Mending, OtherChecks, Tries
-from gradekit.repair.tutor import bounds_from_memory, diagnosis_as_one, mend_of_both
+from gradekit.repair.search import RIGHT, Mending, OtherChecks, Tries, diagnosis_of
+from gradekit.repair.tutor import bounds_from_memory, mend_of_both
 from gradekit.source.draft import Draft
 
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
@@ -99,20 +99,14 @@ def test_how_often_a_loop_runs_is_said_to_be_read_where_a_run_was_cut_off_in_it(
     assert bounds_from_memory("def", 1) is None
 
 
-def test_two_mends_of_one_line_are_one_mistake_of_which_the_line_is_told() -> None:
-    half = Mend(mends(ROWS)[0].family, 6, 12, (), "It is `a`.", "try `b`")
-    told = diagnosis_as_one(half, CLUES)
-    assert told.line == 12 and told.sentence == "Something is wrong in line 12." and "`b`" not in (told.hint or "")
-
-
 def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_told_as_before() -> None:
     both = ROWS.replace("(M,)](", "(N,)](").replace("x + y", "x - y")
     half = mends(ROWS)[0]
     mending, mend = Mending(ROWS), mend_of_both(ROWS, both, half)
     assert mend.applied(ROWS) == both
     mending.work.tried.spend(mending.work.tried.left)
-    mending.remember(mend, diagnosis_as_one(half, CLUES))
-    assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_as_one(half, CLUES)
+    mending.remember(mend, diagnosis_of(half, CLUES, RIGHT))
+    assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
 
 
 ADDED = (

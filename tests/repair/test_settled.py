@@ -24,7 +24,8 @@ ONE, OTHER = (Mend(Family.SUM, 1, line, (), f"Line {line}.", "") for line in (1,
 
 
 def wrong(value: float, cause: Cause = Cause.WRONG_VALUES) -> Failure:
-    comparison = SimpleNamespace(actual=torch.tensor([value]))
+    actual, reference = torch.tensor([value]), SimpleNamespace(exact=torch.zeros(1))
+    comparison = SimpleNamespace(actual=actual, value=actual, reference=reference)
     return Failure(cause, f"got {value}", comparison=comparison)  # type: ignore[arg-type]
 
 

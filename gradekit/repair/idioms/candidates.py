@@ -29,7 +29,7 @@ _SPEAKS_FOR = {
     Cause.UNINITIALIZED_READ: (Family.MEMORY, Family.GRID, Family.INDEX),
     Cause.UNDEFINED_LANES: (Family.MASK,),
     Cause.INPUT_MODIFIED: (Family.STRIDES, Family.INDEX),
-    Cause.IGNORES_STRIDES: (Family.STRIDES, Family.LAYOUT, Family.INDEX),
+    Cause.IGNORES_STRIDES: (Family.STRIDES, Family.INDEX),
     Cause.LOW_PRECISION: (Family.CAST, Family.SUM),
 }
 _OF_SEVERAL_WRITES = {Cause.WRITE_CONFLICT, Cause.RACE, Cause.UNINITIALIZED_READ}
@@ -102,24 +102,17 @@ def _is_helper(draft: Draft, kernel: KernelDraft) -> bool:
 
 
 def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
-    """The mends that could matter, in the order in which they are worth a try.
-
-    Args:
-        found: all mends.
-        clues: what is known of the failure.
-    """
+    """The mends that could matter, in the order in which they are worth a try."""
     outside = clues.causes & OUT_OF_BOUNDS
     wanted = {family for cause in outside or clues.causes for family in _SPEAKS_FOR.get(cause, ())}
     if clues.small:
         wanted = {Family.CAST, Family.SUM}
-    if not clues.strided:
-        wanted.discard(Family.LAYOUT)
 
     def key(mend: Mend) -> int:
         leads_elsewhere = bool(clues.leading) and mend.kernel != "" and mend.line not in clues.leading
         late = (bool(wanted) and mend.family not in wanted) + leads_elsewhere
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
-        early = SOONER if clues.strided and mend.family in (Family.STRIDES, Family.LAYOUT) else 0
+        early = SOONER if clues.strided and mend.family is Family.STRIDES else 0
         few = mend.rank <= SPECIFIC or mend.family is Family.MEMORY
         later = LATER_IF_SPECIFIC if few else LATER
         return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
@@ -132,4 +125,4 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:most]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
-    return sorted((mend for mend in kept if clues.strided or mend.family is not Family.LAYOUT), key=key)
+    return sorted(kept, key=key)

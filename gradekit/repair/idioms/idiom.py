@@ -290,7 +290,7 @@ def _formulas(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterato
     for statement in kernel.statements:
         value = value_of(statement)
         if value is not None and not is_index_line(kernel, statement) and not is_condition(value):
-            for part in ast.walk(value) if idiom.at == "formula" else (value,):
+            for part in ast.walk(value):
                 yield Scope(draft, kernel), (part, {})
 
 
@@ -320,7 +320,7 @@ def _assigns(statement: ast.AST, name: ast.AST) -> bool:
 
 PLACES: dict[str, Places] = {
     "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "in stored": _accesses,
-    "mask": _masks, "formula": _formulas, "value": _formulas,
+    "mask": _masks, "formula": _formulas,
     "grid": _launches, "in grid": _launches, "argument": _launches, "launch": _launches,
 }  # fmt: skip
 ON_HOST = ("host", "grid", "in grid", "argument", "launch")

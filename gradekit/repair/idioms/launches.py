@@ -5,14 +5,10 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 
-from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import simple, target_of
-from gradekit.submission.parsed_source import Edit, called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -30,60 +26,13 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                         _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
                     )
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
-                    exchanged = {p: draft.source.of(second), q: draft.source.of(first)}
-                    is_seen = _is_reversed(draft, first, second) or _fits_strides(draft, launch, exchanged)
-                    rank = 4 if is_seen else rank
-                    mend = _swapped(draft, launch, (first, second), (p, q), rank)
-                    turned = _stores_to_an_input(draft, launch, {p: first, q: second})
-                    yield replace(mend, rank=2, family=Family.GRID) if turned else mend
-
-
-def named_otherwise(draft: Draft) -> Iterator[Mend]:
-    """Another name than the parameter's, where host code has made something of that name."""
-    made = {target_of(node) for node in draft.host_nodes if isinstance(node, ast.Assign)}
-    for launch in draft.launches:
-        for param, value in launch.given.items():
-            if isinstance(value, ast.Name) and value.id != param and param in made:
-                yield Mend(
-                    Family.STRIDES, 6, value.lineno, (draft.source.replaced(value, param),),
-                    f"The launch passes {value.id} for {param} of {launch.kernel.name} in line {value.lineno}, where "
-                    f"{param} belongs.",
-                    f"pass {param} for {param}",
-                )  # fmt: skip
-
-
-def _stores_to_an_input(draft: Draft, launch: LaunchCall, given: Mapping[str, ast.expr]) -> bool:
-    """Whether a launch passes new memory, which no other launch fills, for what its kernel loads, and something else
-    for what it stores."""
-    made = {target_of(n) for n in draft.host_nodes if isinstance(n, ast.Assign) and called(n.value) in _NEW}
-    others = [other for other in draft.launches if other is not launch]
-    made -= {draft.source.of(v) for other in others for p, v in other.given.items() if p in other.kernel.stored}
-    new = {param: draft.source.of(value) in made for param, value in given.items()}
-    turned = all((param in launch.kernel.stored) != is_new for param, is_new in new.items())
-    return turned and len(set(new.values())) == 2
-
-
-def _fits_strides(draft: Draft, launch: LaunchCall, exchanged: dict[str, str]) -> bool:
-    """Whether more pointers come with their own strides where two of them are given what `exchanged` has."""
-    given = {param: draft.source.of(value) for param, value in launch.given.items()}
-    return _with_own_strides(launch, given | exchanged) > _with_own_strides(launch, given)
-
-
-def _with_own_strides(launch: LaunchCall, given: Mapping[str, str]) -> int:
-    """How many accesses through a pointer go by a stride of the tensor that is passed for it, less those by others'."""
-    owners = {param: found[1] for param, text in given.items() if (found := re.match(r"\*?(\w+)\.stride\(", text))}
-    mine = [(one.pointer, launch.kernel.origins(one.address)) for one in launch.kernel.accesses if one.pointer in given]
-    pairs = [(given[pointer], owner) for pointer, names in mine for param, owner in owners.items() if param in names]
-    return sum(1 if tensor == owner else -1 for tensor, owner in pairs)
-
-
-_NEW = ("torch.empty", "torch.empty_like")
+                    rank = 4 if _is_reversed(draft, first, second) else rank
+                    yield _swapped(draft, launch, (first, second), (p, q), rank)
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
     """Whether they are two strides of one tensor, the later dimension first."""
-    numbers = [re.fullmatch(r"(.*)\.stride\((-?\d+)\)", draft.source.of(node)) for node in (first, second)]
-    one, other = numbers
+    one, other = (re.fullmatch(r"(.*)\.stride\((-?\d+)\)", draft.source.of(node)) for node in (first, second))
     return one is not None and other is not None and one[1] == other[1] and int(one[2]) > int(other[2])
 
 
@@ -177,44 +126,7 @@ def _swapped(
     )  # fmt: skip
 
 
-def copied_first(draft: Draft) -> Iterator[Mend]:
-    """Strides that no kernel uses: right once the tensor is copied, so that it is contiguous."""
-    for function in draft.source.host:
-        tensors = [a.arg for a in function.args.args if _is_tensor(draft, function, a.arg)]
-        for name in tensors:
-            yield from _copied(draft, function, [name], 12)
-        if len(tensors) > 1:
-            yield from _copied(draft, function, tensors, 13)
-
-
-def _copied(draft: Draft, function: ast.FunctionDef, names: list[str], rank: int) -> Iterator[Mend]:
-    statements = (s for s in function.body if simple(s) and not isinstance(getattr(s, "value", None), ast.Constant))
-    first = next(statements, None)
-    if first is None:
-        return
-    start, every = draft.source.span(first)[0], ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
-    loads = [(name, *_loaded_in(draft, name)) for name in names]
-    name, line, where = next((found for found in loads if found[1]), ("it", None, ""))
-    yield Mend(
-        Family.LAYOUT, rank, line or function.lineno,
-        (Edit(start, start, "".join(f"{name} = {name}.contiguous(); " for name in names), f"{every} copied"),),
-        f"The kernel ignores the strides of {every}: right once copied by .contiguous()."
-        f"{f' Line {line} reads {name} as if it were contiguous.' if line else ''}",
-        f"pass the strides of {every} to the kernel{where}; where the assignment allows copies, .contiguous() will do",
-        Cause.IGNORES_STRIDES,
-    )  # fmt: skip
-
-
-def _is_tensor(draft: Draft, function: ast.FunctionDef, name: str) -> bool:
-    text = draft.source.of(function)
-    given = [(launch, p) for launch in draft.launches for p, v in launch.given.items() if draft.source.of(v) == name]
-    passed = any(param in launch.kernel.pointers for launch, param in given)
-    return passed or any(
-        f"{name}.{attribute}" in text for attribute in ("shape", "stride", "numel", "reshape", "dtype")
-    )
-
-
-def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
+def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     """The first line in which a kernel loads what a launch passes by this name."""
     for launch in draft.launches:
         for param, value in launch.given.items():
@@ -225,4 +137,4 @@ def _loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, named_otherwise, strides_exchanged, copied_first)
+RULES = (arguments_swapped, strides_exchanged)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps, is_condition, target_of
+from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps, target_of
 from gradekit.submission.parsed_source import called
 
 
@@ -112,7 +112,6 @@ def _holds_loaded(scope: Scope, node: ast.AST) -> bool:
 ROLES: dict[str, Role] = {
     "name": lambda scope, node: isinstance(node, ast.Name),
     "number": lambda scope, node: _number(node),
-    "condition": lambda scope, node: isinstance(node, ast.expr) and is_condition(node),
     "sum": lambda scope, node: isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)),
     "parameter": _named(lambda kernel: kernel.all_params),
     "pointer": _named(lambda kernel: kernel.pointers),
@@ -139,11 +138,9 @@ ROLES: dict[str, Role] = {
     "loaded": _holds_loaded,
     "product-of-matrices": lambda scope, node: called(node) == "tl.dot",
     "maximum": _made_by("tl.max", "tl.maximum"),
-    "total": _made_by("tl.sum"),
     "statistic": _is_statistic,
     "exp": _written(*EXP),
     "root": _written("tl.sqrt", "tl.rsqrt", "tl.math.sqrt", "tl.math.rsqrt"),
-    "erf": _written("tl.erf", "tl.math.erf", "libdevice.erf"),
     "range": _written(*RANGES),
     "reduction": _written("tl.sum", "tl.max", "tl.min", "tl.argmax"),
     "access": _written("tl.load", "tl.store", "tl.atomic_add"),

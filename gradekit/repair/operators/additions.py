@@ -294,12 +294,9 @@ def _is_part(site: ChangeSite, node: ast.expr) -> bool:
         return False
     if isinstance(parent, ast.Call) and parent.func is node:
         return False
-    if isinstance(parent, ast.Call) and called(parent).rpartition(".")[2] in (
-        "arange",
-        "zeros",
-        "full",
-        "program_id",
-        "cdiv",
-    ):
+    if isinstance(parent, ast.Call) and called(parent).rpartition(".")[2] in _OF_SHAPES:
         return False
     return not isinstance(parent, (ast.Slice, ast.Tuple, ast.Expr))
+
+
+_OF_SHAPES = {"arange", "zeros", "full", "program_id", "cdiv"}

@@ -18,16 +18,14 @@ from torch import Tensor
 from gradekit.causes import Cause
 from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk
-from gradekit.repair.operators.changes import Change, ChangeKind, around
+from gradekit.repair.idioms.launches import loaded_in
+from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, around
 from gradekit.repair.operators.words import hint_of, sentence_of, words
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 LATER = 1
 """The turn of changes that bring in something: tried where nothing else was right."""
-
-_WRITTEN: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-}  # fmt: skip
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
 
@@ -45,6 +43,8 @@ class HostSite:
         self.source, self.walk = source, walk
         self.parents = {part: node for node in ast.walk(source.tree) for part in ast.iter_child_nodes(node)}
         self.functions = {one.name: one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
+        made = (one for one in source.on_host() if isinstance(one, ast.Assign) and called(one.value) in _MAKERS)
+        self.made = {source.of(one.targets[0]) for one in made}
 
     @property
     def nodes(self) -> Iterator[ast.expr]:
@@ -79,6 +79,7 @@ class HostSite:
 
 def host_changes(site: HostSite) -> Iterator[Change]:
     """All changes of the host code that was walked."""
+    yield from _copied(site)
     for node in site.nodes:
         if not _is_idle(site, node):
             for rule in _RULES.get(type(node), ()):
@@ -150,13 +151,13 @@ def _is_dimension(site: HostSite, node: ast.AST) -> bool:
 
 
 def _operator(site: HostSite, node: Any) -> Iterator[Change]:
-    op = _WRITTEN.get(type(node.op))
+    op = WRITTEN.get(type(node.op))
     if op is None or not _kind(site.value(node)):
         return
     source = site.source
     left, right = source.operand(node.left), source.operand(node.right)
     whole = shown(source.of(node))
-    for other in _SIBLINGS[op]:
+    for other in _SIBLINGS.get(op, ()):
         if other in ("*", "/") and getattr(node.right, "value", None) == 1:
             continue  # which is to leave out that side
         new = f"({left} {other} {right})"
@@ -270,6 +271,33 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
                 every = (site.change(ChangeKind.NAME, one, other, says) for one in mine[start:end])
                 first, *rest = every
                 yield replace(first, also=tuple(rest))
+
+
+def _copied(site: HostSite) -> Iterator[Change]:
+    """`x.contiguous()` for each view that is passed to a kernel or kept for one; and for all of them, also where their
+    strides are asked for, or a result is allocated like them."""
+    views = [node for node in site.nodes if isinstance(value := site.value(node), Tensor) and not value.is_contiguous()]
+    passed = [node for node in views if _is_kept_or_passed(site, node)]
+    used = [n for n in views if called(site.parents[n]) in _MAKERS or getattr(site.parents[n], "attr", "") == "stride"]
+    alone = {id(site.value(node)): node for node in reversed(passed)}
+    every = [[*passed, *used]] if passed and len(passed) + len(used) > 1 else []
+    copy = lambda node: site.change(ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), LATER)
+    for nodes in [*([node] for node in alone.values()), *every]:
+        first, *rest = map(copy, nodes)
+        *most, last = dict.fromkeys(site.source.of(alone.get(id(site.value(node)), node)) for node in nodes)
+        draft, name = draft_of(site.source.text), (most or [last])[0]
+        line, where = loaded_in(draft, name) if draft is not None else (None, "")
+        sentence, hint = words("copied", names=f"{', '.join(most)} and {last}" if most else last, where=where)
+        reads = f" Line {line} reads {name} as if it were contiguous." if line else ""
+        told = replace(first, sentence=sentence + reads, hint=hint, at=line or first.line, also=tuple(rest))
+        yield replace(told, cause=Cause.IGNORES_STRIDES)
+
+
+def _is_kept_or_passed(site: HostSite, node: ast.AST) -> bool:
+    """Whether what is not made here is passed to a kernel, or given a name."""
+    parent = site.parents[node]
+    is_passed = isinstance(parent, ast.Call) and isinstance(site.value(parent.func), Launcher)
+    return isinstance(node, ast.Name) and (is_passed and node.id not in site.made or isinstance(parent, ast.Assign))
 
 
 def _dtype(site: HostSite, node: Any) -> Iterator[Change]:

@@ -36,6 +36,12 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             if site.is_idle(name):
                 likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
+    if any(access.value is node for access in site.kernel.accesses) and mine.of in _ONE:  # to count is to add 1
+        told = says, hint_of("number", new=_ONE[mine.of])
+        yield site.change(ChangeKind.NUMBER, node, _ONE[mine.of], told, 1)
+
+
+_ONE = {"integer": "1", "float": "1.0"}
 
 
 def _use_of_a_name(site: ChangeSite, node: ast.Name) -> str:
