@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gradekit.interpreter.shown_call import ShownCall
 from gradekit.program import View
@@ -16,7 +17,7 @@ from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
-from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
+from gradekit.repair.survivor_mends import OF_SEVERAL, halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
 from gradekit.source.draft import settled_lines
@@ -71,7 +72,8 @@ class FirstLook:
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
-        return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source)]
+        copies = [replace(mend, rank=OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None]
+        return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
 
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which

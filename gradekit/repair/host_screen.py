@@ -17,7 +17,7 @@ from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
 from gradekit.interpreter.walked_call import WRONG
 from gradekit.repair.operators.changes import Change, parsed
-from gradekit.repair.operators.host_changes import LATER, HostSite, host_changes
+from gradekit.repair.operators.host_changes import LAST, LATER, HostSite, host_changes
 from gradekit.repair.work import Share, Work
 from gradekit.submission.parsed_source import ParsedSource
 
@@ -37,6 +37,7 @@ class HostScreen:
         self.source, self.code = source, code
         self._work = work if work is not None else Work().on_host
         self._mended: Counter[int] = Counter()
+        self.copies: list[Change] = []  # of views, with which calls are right: they may go round wrong strides
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
         """The changes with which a failing call, and `more` that are asked for while any change is left, are right.
@@ -46,6 +47,9 @@ class HostScreen:
             return []
         site = HostSite(self.source, replay.walk)
         every = [(one, news) for one in host_changes(site) if (news := self._news(one)) is not None]
+        again, more = itertools.tee(more)
+        copied = [pair for pair in every if pair[0].turn == LAST and self._is_right(pair[1], (failing, replay))]
+        self.copies = [change for change, _ in self._held(copied, again)]
         found: Pairs = []
         for turn in range(LATER + 1):
             mine = [pair for pair in every if pair[0].turn == turn]

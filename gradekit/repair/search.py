@@ -250,12 +250,8 @@ class Mending:
 
     def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
         """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""
-        self.prefer(both)
+        self._right.insert(0, both)
         self._diagnoses[both] = diagnosis
-
-    def prefer(self, mend: Mend) -> None:
-        """Lets other checks try a mend first."""
-        self._right.insert(0, mend)
 
     def _by_a_rule(self, mend: Mend) -> Mend:
         """The mend of a rule that does the same as one of screening, and says what it does; else that mend."""

@@ -161,7 +161,7 @@ class Tutor:
             )
         alone = one_alone(mending.text, second.text, other.applied(second.text))
         if alone is not None:
-            mending.prefer(mend_of_both(mending.text, alone, other))
+            mending.remember(mend_of_both(mending.text, alone, other), diagnosis_of(other, after.clues, RIGHT))
         sentence = f"With that put right, there is another mistake: {_lower(other.sentence)}"
         hint = f"first: {half.hint}; then: {other.hint} (with both changed, this example and others are right)"
         return Diagnosis(error.cause, sentence, None, hint if half.hint else other.hint)

@@ -24,8 +24,8 @@ from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called, shown
 
-LATER = 1
-"""The turn of changes that bring in something: tried where nothing else was right."""
+LATER, LAST = 1, 2
+"""The turns of changes that bring in something, tried where nothing else was right; and of copies of views."""
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
 
@@ -279,12 +279,14 @@ def _copied(site: HostSite) -> Iterator[Change]:
     views = [node for node in site.nodes if isinstance(value := site.value(node), Tensor) and not value.is_contiguous()]
     passed = [node for node in views if _is_kept_or_passed(site, node)]
     used = [n for n in views if called(site.parents[n]) in _MAKERS or getattr(site.parents[n], "attr", "") == "stride"]
-    alone = {id(site.value(node)): node for node in reversed(passed)}
-    every = [[*passed, *used]] if passed and len(passed) + len(used) > 1 else []
-    copy = lambda node: site.change(ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), LATER)
-    for nodes in [*([node] for node in alone.values()), *every]:
+    of_each: dict[int, list[ast.expr]] = {id(site.value(node)): [] for node in passed}
+    for node in (*passed, *used):
+        of_each.get(id(site.value(node)), []).append(node)
+    copy = lambda node: site.change(ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), LAST)
+    every = [[node for nodes in of_each.values() for node in nodes]] if len(of_each) > 1 else []
+    for nodes in (*of_each.values(), *every):
         first, *rest = map(copy, nodes)
-        *most, last = dict.fromkeys(site.source.of(alone.get(id(site.value(node)), node)) for node in nodes)
+        *most, last = dict.fromkeys(site.source.of(of_each[id(site.value(node))][0]) for node in nodes)
         draft, name = draft_of(site.source.text), (most or [last])[0]
         line, where = loaded_in(draft, name) if draft is not None else (None, "")
         sentence, hint = words("copied", names=f"{', '.join(most)} and {last}" if most else last, where=where)
