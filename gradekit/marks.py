@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from gradekit.assignment import UsageError
 from gradekit.findings import Check, Kind, Outcome, Report, Status
@@ -25,12 +26,13 @@ class MarkError(UsageError):
 @dataclass(frozen=True)
 class Mark:
     """What a person gave a check: `points` (None: a comment alone), `by` whom, with a `comment`; for one
-    `answer` alone, if it names it."""
+    `answer` alone, if it names it. When it was `made`, where it is kept."""
 
     points: float | None = None
     by: str = ""
     comment: str = ""
     answer: str = ""
+    made: datetime | None = field(default=None, compare=False)
 
     @property
     def person(self) -> str:

@@ -15,9 +15,8 @@ from typing import Any
 
 from gradekit.batch.intake import HandIn, Student
 from gradekit.batch.policy import Attempt, Course, Policy, chosen_attempt
-from gradekit.batch.store import StoredMark
 from gradekit.credit import rounded
-from gradekit.marks import applied
+from gradekit.marks import Mark, applied
 from gradekit.report import record
 from gradekit.report.grade import grade
 from gradekit.report.text import csv_cell, one_line, points
@@ -144,13 +143,10 @@ def course_rows(lines: Lines, course: Course) -> list[CourseRow]:
     for id, each in lines.items():
         for line in each:
             by_student.setdefault(line.student, {})[id] = line
-    return [_row(student, _complete(student, by_student[student], lines), course) for student in sorted(by_student)]
-
-
-def _complete(student: str, own: Mapping[str, Line], lines: Lines) -> dict[str, Line]:
-    name, email = (next((word for line in own.values() if (word := getattr(line, field))), "")
-                   for field in ("name", "email"))  # fmt: skip
-    return {id: own.get(id) or Line(student, id, "missing", name=name, email=email) for id in lines}
+    return [
+        _row(student, {id: own.get(id) or Line(student, id, "missing") for id in lines}, course)
+        for student, own in sorted(by_student.items())
+    ]
 
 
 def _row(student: str, lines: Mapping[str, Line], course: Course) -> CourseRow:
@@ -183,7 +179,7 @@ def course_csv(found: Iterable[CourseRow], ids: Sequence[str]) -> str:
 
 # --- from results, marks and the policy to lines ----------------------------------------------------------------------
 
-Marks = Mapping[tuple[str, str], StoredMark]
+Marks = Mapping[tuple[str, str], Mark]
 Records = Mapping[str, Mapping[str, Any]]
 """Report records by the submission's digest."""
 
@@ -191,7 +187,7 @@ Records = Mapping[str, Mapping[str, Any]]
 def marked(found: Mapping[str, Any], student: str, marks: Marks, possible: float = 0.0) -> dict[str, Any]:
     """The record `found` with what people decided for `student` in place of what the machine says; `possible` are the
     points of the assignment, for a submission that was marked as a whole."""
-    given = {check: kept.mark for (whose, check), kept in marks.items() if whose == student}
+    given = {check: mark for (whose, check), mark in marks.items() if whose == student}
     return record.to_dict(applied(record.from_dict(found), given, possible)) if given else dict(found)
 
 

@@ -76,9 +76,9 @@ class Marking:
         marks = self.folder.store.marks(self.id)
         found = gradebook.marked(self.session.records()[line.digest], line.student, marks)
         comments = {
-            int(check.removeprefix(LINE)): kept.mark
+            int(check.removeprefix(LINE)): kept
             for (student, check), kept in marks.items()
-            if student == line.student and check.startswith(LINE) and kept.mark.answer == found["submission"]["sha256"]
+            if student == line.student and check.startswith(LINE) and kept.answer == found["submission"]["sha256"]
         }
         said = {place: [{"number": "", "text": clean(mark.comment), "hint": ""}]
                 for place, mark in comments.items() if mark.comment}  # fmt: skip
@@ -133,7 +133,7 @@ class Marking:
 
 def reasons(marks: gradebook.Marks, check: str) -> list[dict[str, str]]:
     """A check's rubric: points with their reasons as they were given to others before, the most frequent first."""
-    given = [kept.mark for (_, marked), kept in marks.items() if kept.mark.comment and marked == check]
+    given = [kept for (_, marked), kept in marks.items() if kept.comment and marked == check]
     found = [("" if mark.points is None else f"{mark.points:g}", mark.comment) for mark in given]
     ranked = sorted(dict.fromkeys(found), key=lambda item: -found.count(item))
     return [{"value": f"{worth}|{why}", "text": one_line(f"{worth or '-'}: {why}")} for worth, why in ranked]
@@ -159,9 +159,9 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
             before = result.record
     for (whose, check), kept in folder.store.marks(id).items():
         if whose == student:
-            worth = "a comment" if kept.mark.points is None else f"{points(kept.mark.points)} points"
-            by = f"{one_line(kept.mark.person)}, {kept.made:%Y-%m-%d %H:%M}"
-            lines += [say(f"{one_line(check)}: {worth} by {by}:"), f"    {one_line(kept.mark.comment)}"]
+            worth = "a comment" if kept.points is None else f"{points(kept.points)} points"
+            by = f"{one_line(kept.person)}, {kept.made:%Y-%m-%d %H:%M}"
+            lines += [say(f"{one_line(check)}: {worth} by {by}:"), f"    {one_line(kept.comment)}"]
     return "\n".join(lines) + "\n"
 
 

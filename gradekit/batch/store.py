@@ -102,14 +102,6 @@ class StoredResult:
 
 
 @dataclass(frozen=True)
-class StoredMark:
-    """A person's `mark` on one check of one student, and when it was `made`."""
-
-    mark: Mark
-    made: datetime
-
-
-@dataclass(frozen=True)
 class StoredRequest:
     """What a student asked to be looked at again, and the `answer` of a `person`; empty while it is open."""
 
@@ -249,12 +241,12 @@ class Store:
         given = {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
         self._add(_MARKS, row | given)
 
-    def marks(self, assignment: str) -> dict[tuple[str, str], StoredMark]:
+    def marks(self, assignment: str) -> dict[tuple[str, str], Mark]:
         """The newest decision on each check, by (student, check)."""
         query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
         return {
-            (row["student"], row["check"]): StoredMark(
-                Mark(row["points"], row["person"], row["why"], row["answer"]), datetime.fromisoformat(row["made"])
+            (row["student"], row["check"]): Mark(
+                row["points"], row["person"], row["why"], row["answer"], datetime.fromisoformat(row["made"])
             )
             for row in self._rows(query)
         }

@@ -50,7 +50,7 @@ from gradekit.subject.timed_call import facts
 
 
 class CheckRun:
-    """The check of a pytest item, while it runs in a grading run.
+    """The check of a pytest item, in whose stash it stays, while it runs in a grading run.
 
     Attributes:
         evidence: what stands behind its outcome.
@@ -62,6 +62,7 @@ class CheckRun:
     def __init__(self, item: pytest.Item, run: GradingRun) -> None:
         assert run.subject is not None, "checks of a rejected submission do not run"
         self.item, self.run, self.subject = item, run, run.subject
+        item.stash[CHECK] = self
         self.evidence = CheckEvidence()
         self.design = item.stash[DESIGN] = design_of(self._test, run.profile, run.request.seed)
         self.examples: Examples | None = None
@@ -348,18 +349,6 @@ CHECK = pytest.StashKey[CheckRun]()
 """The check that runs, or ran last, in an item's stash."""
 
 
-@contextlib.contextmanager
-def running(item: pytest.Item, run: GradingRun) -> Iterator[None]:
-    """Open while the test function of `item` runs; leaves a CheckRun in the item's stash.
-
-    Raises:
-        Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
-    """
-    check = item.stash[CHECK] = CheckRun(item, run)
-    with check.running():
-        yield
-
-
 def evidence_of(item: pytest.Item) -> CheckEvidence:
     """What stands behind the outcome of the item's check; empty where it did not run."""
     check = item.stash.get(CHECK, None)
@@ -437,7 +426,7 @@ def run_secretly(item: pytest.Function, run: GradingRun) -> None:
     options = replace(run.request.options, seed=secret)
     hidden_run = replace(run, request=replace(run.request, options=options))
     try:
-        with salted(secret), running(item, hidden_run):
+        with salted(secret), CheckRun(item, hidden_run).running():
             if not item.stash[CHECK].ran_planned():
                 item.obj(**arguments(item))
     finally:

@@ -11,7 +11,7 @@ import pytest
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
-from gradekit.plugin.check_run import CHECK, evidence_of, run_secretly, running
+from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
 from gradekit.plugin.design import cache_key, cached_calls, prepare
 from gradekit.plugin.run_state import RUN, GradingRun
@@ -113,7 +113,7 @@ class GradingPlugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Run a check under the seed and the profile, then under the secret seed if there is one; keep the evidence."""
-        with running(item, self.run):
+        with CheckRun(item, self.run).running():
             result = yield
         if self.run.request.options.secret_seed is not None and isinstance(item, pytest.Function):
             run_secretly(item, self.run)

@@ -25,7 +25,7 @@ def folder(root: Path, found: dict[str, object]) -> ClassFolder:
 
 
 def given(made: ClassFolder) -> dict[str, float | None]:
-    return {check: kept.mark.points for (_, check), kept in made.store.marks("softmax").items()}
+    return {check: kept.points for (_, check), kept in made.store.marks("softmax").items()}
 
 
 def test_the_name_of_a_parametrized_test_marks_all_its_checks(tmp_path: Path) -> None:

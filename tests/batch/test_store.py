@@ -79,7 +79,7 @@ def test_a_result_is_of_one_release_and_one_seed(store: Store) -> None:
 def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
     store.add_mark("softmax", "ada", "test_speed", Mark(10.0, "tutor", "shown on my card"))
     store.add_mark("softmax", "ada", "test_speed", Mark(12.0, "tutor", "and again"))
-    assert store.marks("softmax")["ada", "test_speed"].mark == Mark(12.0, "tutor", "and again")
+    assert store.marks("softmax")["ada", "test_speed"] == Mark(12.0, "tutor", "and again")
 
 
 @pytest.mark.parametrize(("table", "column"), [("hand_in", "late"), ("hand_in", "problem"), ("mark", "answer")])

@@ -13,7 +13,6 @@ from gradekit.batch import feedback, gradebook, summary
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn, Student
 from gradekit.batch.policy import LatePolicy, Policy
-from gradekit.batch.store import StoredMark
 from gradekit.findings import Status
 from gradekit.marks import Mark
 from gradekit.report import page
@@ -31,8 +30,8 @@ def handed(student: str, when: datetime | None = None) -> HandIn:
     return HandIn(student, Path(f"{student}.py"), student.title(), submitted=when)
 
 
-def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], StoredMark]:
-    return {(student, check): StoredMark(Mark(points, "tutor", "seen on my card"), DUE)}
+def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], Mark]:
+    return {(student, check): Mark(points, "tutor", "seen on my card", made=DUE)}
 
 
 def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:

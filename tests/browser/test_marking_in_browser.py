@@ -44,4 +44,4 @@ def test_a_form_that_is_sent_is_a_mark(
         form.elements.points.value = 15; form.elements.why.value = 'Nearly.'; form.requestSubmit();
     """)
     assert eventually(lambda: bool(folder.store.marks("double")))
-    assert [kept.mark.points for kept in folder.store.marks("double").values()] == [15.0]
+    assert [kept.points for kept in folder.store.marks("double").values()] == [15.0]
