@@ -26,11 +26,8 @@ from gradekit.reuse import LruCache, Shared, SharedCache, shared
 from gradekit.subject import digest
 from gradekit.subject.call_spec import CallSpec
 
-LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 128 << 20, 1 << 16
+LARGEST, MOST_BYTES, MOST_RUNS = 2 << 20, 64 << 20, 1 << 14
 """Limits: bytes of one result, bytes of all results, number of run records."""
-
-MOST_PROGRAMS = 1 << 12
-"""Programs whose digests are kept, and which stay in memory for it."""
 
 
 def _is_clean(run: RunResult) -> bool:
@@ -65,7 +62,8 @@ class ProgramDigests:
         return digest.exactly(self.program)
 
 
-_digests: SharedCache[int, ProgramDigests] = shared(MOST_PROGRAMS)
+_digests: SharedCache[int, ProgramDigests] = shared(1 << 11)
+"""Their programs stay in memory with them: as many as one submission has, or two."""
 
 
 def digests_of(program: Program) -> ProgramDigests:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import re
@@ -17,7 +18,7 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Check, Outcome, Report
 from gradekit.inputs import example_text
 from gradekit.inputs.spec import Input, normal, overlapping, salted
-from gradekit.plugin.check_run import CHECK, CheckRun
+from gradekit.plugin.check_run import CheckRun
 from gradekit.plugin.run_state import GradingRun
 from gradekit.report.record import to_dict
 from gradekit.reuse import kept
@@ -120,7 +121,7 @@ def test_a_failure_under_the_secret_seed_replays_without_it(assignment: Make, su
     """The inputs stand in the command, with the seeds of their values"""
     made, path = assignment(TESTS), submitted(TRIPLES)
     with pytest.MonkeyPatch.context() as patch:  # only what the secret seed draws is tried
-        patch.setattr("gradekit.plugin.lifecycle.running", _Nothing)
+        patch.setattr("gradekit.plugin.lifecycle.CheckRun", _Nothing)
         found = by_id(grade(made, path, profile="quick", keyword="doubles", secret_seed=SECRET))["test_doubles"]
     assert found.counterexample is not None
     words = shlex.split(found.counterexample["replay"])
@@ -130,19 +131,14 @@ def test_a_failure_under_the_secret_seed_replays_without_it(assignment: Make, su
     assert again["test_doubles"].counterexample == found.counterexample
 
 
-class _Nothing:
-    """In place of `running`: the public examples are left out."""
+class _Nothing(CheckRun):
+    """In place of a check's run under the public seed: its examples are left out."""
 
-    def __init__(self, item: pytest.Item, run: GradingRun) -> None:
-        class Passed(CheckRun):
-            def ran_planned(self) -> bool:
-                return True
+    def running(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
-        item.stash[CHECK] = Passed(item, run)
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
+    def ran_planned(self) -> bool:
+        return True
 
 
 @pytest.mark.parametrize("text", [RIGHT, TRIPLES, "def double(x:\n"])
