@@ -108,8 +108,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         Command.start = zygote.starting(zygote.shared, REAL_START)  # type: ignore[method-assign]
 
 
-LONGEST = ("tests/course/test_assignments.py", "tests/course/test_right.py")
-"""Whole gradings: where workers share the tests, these begin, so that none of them waits for the last at the end."""
+LONGEST = (
+    "tests/course/test_assignments.py", "tests/course/test_right.py", "tests/server/", "tests/batch/test_class.py",
+    "tests/batch/test_course.py", "tests/lms/test_pool.py",
+)  # fmt: skip
+"""Whole gradings, servers and classes: where workers share the tests, these begin, so that none of them waits for the last
+at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
