@@ -22,6 +22,22 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
     return Diagnosis(Cause.UNINITIALIZED_READ, sentence, finding.line)
 
 
+def between_elements(evidence: Evidence) -> Diagnosis | None:
+    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads."""
+    finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD)
+    spec = next((s for s in evidence.specs if finding is not None and s.name == finding.tensor), None)
+    if finding is None or finding.line is None or spec is None:
+        return None
+    apart = math.gcd(*spec.stride)
+    if apart < 2 or all(place % apart == 0 for place, *_ in finding.elements):
+        return None
+    sentence = (
+        f"Line {finding.line} loads what lies between the elements of {spec.name}, whose strides are {spec.stride}: "
+        "the address is not made of these strides."
+    )
+    return Diagnosis(Cause.IGNORES_STRIDES, sentence, finding.line)
+
+
 def loads_outside(evidence: Evidence) -> Diagnosis | None:
     """Some of the wrong elements are NaN, and a load outside of a tensor brings it in; nothing more is known."""
     finding, comparison = evidence.find(Cause.OUT_OF_BOUNDS_LOAD), evidence.comparison

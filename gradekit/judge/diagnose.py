@@ -17,6 +17,7 @@ from gradekit.judge.failure import Failure
 RULES = (
     by_value.ignores_strides,
     by_value.result_strides,
+    by_finding.between_elements,
     by_finding.unset_memory,
     by_finding.missing_mask,
     by_finding.unwritten,

@@ -317,6 +317,17 @@ def test_one_nan_is_no_stride_bug_for_any_address_that_is_too_large_brings_it() 
     assert found is None or found.cause is not Cause.IGNORES_STRIDES
 
 
+@pytest.mark.parametrize(
+    ("strides", "place", "ignored"),
+    [((64, 2), 1, True), ((64, 2), 6, False), ((7, 2), 7, False), ((9, 3), 4, True), ((0, 1), 1, False)],
+)
+def test_a_load_between_elements_where_no_stride_leads_ignores_them(strides: Any, place: int, ignored: bool) -> None:
+    x = Input("float32", (1, 32), strides, name="x")
+    gap = Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", 18, "k", tensor="x", elements=((place,),), count=1)
+    found = diagnose(Failure(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x"), Run([x], x.tensor(), (gap,)), [x])
+    assert (found is not None and found.cause is Cause.IGNORES_STRIDES) is ignored
+
+
 def test_nan_everywhere_is_no_stride_bug_where_the_kernel_reads_nothing_but_its_inputs() -> None:
     x, nan = Input("float32", (1, 2), (4, 2)), torch.full((1, 2), torch.nan)
     assert judged(softmax, [x], nan) is None
