@@ -91,7 +91,7 @@ class LongDimensions:
         longest = max([LENGTHS[0], *(one.reached for one in made)])
         for number, more in enumerate(_choices(draws)):
             if self._is_new(form, name, more) and (number > 0 or not is_first):
-                made.append(Stretch(draws, form, scope, name, OTHERS[0], (LENGTHS[1], longest), more=dict(more)))
+                made.append(Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[2])], more=dict(more)))
                 yield made[-1]
         if is_other:
             yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[1])])
