@@ -108,7 +108,9 @@ class Screen:
         self._others = frozenset(others) if kernels else frozenset()
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
-        again: Iterator[Walked | None] = map(self._with_replay, more)
+        again: Iterator[Walked | None] = (
+            (call, replay) if (replay := self._replay(call)) is not None else None for call in more
+        )
         looked = walked[0]
         if (smaller := with_smaller_tiles(*walked[0])) is not None:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
@@ -127,7 +129,7 @@ class Screen:
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there
-        are_likely = writers and min(map(kind_of_change, writers)) <= min(map(kind_of_change, kept))
+        are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
         return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
 
     def _that_mend_most(self, found: list[Change]) -> list[Change]:
@@ -135,15 +137,11 @@ class Screen:
         most = max((self._mended[change] for change in found), default=0)
         return [change for change in found if self._mended[change] == most]
 
-    def _with_replay(self, call: ShownCall) -> Walked | None:
-        replay = self._replay(call)
-        return (call, replay) if replay is not None else None
-
     def _held(
         self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
     ) -> list[TriedChange]:
         """Those with which other calls are right, too: `more` of them are asked for while any is left."""
-        kept = sorted(found, key=kind_of_change)[:MOST_HELD]
+        kept = sorted(found, key=lambda one: one.change.kind)[:MOST_HELD]
         self._better += [(0, one) for one in kept]
         self._mended.clear()  # what was found before is held again
         for call, replay in also:
@@ -205,7 +203,7 @@ class Screen:
                 batches = (alike[at : at + most] for at in range(0, len(alike), most))
                 alike = [one for batch in batches for one in self._right(batch, call, replay)]
             kept += alike
-        return sorted(kept, key=kind_of_change)
+        return sorted(kept, key=lambda one: one.change.kind)
 
     def _replay(self, call: ShownCall) -> WalkedCall | None:
         replay = WalkedCall(call.program, call.inputs, self.code, self.allow, call.compared)
@@ -431,11 +429,6 @@ def with_alike(tried: TriedChange) -> list[TriedChange]:
     trees = [(change, parsed(change)) for change in tried.alike]
     others = [replace(tried, change=change, new=(tree,), alike=()) for change, tree in trees if tree is not None]
     return [tried, *others]
-
-
-def kind_of_change(tried: TriedChange) -> int:
-    """What the likelier ones have less of."""
-    return tried.change.kind
 
 
 def digest(value: Any) -> Hashable:

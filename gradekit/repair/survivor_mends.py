@@ -68,7 +68,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return list(filter(None, (mend_of(change, source) for change in kept[:MOST_TRIED])))[:1]
     found, kept = ([one for one in part if not _is_moved(one)] for part in (found, kept))  # others say more
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
-    kept = [change for change in idle if not change.lacks] or idle or kept  # in the place of another, or put to it
+    in_place = [change for change in idle if not change.lacks]
+    beside = [change for change in idle if change.lacks and change.line in _lines(in_place)]
+    kept = [*in_place, *beside] or idle or kept  # in the place of another, or put to it
     if len(_lines(kept)) > 1:  # one place is likelier than several
         kept = [change for change in kept if not change.also] or kept
     if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again

@@ -296,7 +296,6 @@ def _copied(site: HostSite) -> Iterator[Change]:
 
 
 def _is_kept_or_passed(site: HostSite, node: ast.AST) -> bool:
-    """Whether what is not made here is passed to a kernel, or given a name."""
     parent = site.parents[node]
     is_passed = isinstance(parent, ast.Call) and isinstance(site.value(parent.func), Launcher)
     return isinstance(node, ast.Name) and (is_passed and node.id not in site.made or isinstance(parent, ast.Assign))
