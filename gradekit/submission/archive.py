@@ -7,6 +7,7 @@ caps; whatever has no place in a hand-in is refused with the reason.
 
 from __future__ import annotations
 
+import gzip
 import io
 import stat
 import tarfile
@@ -127,12 +128,12 @@ def _uncompressed(file: io.BufferedIOBase) -> bytes:
         file.seek(0)
         return file.read()
     file.seek(0)
-    machine = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    data = machine.decompress(file.read(), MAX_BYTES + 1)
+    try:
+        data = gzip.GzipFile(fileobj=file).read(MAX_BYTES + 1)  # of all members
+    except EOFError:
+        raise ArchiveError("it is damaged: its end is missing") from None
     if len(data) > MAX_BYTES:
         raise ArchiveError(f"it holds more than {MAX_BYTES >> 20} MiB")
-    if not machine.eof:
-        raise ArchiveError("it is damaged: its end is missing")
     return data
 
 

@@ -196,6 +196,12 @@ def test_a_zip_bomb_that_declares_little_stays_little(tmp_path: Path) -> None:
     assert "damaged" in refusal_within(8, tmp_path / "a.zip")
 
 
+def test_a_gzip_of_several_members_is_read_to_the_end_of_the_last(tmp_path: Path) -> None:
+    whole = gzip.decompress(packed(tmp_path / "a.tar.gz", {"k.py": CODE}).read_bytes())
+    (tmp_path / "b.tar.gz").write_bytes(gzip.compress(whole[:700]) + gzip.compress(whole[700:]))
+    assert read(tmp_path / "b.tar.gz").text == CODE
+
+
 def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(gzip.compress(b"\0" * (256 << 20), 1))
     assert "holds more than 64 MiB" in refusal_within(3 * 64, tmp_path / "a.tar.gz")
