@@ -180,7 +180,7 @@ class Stretch:
         """The longest that may be, and the size of the others: 1 where only so the dimension is as long as is
         promised."""
         top = self.scope.range(self.name)[1]
-        lengths = [top >> n for n in range(top.bit_length())]
+        lengths = [*(top >> n for n in range(top.bit_length())), *(n for n in LENGTHS if n <= top)]
         longest = {other: self._longest_allowed(lengths, self._sizes(0, other)) for other in (self.other, 1)}
         other = 1 if longest[1] == top else self.other
         return longest[other], other
@@ -213,12 +213,14 @@ class Stretch:
         self._seen += [(length, max(work, 1))] if work is not None else []
 
     def _within_work(self) -> float:
-        """How long a call may be, where its work goes on to grow as from the last but one call to the last, or at least
-        as its length does."""
+        """How long a call may be, where its work goes on to grow as from the last but one call to the last: as a power
+        of its length, or as a line beside what any call takes, such as the programs of a grid of a fixed size."""
         if len(self._seen) < 2:
             return math.inf
         (before, less), (last, work) = self._seen[-2:]
-        power = max(math.log(work / less) / math.log(last / before), 1.0)
+        power = math.log(work / less) / math.log(last / before)
+        if power < 1:
+            return last + (self._most_work - work) * (last - before) / max(work - less, 1)
         return float(last * (self._most_work / work) ** (1 / power))
 
 

@@ -117,6 +117,18 @@ def test_lengths_grow_to_the_end_or_as_far_as_the_work_allows(power: int, longes
     assert lengths[-1] == longest and in_part == ([524_288] if power else [])
 
 
+def test_what_every_call_takes_does_not_grow_with_its_length() -> None:
+    """As the programs of a grid of a fixed size, most of which have nothing to do."""
+    draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
+    assert draws is not None
+    form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
+    stretch = next(LongDimensions().begun(draws, [form]))
+    while call := stretch.next():
+        assert not call.in_part
+        stretch.spent(40_000_000 + 16 * call.call[0].shape[0])
+    assert stretch.reached == 524_288
+
+
 def test_some_programs_of_a_call_that_took_too_much_are_run_at_the_end() -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
