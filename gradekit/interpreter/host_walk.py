@@ -119,10 +119,9 @@ class HostWalk(Walk):
         """`left sign right`; a comparison gives a bool."""
         if sign in ("**", "<<") and isinstance(right, int) and right > MOST_BITS:
             raise NotWalked("a power that is too large")
-        if isinstance(left, (list, tuple, str)) and isinstance(right, int) and right * len(left) > MOST_ITEMS:
-            raise NotWalked("a list that is too long")
-        if isinstance(right, (list, tuple, str)) and isinstance(left, int):
-            raise NotWalked("a number of lists")
+        for several, times in ((left, right), (right, left)):
+            if isinstance(several, (list, tuple, str)) and isinstance(times, int) and times * len(several) > MOST_ITEMS:
+                raise NotWalked("a list that is too long")
         if isinstance(left, str) and sign == "%":
             raise NotWalked("a string that is made")
         found = computed(OF_TWO[sign], (left, right), {}, self.meter)

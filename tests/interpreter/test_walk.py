@@ -65,6 +65,13 @@ def test_what_is_not_understood_is_refused(walk: Any, text: str) -> None:
         returned(walk(), text, n=4)
 
 
+@pytest.mark.parametrize("text", ["TIMES * (n, 1)", "(n, 1) * TIMES"])
+def test_a_list_is_repeated_from_either_side_where_it_stays_short(text: str) -> None:
+    assert returned(host_walk(), f"return {text.replace('TIMES', '2')}", n=4) == (4, 1, 4, 1)
+    with pytest.raises(NotWalked):
+        returned(host_walk(), f"return {text.replace('TIMES', str(10**12))}", n=4)
+
+
 @BOTH
 def test_another_node_is_evaluated_in_the_place_of_one_and_may_contain_it(walk: Any) -> None:
     (statement,) = tree = ast.parse("return n + 1").body
