@@ -274,8 +274,8 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
 
 
 def _copied(site: HostSite) -> Iterator[Change]:
-    """`x.contiguous()` for each view that is passed to a kernel or kept for one; and for all of them, also where their
-    strides are asked for, or a result is allocated like them."""
+    """`x.contiguous()` for each view that is passed to a kernel or kept for one; and for all tensors that are, also
+    where strides are asked for, or a result is made like them: what is contiguous in this call is a view in others."""
     views = [node for node in site.nodes if isinstance(value := site.value(node), Tensor) and not value.is_contiguous()]
     passed = [node for node in views if _is_kept_or_passed(site, node)]
     used = [n for n in views if called(site.parents[n]) in _MAKERS or getattr(site.parents[n], "attr", "") == "stride"]
@@ -283,8 +283,13 @@ def _copied(site: HostSite) -> Iterator[Change]:
     for node in (*passed, *used):
         of_each.get(id(site.value(node)), []).append(node)
     copy = lambda node: site.change(ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), LAST)
-    every = [[node for nodes in of_each.values() for node in nodes]] if len(of_each) > 1 else []
-    for nodes in (*of_each.values(), *every):
+    tensors = [node for node in site.nodes if isinstance(site.value(node), Tensor)]
+    given = [node for node in tensors if _is_kept_or_passed(site, node) or node in used]
+    for node in given:
+        of_each.setdefault(id(site.value(node)), [node])
+    every = [given] if len(given) > 1 and passed else []
+    mine = [nodes for nodes in of_each.values() if nodes[0] in passed]
+    for nodes in (*mine, *every):
         first, *rest = map(copy, nodes)
         *most, last = dict.fromkeys(site.source.of(of_each[id(site.value(node))][0]) for node in nodes)
         draft, name = draft_of(site.source.text), (most or [last])[0]
