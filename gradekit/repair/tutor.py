@@ -11,7 +11,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gradekit.causes import SAYS_ALL, Cause
+from gradekit.causes import OUT_OF_BOUNDS, SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
@@ -260,7 +260,9 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     """What is said of both."""
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
-    return Diagnosis(one.cause or other.cause or clues.likeliest, sentence, one.line or other.line or None, hint)
+    is_outside = bool(clues.causes & OUT_OF_BOUNDS)  # then what was seen in memory goes first, where it tells a cause
+    cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
+    return Diagnosis(cause, sentence, line, hint, vague=is_outside)
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:

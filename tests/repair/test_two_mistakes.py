@@ -71,6 +71,13 @@ def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_pa
     assert "returns dw and dx in each other's place" in failed["message"]
 
 
+def test_a_load_without_a_mask_is_one_mistake_and_told_by_what_was_seen_in_memory() -> None:
+    path = ROOT / "solutions/softmax/wrong_no_mask.py"
+    record = to_dict(grade(get("softmax"), path, device="cpu", profile="quick", keyword="boundary_sizes"))
+    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+    assert "line 13 loads without a mask" in failed["message"] and "two mistakes" not in failed["message"]
+
+
 LAYER_NORM = (ROOT / "solutions/layer_norm/right_column_sums.py").read_text(encoding="utf-8")
 LACKING = Clues(frozenset({Cause.UNWRITTEN_OUTPUT}), ())
 
