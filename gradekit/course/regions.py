@@ -16,72 +16,45 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-SOLUTION, STUDENT, END = "# solution:", "# student:", "# end"
+SOLUTION, END = "# solution:", "# end"
+_MARK = r"[ \t]*# (?:solution:|student:|end)[ \t]*\n"
+_LINES = rf"(?:(?!{_MARK}).*\n)*"
+_REGION = re.compile(
+    rf"(?m)^([ \t]*){SOLUTION}[ \t]*\n{_LINES}(?:[ \t]*# student:[ \t]*\n({_LINES}))?[ \t]*{END}[ \t]*\n"
+)
+"""A region: its indentation, and the student's lines where it has some."""
 
 
 class RegionError(ValueError):
     """The marks do not pair up, or what is left is not Python: one sentence, with the solution's line."""
 
 
-@dataclass(frozen=True)
-class SolutionRegion:
-    """Lines `first` to `last` of the solution, marks included, counted from 0; `student` stands there instead."""
-
-    first: int
-    last: int
-    student: tuple[str, ...]
-
-
-def regions(solution: str) -> list[SolutionRegion]:
-    """The marked regions of a solution's text, in order.
-
-    Raises:
-        RegionError: a mark without its partner, one inside another, or a student's line that is no comment.
-    """
-    lines = solution.splitlines()
-    marks = [(number, line.strip()) for number, line in enumerate(lines) if line.strip() in (SOLUTION, STUDENT, END)]
-    return list(_paired(marks, lines))
-
-
-def _paired(marks: Sequence[tuple[int, str]], lines: Sequence[str]) -> Iterator[SolutionRegion]:
-    rest = list(marks)
-    while rest:
-        kinds = [kind for _, kind in rest[:3]]
-        if kinds[:2] == [SOLUTION, END]:
-            first, last = rest.pop(0)[0], rest.pop(0)[0]
-            yield SolutionRegion(first, last, ())
-        elif kinds == [SOLUTION, STUDENT, END]:
-            first, middle, last = (rest.pop(0)[0] for _ in range(3))
-            yield SolutionRegion(first, last, tuple(_student_lines(lines, first, middle, last)))
-        else:
-            raise RegionError(f"line {rest[0][0] + 1}: {kinds[0]!r} opens no region that `{END}` closes")
-
-
-def _student_lines(lines: Sequence[str], first: int, middle: int, last: int) -> Iterator[str]:
-    indentation = lines[first][: lines[first].index("#")]
-    for number in range(middle + 1, last):
-        match = re.fullmatch(rf"{indentation}#(?: (.*))?", lines[number])
-        if match is None:
-            raise RegionError(f"line {number + 1}: a student's line must be a comment below its `{STUDENT}`")
-        yield (indentation + match[1]).rstrip() if match[1] else ""
-
-
 def starter(solution: str, title: str) -> str:
     """The starter that a solution's text holds; its docstring tells the student what to do with the file.
 
     Raises:
-        RegionError: there is no region, the marks do not pair up, or what is left is not Python.
+        RegionError: there is no region, a mark has no partner, a student's line is no comment, or what is left is not
+            Python.
     """
-    found = regions(solution)
-    if not found:
+    text = "\n".join(solution.splitlines()) + "\n"
+    outside = _REGION.sub(lambda region: "\n" * region[0].count("\n"), text)
+    if mark := re.search(f"(?m)^{_MARK}", outside):
+        number = outside[: mark.start()].count("\n") + 1
+        raise RegionError(f"line {number}: {mark[0].strip()!r} opens no region that `{END}` closes")
+    left = _REGION.sub(lambda region: "".join(_student_lines(region, text)), text)
+    if left == text:
         raise RegionError(f"it marks no region with `{SOLUTION}` and `{END}`: a starter would give the solution away")
-    lines: list[str] = list(solution.splitlines())
-    for region in reversed(found):
-        lines[region.first : region.last + 1] = region.student
-    return _with_docstring(_spaced("\n".join(lines).rstrip() + "\n"), _docstring(title))
+    return _with_docstring(_spaced(left.rstrip() + "\n"), _docstring(title))
+
+
+def _student_lines(region: re.Match[str], text: str) -> Iterator[str]:
+    for number, line in enumerate((region[2] or "").splitlines(), text[: max(region.start(2), 0)].count("\n") + 1):
+        match = re.fullmatch(rf"{region[1]}#(?: (.*))?", line)
+        if match is None:
+            raise RegionError(f"line {number}: a student's line must be a comment below its `# student:`")
+        yield (region[1] + match[1]).rstrip() + "\n" if match[1] else "\n"
 
 
 def _spaced(text: str) -> str:

@@ -14,34 +14,6 @@ from typing import Any
 
 from gradekit.assignment import Assignment
 
-_SETUP = """\
-# Run this cell first. It installs gradekit where it is missing, as on Colab.
-{note}try:
-    import gradekit
-except ModuleNotFoundError:
-    %pip install -q {source}
-    import gradekit
-
-%load_ext gradekit"""
-
-_BESIDE = """\
-# It comes from the file gradekit-(version).whl, which your course hands out with this notebook: put that file into
-# the notebook's folder first (on Colab, upload it under Files, on the left).
-"""
-
-_ANSWERS = """\
-## Your answers
-
-Write the letter of a choice, or your own sentences, between the quotes of the next cell. Run that cell, then the one
-below it. Hand in this notebook as it is."""
-
-_TASK = """\
-## Your code
-
-Write it in the next cell, run the cell, then run the one below it. As long as you try things, `%gradekit {id} --quick`
-is faster, and `%gradekit {id} -k dtype` runs only the checks whose names match. Hand in this notebook as it is: what
-is graded are the definitions in it, and not your experiments."""
-
 _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
@@ -65,7 +37,7 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
         v4.new_markdown_cell(first.strip()),
         v4.new_code_cell(_setup(source)),
         *(v4.new_markdown_cell(text.strip()) for text in (*sections, *others)),
-        v4.new_markdown_cell(_ANSWERS if assignment.is_quiz else _TASK.format(id=assignment.id)),
+        v4.new_markdown_cell(_cell("answers.md" if assignment.is_quiz else "code.md").format(id=assignment.id)),
         v4.new_code_cell(_starter(assignment)),
         v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
     ]
@@ -73,9 +45,13 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
 
 
 def _setup(source: str) -> str:
-    if source:
-        return _SETUP.format(source=f'"{source}"', note="")
-    return _SETUP.format(source="./gradekit-*.whl", note=_BESIDE)
+    note, found = ("", f'"{source}"') if source else (f"{_cell('wheel_beside.txt')}\n", "./gradekit-*.whl")
+    return _cell("setup.txt").format(source=found, note=note)
+
+
+def _cell(name: str) -> str:
+    """The text of a cell, from cells/."""
+    return (Path(__file__).parent / "cells" / name).read_text(encoding="utf-8").strip()
 
 
 def _other_pages(assignment: Assignment) -> list[Path]:

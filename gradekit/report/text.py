@@ -6,11 +6,14 @@ Parts of a record come from the student's file and program. They reach a termina
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 import textwrap
+import tomllib
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gradekit.report.translation import say
@@ -86,51 +89,13 @@ def _values(kind: str) -> str:
     word, *ends = kind.split(":")
     if len(ends) == 2 and ends[0] == ends[1]:
         word = "least"
-    says = _VALUES.get(f"{word}:" if ends else word, f"values {kind}")
-    return say(says.format(word, *ends))
+    known = _kinds_of_values().get(f"{word}:" if ends else word)
+    return say(known["says"].format(word, *ends) if known else f"values {kind}")
 
 
-_VALUES = {
-    "between:": "values from {1} to {2}",
-    "index:": "values below {1}",
-    "sorted:": "values that rise from {1} to {2}",
-    "few:": "values from {1} to {2}, at most three different ones",
-    "least:": "all values are {1}",
-    "most:": "all values are {2}",
-    "ones": "all values are 1",
-    "integers": "values are small whole numbers",
-    "grid": "values from -1 to 1, in steps of a power of two",
-    "positive": "values above 0",
-    "below_zero": "values below 0",
-    "trend": "values that fall from 1 to -1, row by row",
-    "faint": "values around a millionth",
-    "mixed": "small and large values together",
-    "exponents": "values of every power of two",
-    "shifted": "values around 8192",
-    "neg_inf": "a quarter of the values is -inf",
-    "neg_inf_first": "each row begins with values of -inf",
-    "neg_inf_runs": "nearly all values are -inf",
-    "spike": "each row has one value of 1024",
-    "some_nan": "some values are NaN",
-    "spread": "values eight times as large as usual",
-    "faded": "each row begins with 0, and its other values are far below",
-    "faded_rows": "the first row has values of 0, and the others far less",
-    "first_row_zero": "all values of the first row are 0",
-    "far_below": "values around -1024",
-    "far_above": "values around 1024",
-    "alternating": "values above and below 0 in turn",
-    "ties": "all values are 1 or -1",
-    "zeros": "all values are 0 or -0",
-    "subnormal": "values below the smallest normal number",
-    "tiny": "values near the smallest normal number",
-    "negative": "values near the least of the dtype",
-    "large": "values near the largest of the dtype",
-    "permutation": "values in a shuffled order, each once",
-    "one_hot": "each row has one 1 among zeros",
-    "mask": "all values are 0 or 1",
-    "full": "values from the whole range of the dtype",
-}
-"""By kind of values, what they are; `inputs.value_kinds` makes them."""
+@functools.cache
+def _kinds_of_values() -> dict[str, dict[str, str]]:
+    return tomllib.loads(Path(__file__).with_name("kinds_of_values.toml").read_text(encoding="utf-8"))
 
 
 def _is_row_major(shape: list[int], stride: list[int]) -> bool:
