@@ -7,16 +7,6 @@ from gradekit import reuse
 from gradekit.reuse import LruCache
 
 
-def test_what_is_kept_is_found() -> None:
-    cache: LruCache[str, int] = LruCache(2)
-    cache.put("a", 1)
-    assert cache.get("a") == 1 and "a" in cache and len(cache) == 1
-
-
-def test_what_was_never_kept_is_not_there() -> None:
-    assert LruCache[str, int](2).get("a") is None
-
-
 def test_what_was_asked_for_longest_ago_makes_room() -> None:
     cache: LruCache[str, int] = LruCache(2)
     cache.put("a", 1)

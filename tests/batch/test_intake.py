@@ -190,12 +190,6 @@ def test_an_nbgrader_tree_of_several_assignments(tmp_path: Path) -> None:
         hand_ins(tmp_path, Wanted.by(get("vector_add")))
 
 
-def test_an_nbgrader_submission_without_a_time_is_one_all_the_same(tmp_path: Path) -> None:
-    lay(tmp_path, "submitted/ada/softmax/softmax.ipynb", "submitted/bob/softmax/softmax.ipynb")
-    (tmp_path / "submitted/ada/softmax/timestamp.txt").write_text("2026-11-02 14:58:23 UTC\n")
-    assert [(h.student, h.submitted is None) for h in hand_ins(tmp_path, WANTED)] == [("ada", False), ("bob", True)]
-
-
 @pytest.mark.parametrize("files", [(), ("notes.txt",), ("essays/ada.pdf",)])
 def test_a_folder_without_submissions_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
     with pytest.raises(IntakeError, match=r"expected a folder or a \.py"):

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 
 import pytest
 import torch
 
-from tests.repair.corpora import ROOT
+from gradekit.assignment import beside, get
 
 
 @pytest.fixture(scope="module")
 def spmm() -> Callable[..., torch.Tensor]:
-    spec = importlib.util.spec_from_file_location("checks_of_spmm", ROOT / "assignments/spmm/test_spmm.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.spmm  # type: ignore[no-any-return]
+    return beside(get("spmm").tests, "test_spmm").spmm  # type: ignore[no-any-return]
 
 
 COL, VALUES, DENSE = torch.tensor([0, 2, 1]), torch.tensor([1.0, 2.0, 3.0]), torch.arange(6.0).reshape(3, 2)

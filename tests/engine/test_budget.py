@@ -51,10 +51,6 @@ def test_a_chain_of_tiles_takes_no_more_memory_for_being_longer():
     assert short == long
 
 
-def test_tiles_that_are_needed_together_count_together():
-    assert peak(made(tiles_that_all_live, B=1024)) > peak(made(steps_of_a_tile, B=1024, STEPS=4))
-
-
 def test_a_value_is_dropped_after_its_last_use_and_not_before():
     (block,) = parsed(made(tiles_that_all_live, B=16).kernels["k"].unaligned).entry.body.blocks
     dead = last_uses(block, ())
@@ -67,13 +63,6 @@ def test_a_value_is_dropped_after_its_last_use_and_not_before():
 def test_more_tiles_than_the_budget_has_bytes_are_refused_before_they_are_made():
     with pytest.raises(OverBudget, match="bytes"):
         run(made(tiles_that_all_live, B=1024), [X], budget=Budget(bytes=8192))
-
-
-def test_an_allocation_of_a_gibibyte_is_refused_before_it_is_made():
-    asked = made(tiles_that_all_live, B=16)
-    asked = replace(asked, steps=(Allocate(7, 4 << 28), *asked.steps))
-    with pytest.raises(OverBudget, match="bytes"):
-        run(asked, [X])
 
 
 def test_a_result_that_is_expanded_to_gibibytes_is_not_made():

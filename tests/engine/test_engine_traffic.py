@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import torch
 
 from gradekit import engine
 from gradekit.engine.executor import Budget, OverBudget
-from gradekit.engine.traffic import count, least_bytes, strata
+from gradekit.engine.traffic import count, least_bytes
 from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
@@ -144,9 +143,3 @@ def test_least_bytes_count_an_element_once_however_often_it_is_shown() -> None:
     x = View(0, "float32", (8, 100), (0, 1))  # one row of 100, shown eight times
     program = Program((x, x), {0: 400}, (), (View(1, "float16", (8, 100), (100, 1)),), "tensor", {})
     assert least_bytes(program) == 400 + 1600
-
-
-def test_each_stratum_gives_one_program() -> None:
-    chosen = strata(1000, 10, random.Random(0))
-    assert [program // 100 for program in chosen] == list(range(10))
-    assert strata(7, 10, random.Random(0)) == list(range(7))

@@ -275,9 +275,3 @@ def test_an_atomic_that_does_not_wait_for_other_lanes_needs_a_barrier_before_it(
     result = launched(kernel, (4,), [X], outputs, fill=0, options=options, B=8, BARRIER=barrier)
     assert causes(result) == (set() if waits or barrier else {Cause.MISSING_BARRIER})
     assert all("no tl.debug_barrier() stands before it" in finding.message for finding in result.findings)
-
-
-def test_a_lock_that_never_locks_is_a_race_whatever_atomics_wait_for():
-    options = {"atomics_wait": False}
-    result = launched(sum_under_locks_of_their_own, (8,), [X], LOCKED, fill=0, options=options)
-    assert Cause.RACE in causes(result)

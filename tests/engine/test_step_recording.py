@@ -10,7 +10,7 @@ from launching import program
 
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
-from gradekit.engine.observer import Owners, coordinates, linear_id
+from gradekit.engine.observer import Owners
 from gradekit.stepview.drawing import Tensors
 from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayRecorder
 
@@ -152,12 +152,6 @@ def test_a_long_program_keeps_its_first_and_last_steps():
     assert len(played.steps) == FIRST_STEPS + LAST_STEPS < played.count
     assert played.steps[-1]["values"][-1]["access"] == "store"
     assert played.steps[-1]["number"] == played.count - 1
-
-
-def test_a_program_id_is_the_same_both_ways():
-    grid = (3, 2, 4)
-    assert [linear_id(coordinates(n, grid), grid) for n in range(24)] == list(range(24))
-    assert linear_id((3, 0, 0), grid) is None
 
 
 def test_looking_on_changes_no_result():

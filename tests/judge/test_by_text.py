@@ -15,7 +15,6 @@ from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Evidence
 from gradekit.judge.reference import Reference, Worked
 
-KERNEL = "@triton.jit\ndef kernel(p, M, N, K):\n    m = {}\n    tl.store(p, m)\n"
 FAILURE = Failure(Cause.UNWRITTEN_OUTPUT, "nothing is written")
 
 

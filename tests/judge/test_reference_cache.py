@@ -98,13 +98,6 @@ def test_what_may_change_makes_no_question(args: Any) -> None:
     assert contents.reference_key(doubled, args) is None
 
 
-def test_a_function_that_calls_itself_makes_no_question() -> None:
-    def nested(x: Any) -> Any:
-        return nested(x[0])
-
-    assert contents.reference_key(nested, ()) is None
-
-
 def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
     first = reference(doubled, normal((4,)))
     first.exact.zero_()
@@ -125,11 +118,3 @@ def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
         return contents.reference_key(runpy.run_path(str(file))["f"], ())
 
     assert made("factor = 2\n") != made("factor = 30\n")
-
-
-def test_only_so_many_bytes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contents, "MOST_BYTES", 250)  # one has 4 * (8 + 4 + 8) bytes
-    monkeypatch.setattr(module, "_worked", reuse.Shared(lambda: TensorCache(module._tensors)))
-    first = [reference(doubled, normal((4,), seed=seed)).exact for seed in range(4)]
-    again = [reference(doubled, normal((4,), seed=seed)).exact for seed in (3, 2, 1, 0)]
-    assert [one is other for one, other in zip(again, reversed(first), strict=True)] == [True, True, True, False]

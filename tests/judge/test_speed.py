@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,8 @@ from gradekit.judge.speed import (
     Unmeasurable,
     Verdict,
     decide,
-    interval,
     kept,
     laps,
-    middle,
     ratio,
     seconds,
     settled,
@@ -70,11 +68,6 @@ def test_rounds_recorded_on_a_card_give_the_ratio_that_other_processes_measured(
     assert ratio(RECORDED[name], "eager").value == pytest.approx(RATIOS[name], rel=5e-3)
 
 
-def test_a_faster_student_has_a_ratio_above_one() -> None:
-    assert ratio(series(2.0), "eager").value == pytest.approx(2.0, rel=0.01)
-    assert ratio(series(0.5), "eager").value == pytest.approx(0.5, rel=0.01)
-
-
 def test_the_same_rounds_always_give_the_same_interval() -> None:
     assert ratio(series(), "eager") == ratio(series(), "eager")
 
@@ -82,10 +75,6 @@ def test_the_same_rounds_always_give_the_same_interval() -> None:
 def test_the_ratio_over_another_side_is_the_inverse() -> None:
     rounds = series(1.25)
     assert ratio(rounds, "student", "eager").value == pytest.approx(1 / ratio(rounds, "eager").value, rel=1e-3)
-
-
-def test_identical_sides_have_a_ratio_of_one_within_the_interval() -> None:
-    assert all(contains(series(1.0, seed=seed), 1.0) for seed in range(20))
 
 
 def test_samples_without_any_noise_still_leave_the_systematic_floor() -> None:
@@ -102,10 +91,6 @@ def test_the_interval_contains_the_truth_nearly_always() -> None:
 def test_more_rounds_make_the_interval_narrower() -> None:
     few, many = (ratio(series(rounds=n, wobble=0.02), "eager") for n in (8, 80))
     assert many.high - many.low < 0.5 * (few.high - few.low)
-
-
-def test_the_interval_of_one_value_is_that_value() -> None:
-    assert interval([1.5]) == (1.5, 1.5)
 
 
 def test_typical_seconds_are_those_of_the_rounds_that_count() -> None:
@@ -130,11 +115,6 @@ def test_one_round_that_is_far_off_does_not_move_the_ratio() -> None:
     assert ratio(rounds, "eager").value == pytest.approx(1.5, rel=0.005)
 
 
-def test_one_sample_that_is_far_off_does_not_move_the_ratio() -> None:
-    rounds = [Round({side: (*s[:8], 50 * s[8]) for side, s in r.seconds.items()}) for r in series(1.5)]
-    assert contains(rounds, 1.5)
-
-
 def test_a_side_that_is_slower_whenever_it_comes_first_has_one_ratio() -> None:
     rounds = [
         Round({**r.seconds, "student": tuple(s * (1.08 if n % 2 else 1.0) for s in r.seconds["student"])})
@@ -143,11 +123,6 @@ def test_a_side_that_is_slower_whenever_it_comes_first_has_one_ratio() -> None:
     found = ratio(rounds, "eager")
     assert found.value == pytest.approx(1.5 / 1.08**0.5, rel=0.002)
     assert found.high - found.low < 0.01 * found.value
-
-
-def test_the_middle_is_the_mean_of_the_middle_half() -> None:
-    assert middle([1.0, 2.0, 3.0, 100.0]) == 2.5
-    assert middle([7.0]) == 7.0
 
 
 # --- a card that holds back ------------------------------------------------------------------------------------------
@@ -223,37 +198,6 @@ def test_a_wide_interval_asks_for_more_rounds_even_far_from_every_threshold() ->
 
 def test_rounds_that_measure_nothing_ask_for_more_rounds() -> None:
     assert not settled({"eager": []})(series(rounds=2))
-
-
-def test_no_thresholds_and_no_sides_are_settled_at_once() -> None:
-    assert settled({})([])
-
-
-QUIET = {"wobble": 0.002, "jitter": 0.013}  # as a kernel of 10 us was seen to move
-POWER_LIMITED = {"wobble": 0.013, "jitter": 0.005}  # as large matrix products were
-
-
-def graded(truth: float, threshold: float, seed: int, noise: dict[str, float], most: int = 150) -> Verdict:
-    """The verdict on a submission that is `truth` times as fast, measured for as long as it is not settled."""
-    elsewhere = random.Random(-seed).gauss(truth, 0.001 * truth)  # each pair of processes has a ratio of its own
-    rounds, enough = series(elsewhere, most, seed=seed, **noise), settled({"eager": [threshold]})
-    taken = next((n for n in looks(most) if enough(rounds[:n])), most)
-    return decide(ratio(rounds[:taken], "eager"), threshold)
-
-
-def looks(most: int) -> Iterator[int]:
-    number = 16
-    while number < most:
-        yield number
-        number += number // 10 * 2
-
-
-@pytest.mark.parametrize("noise", [QUIET, POWER_LIMITED], ids=["quiet", "power-limited"])
-def test_two_percent_above_a_threshold_never_fails_and_two_percent_below_never_passes(noise: dict[str, float]) -> None:
-    above = {graded(1.53, 1.5, seed, noise) for seed in range(12)}
-    below = {graded(1.47, 1.5, seed, noise) for seed in range(12)}
-    assert above == {Verdict.PASS}
-    assert below == {Verdict.FAIL}
 
 
 def resampled(rounds: Sequence[Round], seed: int, faster: float) -> list[Round]:

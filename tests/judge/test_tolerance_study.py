@@ -1,7 +1,8 @@
 """The measurements behind the multiples in tolerance.py.
 
 Right algorithms, in several orders and precisions and with the approximate exp and division of a GPU, stay inside the
-allowance by a factor of MARGIN or more, before their results are rounded to 16 bits; the trivial results and kernels of too little precision fall outside.
+allowance by a factor of MARGIN or more, before their results are rounded to 16 bits, and inside of what the assignments
+allow; the trivial results and kernels of too little precision fall outside.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable
 import pytest
 import torch
 
+from gradekit.assignment import beside, get
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
 from gradekit.judge import TRIVIAL_RESULTS, Reference, reference, tolerance
@@ -30,6 +32,13 @@ def error(actual: torch.Tensor, expected: Reference) -> float:
     """The largest error in units of the allowance."""
     comparison = Comparison(actual.to(expected.native.dtype), expected)
     return comparison.error.max().item()
+
+
+@functools.cache
+def asked(assignment: str, *inputs: Input) -> Reference:
+    """What an assignment compares a result with."""
+    found: Reference = beside(get(assignment).tests, f"test_{assignment}").expected(*inputs)
+    return found
 
 
 def before_rounding(actual: torch.Tensor, expected: Reference) -> float:
@@ -119,7 +128,7 @@ SOFTMAXES = (softmax_whole_row, softmax_exp2, softmax_online, softmax_one_by_one
 
 
 def softmax_inputs(dtype: str) -> Iterable[Input]:
-    for profile in ("ones", "integers", "grid", "normal", "mixed", "neg_inf", "tiny", "large"):
+    for profile in ("ones", "integers", "grid", "normal", "mixed", "neg_inf", "neg_inf_first", "tiny", "large"):
         for rows, columns in ((4, 1), (5, 3), (7, 127), (3, 1025)):
             yield plain(dtype, rows, columns, profile=profile, seed=rows)
     yield plain(dtype, 2, 32768, profile="normal")
@@ -130,7 +139,9 @@ def softmax_inputs(dtype: str) -> Iterable[Input]:
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_right_softmaxes_stay_inside(dtype: str, algorithm: Callable) -> None:
     for x in softmax_inputs(dtype):
-        assert before_rounding(algorithm(x.tensor().float()), softmax_reference(x)) <= 1 / MARGIN, x
+        actual = algorithm(x.tensor().float())
+        assert before_rounding(actual, softmax_reference(x)) <= 1 / MARGIN, x
+        assert error(actual, asked("softmax", x)) <= 1, x
 
 
 # --- matmul: sums of products, with cancellation -----------------------------------------------------------------------
@@ -193,13 +204,16 @@ def test_right_matmuls_stay_inside(dtype: str, algorithm: Callable) -> None:
     for a, b in matmul_inputs(dtype):
         actual = algorithm(a.tensor().float(), b.tensor().float())
         assert before_rounding(actual, matmul_reference(a, b)) <= 1 / MARGIN, (a, b)
+        assert error(actual, asked("matmul", a, b)) <= 1, (a, b)
 
 
 @pytest.mark.parametrize("algorithm", TF32_MATMULS, ids=lambda f: f.__name__)
 def test_tf32_matmuls_stay_inside(algorithm: Callable) -> None:
     """What truncation loses has a strict bound, which sums of positive terms reach; the factor in tolerance.py is 2."""
     for a, b in matmul_inputs("float32"):
-        assert error(algorithm(a.tensor(), b.tensor()), matmul_reference(a, b)) <= 1 / tolerance.TF32, (a, b)
+        actual = algorithm(a.tensor(), b.tensor())
+        assert error(actual, matmul_reference(a, b)) <= 1 / tolerance.TF32, (a, b)
+        assert error(actual, asked("matmul", a, b)) <= 1, (a, b)
 
 
 # --- a chain of element-wise operations ----------------------------------------------------------------------------------
@@ -250,6 +264,25 @@ def test_right_chains_stay_inside(dtype: str, name: str) -> None:
     for inputs in chain_inputs(dtype):
         actual = CHAINS[name](*(i.tensor().float() for i in inputs))
         assert error(actual, chain_reference(*inputs)) <= 1 / MARGIN, inputs
+
+
+EXACT_CHAINS = {
+    "tanh": chain_with(torch.tanh),
+    "one quotient": chain_with(lambda y: 2 / (1 + torch.exp(-2 * y)) - 1),
+    "sigmoid": lambda x, b, r: (x + b) * torch.sigmoid(1.5957691216 * (x + b) * (1 + 0.044715 * (x + b) ** 2)) + r,
+}
+
+
+@pytest.mark.parametrize("name", EXACT_CHAINS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_assignment_allows_a_chain_in_float32_whose_sum_may_be_rounded_to_the_inputs_dtype(
+    dtype: str, name: str
+) -> None:
+    large = plain(dtype, 5, 1025, profile="large"), plain(dtype, 1025, seed=1), plain(dtype, 5, 1025, seed=2)
+    for inputs in (*chain_inputs(dtype), large):
+        x, bias, residual = (i.tensor() for i in inputs)
+        for h in (x.float() + bias.float(), (x + bias).float()):
+            assert error(EXACT_CHAINS[name](h, torch.zeros(()), residual.float()), asked("fused_chain", *inputs)) <= 1
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

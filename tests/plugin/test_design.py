@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment, discover
+from gradekit.assignment import Assignment, beside, discover
 from gradekit.compat.hypothesis import strategies
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check
@@ -118,11 +117,7 @@ def test_a_quick_look_takes_rows_from_everywhere(double: Assignment, submitted: 
 
 @functools.cache
 def functions(file: Path) -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location(f"covered_{file.stem}", file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return {name: value for name, value in vars(module).items() if name.startswith("test_") and strategies(value)}
+    return {name: value for name, value in vars(beside(file, file.stem)).items() if name.startswith("test_") and strategies(value)}
 
 
 ASSIGNMENTS = [assignment for assignment in discover().values() if not assignment.is_quiz]

@@ -10,7 +10,6 @@ import pytest
 from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
-from gradekit.inputs.spec import Input, normal
 from gradekit.plugin import design
 from gradekit.sandbox import Form, Tracer
 from tests.graded import grade
@@ -124,14 +123,6 @@ def test_a_check_that_is_not_to_be_shrunk_ends_with_its_first_example_that_fails
     assert examples_of(grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False), "test_doubles") == 1
 
 
-def test_examples_are_kept_in_the_order_in_which_they_were_drawn_each_once() -> None:
-    plain, half, long, strided = normal((3,)), normal((3,), "float16"), normal((4,)), Input("float32", (2,), (2,))
-    drawn = [(strided, 1), (long, 1), (half, 1), (plain, 2), (plain, 1)]
-    design.cache_examples("a check", [{"x": x, "n": n} for x, n in drawn])
-    kept = [(given["x"], given["n"]) for given in design.cached_examples("a check") or ()]
-    assert kept == drawn
-
-
 def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     made, path = assignment(), submitted(RIGHT)
     grade(made, path, profile="quick")
@@ -154,13 +145,6 @@ def test_values_that_a_test_could_change_are_not_kept() -> None:
     assert not design.cached_examples("a check")
     design.cache_examples("a check", [{"sizes": (1, 2)}])
     assert design.cached_examples("a check") == ({"sizes": (1, 2)},)
-
-
-def test_only_so_many_checks_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(design, "_drawn", reuse.shared(2))
-    for number in range(3):
-        design.cache_examples(number, [{"n": number}])
-    assert [design.cached_examples(number) is None for number in range(3)] == [True, False, False]
 
 
 def test_the_next_submission_is_traced_ahead_of_its_examples(

@@ -82,13 +82,6 @@ def test_quick_bounds_also_what_a_check_asks_for_itself() -> None:
     assert len(seen) == 10
 
 
-def test_hypothesis_gets_its_own_profile_back() -> None:
-    before = settings.get_current_profile_name()
-    with hypothesis_profile(PROFILES["thorough"]):
-        assert settings().max_examples == 1000
-    assert settings.get_current_profile_name() == before
-
-
 def test_a_failure_is_shrunk_and_its_example_known() -> None:
     examples, error = run(failing_above(1234))
     example = examples.failure(error)
@@ -105,25 +98,12 @@ def test_shrinking_ends_after_so_many_examples_and_still_fails(seed: int) -> Non
     assert len(outcomes[outcomes.index(False) + 1 :]) <= 4
 
 
-def test_the_failing_example_fails_again_when_it_is_run_once_more() -> None:
-    examples, error = run(failing_above(100))
-    example = examples.failure(error)
-    assert example is not None
-    assert str(examples.again(example)) == str(error)
-
-
 def test_after_a_hopeless_failure_nothing_more_runs() -> None:
     examples, error = run(failing_above(3), hopeless=lambda error: True)
     assert isinstance(error, AssertionError)
     assert examples.ran <= 60  # one failure: neither shrunk nor sought again
     failures = [e for e in [examples.failure(error)] if e]
     assert len(failures) == 1 and len(examples._failures) == 1
-
-
-def test_a_quick_look_passes_with_what_it_saw() -> None:
-    examples, error = run(failing_above(10**7), Profile("quick", examples=10, drawn=0, at_most=10))
-    assert error is None
-    assert examples.ran == 10
 
 
 def test_what_cannot_be_decided_is_kept_while_the_search_goes_on() -> None:
@@ -205,12 +185,6 @@ def test_a_list_of_examples_ends_with_the_first_failure() -> None:
     assert not examples.run_all(drawn, {})
     assert outcomes == [True] * 6 + [False]
     assert "6 is too large" in str(examples.first_problem)
-
-
-def test_fixtures_do_not_tell_examples_apart() -> None:
-    example = Example({"submission": object(), "n": 3}, frozenset({"submission"}))
-    assert example.given == {"n": 3}
-    assert example.key == "[('n', 3)]"
 
 
 def test_a_test_without_hypothesis_is_left_alone() -> None:

@@ -15,7 +15,6 @@ from gradekit.judge.failure import Failure
 from gradekit.repair.idioms.candidates import MOST_OF_ENDLESS, MOST_OF_REFUSED, SPECIFIC, in_order, mends
 from gradekit.repair.idioms.idiom import idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.mend_tries import MOST_RUN, MendTries
 from gradekit.repair.other_checks import is_emptied
 from gradekit.repair.search import BEFORE_SCREENING, LIKELIEST, Mending, Tries
 from gradekit.source.draft import making
@@ -98,23 +97,6 @@ def test_a_result_is_emptied_where_what_is_right_follows_from_it_and_all_is_0() 
     assert not is_emptied(wrong_with([1.0, 0.0], None), SimpleNamespace(calls=[]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("is_cut_off_as_it_is", "believed"), [(True, True), (False, False)])
-def test_a_mend_that_cuts_a_run_off_is_believed_where_it_was_cut_off_before(
-    is_cut_off_as_it_is: bool, believed: bool
-) -> None:
-    asked: list[object] = []
-
-    def run(submission: object) -> Failure | None:
-        asked.append(submission)
-        return Failure(Cause.BUDGET_EXCEEDED, "") if is_cut_off_as_it_is else None
-
-    tries: Any = SimpleNamespace(
-        text="as it is", subject_of=lambda text: text, _cut_off=[SimpleNamespace(key="large", run=run)], _long={},
-    )  # fmt: skip
-    assert MendTries._took_as_long(tries, "mended") is believed
-    assert MendTries._took_as_long(tries, "mended again") is believed and asked == ["as it is"]  # it is known by then
-
-
 @pytest.mark.parametrize(
     ("id", "name"),
     [
@@ -125,18 +107,3 @@ def test_a_mend_that_cuts_a_run_off_is_believed_where_it_was_cut_off_before(
 def test_a_report_of_one_of_these_names_its_cause_and_line(id: str, name: str, tmp_path: Path) -> None:
     found = tutored(id, name, tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
-
-
-@pytest.mark.parametrize(("is_zero", "ran"), [(False, MOST_RUN), (True, 4)])
-def test_examples_are_walked_in_place_of_runs_only_where_some_run_has_shown_a_result(
-    is_zero: bool, ran: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gradekit.repair.mend_tries.is_emptied", lambda error, subject: is_zero)
-    seen: list[int] = []
-    tries: Any = SimpleNamespace(
-        subject_of=lambda text: SimpleNamespace(calls=[]), error=None, _cut_off=[],
-        check=SimpleNamespace(example=0, others=range(1, 4)),
-        _passes=lambda subject, one: not seen.append(one), _makes_no_other=lambda subject: True,  # type: ignore[func-returns-value]
-        _keeps_values=lambda subject: True, _is_right_by_walks=lambda text, one: True,
-    )  # fmt: skip
-    assert MendTries.is_right(tries, "") is not is_zero and seen == list(range(ran)) and tries._passed == 4

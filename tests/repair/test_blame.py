@@ -107,27 +107,3 @@ def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_to
     mending.work.tried.spend(mending.work.tried.left)
     mending.remember(mend, diagnosis_of(half, CLUES, RIGHT))
     assert mending.diagnosis(CLUES, Tries(lambda text: text == both)) == diagnosis_of(half, CLUES, RIGHT)
-
-
-ADDED = (
-    HEAD
-    + """def zeros_kernel(out_ptr, size, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + i, 0.0, mask=i < size)
-
-
-@triton.jit
-def sums_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + tl.program_id(0) * N + i, mask=i < N, other=0.0)
-    tl.atomic_add(out_ptr + i, x, mask=i < N)
-
-
-def entry(x):
-    M, N = x.shape
-    out = torch.empty((N,), dtype=torch.float32, device=x.device)
-    zeros_kernel[(1,)](out, N, BLOCK=64)
-    sums_kernel[(M,)](x, out, N, BLOCK=1024)
-    return out
-"""
-)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
-from gradekit.repair.idioms.patterns import differences, edits, filled, hole, matches, parsed
+from gradekit.repair.idioms.patterns import differences, edits, matches, parsed
 from gradekit.repair.mend import Mend
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
@@ -103,12 +103,6 @@ def test_edits_are_as_small_as_what_differs(before: str, after: str, text: str, 
     whole = source.tree.body if isinstance(first, list) else next(n for n in ast.walk(source.tree) if isinstance(n, type(first)))
     made = edits(differences(first, second), next(iter(matches(first, whole, {}))), source)
     assert made is not None and [(source.between(one.start, one.end), one.new) for one in made] == wanted
-
-
-def test_what_a_hole_stands_for_is_put_in_brackets_where_it_needs_them() -> None:
-    pattern, node = parsed("$A * 2"), ast.parse("x + 1", mode="eval").body
-    assert isinstance(pattern, ast.BinOp) and hole(pattern.left) == "A"
-    assert filled(pattern, {"A": node}) == "(x + 1) * 2"
 
 
 @pytest.mark.parametrize(

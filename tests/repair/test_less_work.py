@@ -10,8 +10,7 @@ import torch
 from gradekit.engine import run
 from gradekit.interpreter.shown_call import ShownCall, is_like, with_smaller_tiles
 from gradekit.interpreter.walk import Substitution
-from gradekit.interpreter.walked_call import WalkedCall, code_of, leading_to
-from gradekit.program import Launch, View
+from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import ALL_TURNS
 from gradekit.repair.screen import Screen
@@ -87,14 +86,3 @@ def test_steps_between_launches_give_in_each_copy_what_they_give_alone() -> None
         mine, alone = together.of(number), replay.changed("means_kernel", Substitution.of([swap]), 0).of(0)
         assert mine is not None and alone is not None and is_like(mine, alone)
         assert is_like(mine, results) is (number == 0)
-
-
-def test_steps_on_which_no_compared_result_depends_are_left_out() -> None:
-    program, _ = traced(Text(BETWEEN), "entry", *inputs())
-    compared, other = program.results
-    assert isinstance(compared, View) and isinstance(other, View)
-    steps = program.steps[[isinstance(step, Launch) for step in program.steps].index(True) + 1 :]
-    wanted = {compared.storage}, {compared.storage, other.storage}
-    of_one, of_both = (leading_to(storages, steps, [set()] * len(steps)) for storages in wanted)
-    assert sum(of_one) < sum(of_both) < len(steps)
-    assert sum(of_both) - sum(of_one) == 2, "what the second result is copied into, and the copy"

@@ -119,23 +119,3 @@ def every_rule(source: str) -> None:
         places = [None] if idiom.is_of_host else draft.kernels
         found += [mend for kernel in places for mend in idiom.mends(draft, kernel)]
     assert all(mend.line >= 1 for mend in found)
-
-
-GIOU = "tests/course/right/giou_loss/"
-UNION = "union = (pr - pl) * (pb - pt) + (gr - gl) * (gb - gt) - inter"
-
-
-@pytest.mark.parametrize(
-    ("path", "changes", "said"),
-    [
-        ("sums_by_sample.py", {UNION: "union = pr * pb + gr * gb - inter"}, "and leaves out `gl` and `gt`"),
-    ],
-)  # fmt: skip
-def test_what_another_line_of_a_submission_shows_is_mended_like_it(path: str, changes: dict[str, str], said: str) -> None:
-    source = text(GIOU + path)
-    wrong = source
-    for old, mistaken in changes.items():
-        wrong = wrong.replace(old, mistaken, 1)
-    mend = next(mend for mend in mends(wrong) if said in mend.sentence)
-    assert wrong != source and mend.applied(wrong) == source
-    assert not any(said in mend.sentence for mend in mends(source))

@@ -6,9 +6,8 @@ import pytest
 
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Descriptor, Launch, Program, Scalar, View
-from gradekit.sandbox import Tracer
 
-from .helpers import X, kinds, only, refused, submission, tensor, traced
+from .helpers import X, kinds, only, refused, tensor, traced
 
 LAUNCH = "def entry(x):\n    out = torch.empty_like(x)\n    {}\n    return out\n"
 
@@ -99,16 +98,6 @@ def test_the_arguments_are_those_of_the_function(m: int) -> None:
     assert len(launch.args) == head.count("%")
 
 
-def test_alignment_is_specialized_as_on_a_gpu() -> None:
-    """A storage begins aligned, so that the offset and the strides decide"""
-    call = "copy_kernel[(1,)](x, out, {n}, BLOCK=128)"
-    aligned = traced(LAUNCH.format(call.format(n=96)), X).kernels
-    shifted = traced(LAUNCH.format(call.format(n=97)), tensor(0, 100, offset=1)).kernels
-    (even,), (odd,) = aligned.values(), shifted.values()
-    assert even.ttir.count("tt.divisibility = 16") == 3
-    assert odd.ttir.count("tt.divisibility = 16") == 1
-
-
 def test_a_view_is_passed_with_its_offset() -> None:
     """The launch names the view, not the storage"""
     program = traced(LAUNCH.format("copy_kernel[(1,)](x[10:], out, 90, BLOCK=128)"), X)
@@ -132,26 +121,6 @@ def test_a_block_of_too_many_threads_is_refused() -> None:
     """64 warps are more than a block may have"""
     error = refused(LAUNCH.format("copy_kernel[(1,)](x, out, 100, BLOCK=128, num_warps=64)"), X)
     assert "out of resource: threads" in error.message
-
-
-def test_helper_functions_are_inlined() -> None:
-    """A jit function that a kernel calls is part of the kernel's text"""
-    body = """
-        SCALE = tl.constexpr(3.0)
-        @triton.jit
-        def double(v):
-            return v * SCALE
-        @triton.jit
-        def kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
-            offsets = tl.arange(0, BLOCK)
-            tl.store(out_ptr + offsets, double(tl.load(x_ptr + offsets)))
-        def entry(x):
-            out = torch.empty_like(x)
-            kernel[(1,)](x, out, BLOCK=128)
-            return out
-        """
-    (kernel,) = traced(body, X).kernels.values()
-    assert "3.000000e+00" in kernel.ttir and kernel.ttir.count("tt.func") == 1
 
 
 def test_a_host_side_descriptor_is_one_argument() -> None:
@@ -224,13 +193,6 @@ def test_a_kernel_too_large_for_the_gpu_is_told_when_it_is_loaded() -> None:
         """
     error = refused(body, X)
     assert error.cause is Cause.EXCEPTION and "out of resource: shared memory" in error.message
-
-
-def test_a_kernel_is_sent_once() -> None:
-    """A second program of one tracer has the kernels of the first"""
-    with Tracer(submission(LAUNCH.format("copy_kernel[(1,)](x, out, 100, BLOCK=128)"))) as tracer:
-        first, second = tracer.trace("entry", [X]), tracer.trace("entry", [X])
-    assert first == second and len(second.kernels) == 1
 
 
 def test_an_allocator_for_device_side_descriptors_can_be_set() -> None:
