@@ -32,6 +32,15 @@ class NoSuchCheck(LookupError):
         self.names = names
 
 
+class WrongKeyword(NoSuchCheck):
+    """What should select checks is no expression."""
+
+    def __init__(self, keyword: str) -> None:
+        LookupError.__init__(
+            self, f'-k "{keyword}" cannot be read: write parts of names, and between them `and`, `or`, `not`'
+        )
+
+
 def grade(
     request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject = nobody,
     on_evidence: OnEvidence = nobody, on_failing: OnFailing | None = None, first: Collection[str] = (),
@@ -41,7 +50,7 @@ def grade(
 
     Raises:
         NoSuchSubmission: there is nothing at the submission's path.
-        NoSuchCheck: the keyword matches no check.
+        NoSuchCheck: the keyword matches no check, or is no expression.
         NoSuchDevice: there is no such GPU.
     """
     keyword = request.options.keyword
@@ -56,7 +65,9 @@ def grade(
         from gradekit.plugin.lifecycle import GradingPlugin  # imports torch, as the submission's process does by now
 
         plugin = GradingPlugin(run, FirstLook(run, first))
-        output = _run_pytest(plugin)
+        code, output = _run_pytest(plugin)
+    if keyword and code == pytest.ExitCode.USAGE_ERROR:
+        raise WrongKeyword(keyword)
     if keyword and plugin.left_out and not (run.items or run.faults):
         raise NoSuchCheck(keyword, plugin.left_out)
     found = plugin.report
@@ -79,15 +90,15 @@ def _aloud(tell: OnProgress) -> OnProgress:
     return told
 
 
-def _run_pytest(plugin: GradingPlugin) -> str:
-    """Run the tests under `plugin`; what pytest printed."""
+def _run_pytest(plugin: GradingPlugin) -> tuple[int, str]:
+    """Run the tests under `plugin`: pytest's exit code, and what it printed."""
     request, output = plugin.run.request, io.StringIO()
     arguments = [*_tests(request.assignment, request.options.hidden), *_isolated(request.assignment.folder)]
     arguments += ["-k", request.options.keyword] if request.options.keyword else []
     arguments += ["--exitfirst"] if request.options.stop else []
     with per_submission(), _process_restored(), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-        pytest.main(arguments, plugins=[plugin])
-    return output.getvalue()
+        code = pytest.main(arguments, plugins=[plugin])
+    return code, output.getvalue()
 
 
 def _tests(assignment: Assignment, hidden: bool) -> list[str]:

@@ -14,9 +14,9 @@ MOST_NAMED = 2
 _MARKS = {"proved": "✓", "refuted": "✗", "open": "?"}
 _CLAIMS = {
     "in-bounds": "stays inside",
-    "no-wrap": "no integer wraps around",
-    "one-writer": "one program for each element",
-    "no-race": "no program reads what another writes",
+    "no-wrap": "has no integer that wraps around",
+    "one-writer": "has one program for each element",
+    "no-race": "meets no element that another program writes",
     "covered": "is written",
     "grid-limit": "is one that CUDA launches",
     "tile-limit": "have no more elements than Triton's may",
@@ -104,4 +104,5 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
     for gap in found.get("gaps", ()):
         yield f"    not decided: {gap}"
     if "unseen" in found:
-        yield f"    not decided: for {sized(found['unseen'])}, the host does something that no claim above covers"
+        at = sized(found["unseen"])
+        yield f"    not decided: for {at}, your host code goes another way: no claim above covers it"

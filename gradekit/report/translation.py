@@ -134,7 +134,7 @@ def _said(text: str, language: str) -> tuple[int, str]:
 
 @functools.lru_cache(1 << 14)
 def _unsaid(text: str) -> int:
-    return len(english(text)) + len(_WORDS.findall(text))
+    return len(english(text)) + len(_WORDS.findall(_NAME.sub("", text)))
 
 
 class _Line:
@@ -160,13 +160,11 @@ class _Line:
             return text
         if core not in self._known:
             self._known[core] = ""
-            for one in (core, core[:1].swapcase() + core[1:]):
-                said = self._table.get(one) or self._filled(one)
-                if not said and one.endswith(".") and (stopped := self._whole(one[:-1])):
-                    said = stopped + self._table["."]
-                if said:
-                    self._known[core] = said[:1].upper() + said[1:] if core[:1].isupper() else said
-                    break
+            ways = core, core[:1].swapcase() + core[1:]
+            said = next(filter(None, (find(one) for find in (self._table.get, self._filled) for one in ways)), "")
+            if not said and core.endswith(".") and (stopped := self._whole(core[:-1])):
+                said = stopped + self._table["."]
+            self._known[core] = said[:1].upper() + said[1:] if core[:1].isupper() else said
         return text.replace(core, self._known[core]) if self._known[core] else ""
 
     def _filled(self, text: str) -> str:

@@ -48,7 +48,7 @@ def first_line(error: Exception) -> str:
 
 
 _HINTS = (
-    (r"Missing parentheses in call to 'print'", "in Python 3, print is a function: print(...)"),
+    (r"Missing parentheses in call to 'print'", "write print with parentheses, as in print(...)"),
     (r"expected ':'", "a line that opens a block (def, if, for, while, class) ends in a colon"),
     (r"'(.)' was never closed", "find the place where this bracket should close"),
     (r"unmatched '(.)'", "one closing bracket too many, or an opening one missing before it"),
@@ -58,7 +58,7 @@ _HINTS = (
     (r"unindent does not match", "this line is indented by a number of spaces that no block above it has"),
     (r"unexpected indent", "this line is indented, but no block was opened above it"),
     (r"expected an indented block", "the block above has no body: indent this line, or write pass"),
-    (r"Maybe you meant '=='", "= assigns, == compares"),
+    (r"Maybe you meant '=='", "to compare, write two equals signs"),
     (r"invalid character '[‘’“”]", "a curly quote, often from copying out of a document: type a plain quote instead"),
     (r"invalid (character|non-printable character)", "often from copying out of a web page or PDF: retype this line"),
     (r"outside function", "this statement has lost its def: check the indentation above"),
@@ -74,7 +74,7 @@ _LINE_HINTS = (
     (r"\s*(>>>|In \[)", "a prompt was copied along with the code: delete it at the start of each line"),
     (r"\s*[%!]", "notebook magics work only in a notebook: delete the line, or hand in the .ipynb"),
     (r"\s*(def|class|if|for|while|else|elif|with|try)\b[^:#]*$", "a line that opens a block ends in a colon"),
-    (r".*\bprint [\"'\w]", "in Python 3, print is a function: print(...)"),
+    (r".*\bprint [\"'\w]", "write print with parentheses, as in print(...)"),
 )
 """What the offending line looks like (a pattern), and what to do about it: for a bare 'invalid syntax'."""
 
@@ -82,7 +82,7 @@ _LINE_HINTS = (
 def _explain(error: SyntaxError, text: str) -> str:
     said = error.msg or "invalid syntax"
     hint = _hint(said, (_place(error, text) or SourceLine(0, "")).text)
-    return f"{said} ({hint})" if hint else said
+    return f"`{said}`. {hint[:1].upper()}{hint[1:]}." if hint else f"`{said}`."
 
 
 def _hint(said: str, line: str) -> str:

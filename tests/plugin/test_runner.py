@@ -218,6 +218,11 @@ def test_no_such_check_names_those_that_there_are(assignment: Make, submitted: W
     assert caught.value.names == ["test_doubles", "test_memory"]
 
 
+def test_a_keyword_that_is_no_expression_is_a_usage_error_and_no_fault(assignment: Make, submitted: Write) -> None:
+    with pytest.raises(NoSuchCheck, match='-k "doubles and" cannot be read'):
+        grade(assignment(), submitted(RIGHT), keyword="doubles and")
+
+
 def test_a_run_stops_at_the_first_failure_where_that_is_asked_for(assignment: Make, submitted: Write) -> None:
     """... and leaves the checks after it out, with a note"""
     report = grade(assignment(plain("assert not 'this'")), submitted(RIGHT), stop=True)

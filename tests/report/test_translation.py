@@ -30,6 +30,7 @@ from gradekit.report import (
 from gradekit.report.grade import grade
 from gradekit.report.sentences import ROOMS, sentences
 from gradekit.request import GradingOptions
+from gradekit.submission.syntax import SourceError, parse
 from gradekit.tracer.hints import HINTS
 
 from .samples import FAILED, PASSED
@@ -232,3 +233,13 @@ def test_messages_that_reports_had_keep_no_english(language: str) -> None:
     seen = (Path(__file__).parent / "messages_seen.txt").read_text().replace(" ⏎ ", "\n").splitlines()
     assert len(seen) > 50
     assert {one: left for one in seen if (left := translation.english(translation.say(one)))} == {}
+
+
+@pytest.mark.parametrize("wrong", ["def f(x)\n  pass\n", "if x = 1:\n  pass\n", "print 'a'\n", "x = (1\n", "x = [1 2]\n"])
+def test_what_is_to_be_done_about_a_syntax_error_is_said_in_every_language(wrong: str, language: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        parse(wrong)
+    said = translation.say(f"Python cannot read line 1 of kernel.py: {caught.value.message}")
+    hint = caught.value.message.partition("`. ")[2].rstrip(".")
+    known = translation.table(language)
+    assert known[hint[:1].lower() + hint[1:]].lower() in said.lower()

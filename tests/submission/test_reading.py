@@ -204,8 +204,8 @@ def test_a_syntax_error_carries_its_line_and_text(tmp_path: Path) -> None:
     assert error.line == 2
     assert error.source == SourceLine(2, "def f(x)")
     assert error.message == (
-        "Python cannot read line 2 of kernel.py: expected ':' "
-        "(a line that opens a block (def, if, for, while, class) ends in a colon)"
+        "Python cannot read line 2 of kernel.py: `expected ':'`. "
+        "A line that opens a block (def, if, for, while, class) ends in a colon."
     )
 
 
@@ -220,7 +220,7 @@ def test_a_syntax_error_in_a_notebook_names_its_cell(tmp_path: Path) -> None:
     book = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})
     error = refusal(write(tmp_path / "lab.ipynb", book))
     assert error.cause is Cause.SYNTAX_ERROR
-    assert error.message.startswith("Python cannot read cell 1, line 2: expected ':'")
+    assert error.message.startswith("Python cannot read cell 1, line 2: `expected ':'`")
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
