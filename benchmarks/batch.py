@@ -83,7 +83,7 @@ def with_gradekit(id: str, texts: list[str], folder: Path, workers: int) -> Spen
         (folder / f"in/s{number:03d}/submission.py").write_text(text)
     command = [sys.executable, "-u", "-m", "gradekit", "grade", str(folder / "in"), "-a", id, "-o", str(folder / "out")]
     told: list[tuple[float, str]] = []
-    with Watched() as watched:
+    with Watched(workers) as watched:
         known = os.environ | {"GRADEKIT_ASSIGNMENTS": str(ROOT / "assignments")}
         spent = _timed(
             [*command, "--workers", str(workers)], folder, known, lambda line: told.append((time.time(), line))
@@ -102,11 +102,12 @@ def estimate(told: list[tuple[float, str]], count: int) -> str:
 
 
 class Watched(threading.Thread):
-    """While open, looks every few seconds how much memory the graders take, what processes share in proportion (PSS)."""
+    """While open, looks now and then how much memory the graders take, with the process that they are forked from and the
+    submissions' own processes: what they share counts once (PSS)."""
 
-    def __init__(self) -> None:
+    def __init__(self, workers: int) -> None:
         super().__init__(daemon=True)
-        self.most, self.graders, self._ended = 0, 0, threading.Event()
+        self.most, self.largest, self._workers, self._ended = 0, 0, workers, threading.Event()
 
     def __enter__(self) -> Self:
         self.start()
@@ -117,15 +118,13 @@ class Watched(threading.Thread):
         self.join()
 
     def __str__(self) -> str:
-        return f"{self.graders} graders, at most {self.most} MiB of PSS each on average"
+        return f"at most {self.most} MiB of PSS in all, {self.most // self._workers} a worker; {self.largest} the largest"
 
     def run(self) -> None:
         """Look until it is closed."""
-        while not self._ended.wait(3):
-            sizes = [size for file in Path("/proc").glob("[0-9]*/cmdline") if (size := _pss(file))]
-            if sizes:
-                self.graders = max(self.graders, len(sizes))
-                self.most = max(self.most, sum(sizes) // len(sizes))
+        while not self._ended.wait(10):
+            sizes = [_pss(file) for file in Path("/proc").glob("[0-9]*/cmdline")]
+            self.most, self.largest = max(self.most, sum(sizes)), max(self.largest, *sizes)
 
 
 def _pss(cmdline: Path) -> int:

@@ -83,8 +83,8 @@ class Forked(subprocess.Popen[bytes], abc.ABC):
 
 
 class ChildProcess:
-    """A command that runs until it ends by itself, or `end` is called; `sock` is this
-    side of a socket to it, if it has one.
+    """A command (or a process that was started for it) that runs until it ends by itself, or `end` is called; `sock` is
+    this side of a socket to it, if it has one.
 
     To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience`
     seconds it is killed with its whole process group. This happens, too, when nobody holds this object
@@ -95,10 +95,11 @@ class ChildProcess:
     """
 
     def __init__(
-        self, command: Command, sock: socket.socket | None = None, *, patience: float = 0.0, terminate: bool = False
-    ) -> None:
+        self, command: Command | subprocess.Popen[bytes], sock: socket.socket | None = None, *, patience: float = 0.0,
+        terminate: bool = False,
+    ) -> None:  # fmt: skip
         self.sock = sock
-        self._popen = command.start()
+        self._popen = command.start() if isinstance(command, Command) else command
         ending = _Ending(self._popen, sock, os.getpid(), patience, terminate)
         self._finalizer = weakref.finalize(self, ending)
 

@@ -11,8 +11,8 @@ import pytest
 
 from gradekit.assignment import discover, get
 from gradekit.authoring.lint import lint
-from gradekit.batch.grader import Grader, content
-from gradekit.batch.pool import grading_job
+from gradekit.batch.grader import content
+from gradekit.batch.pool import GraderPool, grading_job
 from gradekit.course.mistakes import all_of
 from gradekit.course.release import stale
 from gradekit.course.verify import claims, tried
@@ -81,12 +81,9 @@ def test_a_grader_takes_a_puzzle_and_then_an_assignment_of_another_folder(monkey
     """... for its search path has the last one's folder first, and still all others"""
     monkeypatch.delenv("GRADEKIT_ASSIGNMENTS", raising=False)
     monkeypatch.chdir(PUZZLES)
-    grader = Grader()
-    try:
+    with GraderPool(1) as pool:
         for id in ("reverse", "vector_add", "reverse"):
             one = get(id)
             assert one.solution is not None
             asked = grading_job(one, "submission.py", content(one.solution), GradingOptions(profile="quick", keyword="test_memory"))
-            assert grader.grade(asked, 200).record["status"] == "graded"
-    finally:
-        grader.close()
+            assert pool.graded(asked, 200).record["status"] == "graded"

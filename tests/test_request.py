@@ -65,9 +65,9 @@ def test_pytests_command_line_makes_the_same_request(
     monkeypatch.setattr(GradingRun, "opened", opened)
     pytester.runpytest_inprocess(
         str(double.folder), "--disable-plugin-autoload", "-p", "gradekit.plugin", "--submission", "a.py",
-        "-k", "dtype", "--gradekit-seed=3", "--gradekit-profile=quick", "--gradekit-device=cpu",
+        "-k", "dtype", "--gradekit-profile=quick",
     )  # fmt: skip
-    options = GradingOptions(keyword="dtype", seed=3, profile="quick", device="cpu")
+    options = GradingOptions(keyword="dtype", profile="quick")
     assert asked == [GradingRequest(double, Path("a.py"), options)]
 
 

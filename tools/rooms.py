@@ -73,11 +73,11 @@ ROOMS = {
     "inspector": ("the machine code of a program's kernels, for a named GPU", "programs"),
     "stepview": ("one program of a grid played step by step, as data for a page", "a submission, its inputs and expected values"),
     "bench": ("speed over a range of sizes", "programs and a card"),
+    "server": ("a process with torch imported, from which graders and tracers are forked", "nothing of those it forks for"),
     "batch": ("a class: store, scheduler, workers, grade books", "hand-ins and records"),
     "mutation": ("whether an assignment's checks find small edits of its solution", "assignments and records"),
     "calibrate": ("what speed checks may ask for on a card", "assignments, their right submissions and a card"),
     "lms": ("containers of learning management systems", "hand-ins and records"),
-    "server": ("a process with torch imported, from which graders and tracers are forked", "nothing of those it forks for"),
     "cli": ("the command line; holds no policy", "arguments"),
     "__main__": ("python -m gradekit", "arguments"),
 }

@@ -261,7 +261,7 @@ class Workers:
         """A pool for so many submissions, and for the GPUs of this machine."""
         if self.cluster:
             return contextlib.closing(pool.ClusterPool(self.cluster))
-        return pool.GraderPool(max(min(self.count, submissions), 1), gpus)
+        return pool.GraderPool(max(min(self.count, submissions), 1), gpus, warms=submissions > 1)
 
 
 class GradingSession:
@@ -294,7 +294,8 @@ class GradingSession:
             came = intake.timed(came, intake.times(times, zone))
         found = intake.matched(came, self.folder.students)
         submissions = scheduler.take_in(self.folder.store, self.request, found)
-        self._todo = {d: submissions[d] for d in scheduler.waiting(self.folder.store, self.request, submissions)}
+        waiting = scheduler.waiting(self.folder.store, self.request, submissions)
+        self._todo = {digest: submissions[digest] for digest in sorted(waiting)}  # a sample of them comes first
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
         return [counts, *self._other_grading(), *self._remarks(found, intake.aside(folder, found, wanted))]
 
@@ -363,7 +364,7 @@ class GradingSession:
             return
         try:
             with self.workers.pool(len(self._todo), local) as workers:
-                lines = ProgressLog(names, len(self._todo), len(fresh), workers.has_gpus(), say)
+                lines = ProgressLog(names, len(self._todo), len(fresh), workers, say)
                 scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None

@@ -1,21 +1,25 @@
-"""A grader process: grades one submission after another, and can be killed at any moment.
+"""A grader process: grades one submission, and can be killed at any moment.
 
-Run as `python -m gradekit.batch.grader DESCRIPTOR`: reads jobs from that socket and answers each with a report record.
+A grader is forked from a template, `python -m gradekit.batch.grader DESCRIPTOR`, which imports everything once, and for
+a class grades the assignment's own solution before: what does not depend on the submission is there when a grader
+begins. No submission reaches the template. A grader reads a job from its socket and answers with a report record.
 It ends when the other side is gone, also in the middle of a grading, and takes the submission's process with it.
 """
 
 from __future__ import annotations
 
 import base64
+import collections
 import contextlib
 import fcntl
 import gc
 import hashlib
-import itertools
 import json
 import os
 import re
+import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -25,15 +29,23 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from gradekit import wire
-from gradekit.assignment import Assignment, get, search_path
+from gradekit import processes, wire
+from gradekit.assignment import Assignment, AssignmentError, get, search_path
 from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import keep_between_submissions
-from gradekit.submission import MAX_SOURCE_BYTES, Submission, archive, with_modules
+from gradekit.server import template, tracers
+from gradekit.submission import (
+    MAX_NOTEBOOK_BYTES,
+    MAX_SOURCE_BYTES,
+    Submission,
+    SubmissionError,
+    archive,
+    with_modules,
+)  # fmt: skip
 from gradekit.versions import version
 
 if TYPE_CHECKING:
@@ -42,6 +54,8 @@ if TYPE_CHECKING:
 LARGEST_JOB = 64 << 20
 LARGEST_ANSWER = 16 << 20
 """Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
+
+MODULE = "gradekit.batch.grader"
 
 CARD = "GRADEKIT_CARD"
 """The variable that tells a grader's process, and a cluster's worker, the UUID of its card."""
@@ -105,16 +119,20 @@ class JobResult:
     digests: dict[str, str] = field(default_factory=dict)
 
 
-class Grader:
-    """The grader process as its parent sees it: started at the first job, and again after it has died.
+class Graders:
+    """Grades each job in a process of its own, as many at once as threads ask: forks of a template, which is started
+    with the first job, and again after it has died. Where it `warms`, the template first grades the solution of the
+    assignment with the first job's options; for another assignment, or another release, it is started anew.
 
-    It sees the GPU with the UUID `card` and no other; none if that is empty, and a fake one for FAKE_GPU.
+    They see the GPU with the UUID `card` and no other; none if that is empty, and a fake one for FAKE_GPU.
     """
 
-    def __init__(self, card: str = "") -> None:
-        self.card = card
-        self._process: ChildProcess | None = None
-        self._done = 0
+    def __init__(self, card: str = "", *, warms: bool = False) -> None:
+        self.card, self._warms = card, warms
+        self._lock = threading.Lock()
+        self._template: ChildProcess | None = None
+        self._about = ("", "")
+        self._graders = set[ChildProcess]()
 
     def grade(self, job: GradingJob | SpeedJob, seconds: float) -> JobResult:
         """The report record of `job`, with what is to be kept.
@@ -122,69 +140,126 @@ class Grader:
         Raises:
             GraderFailed: no record within `seconds`, or a process that died.
         """
-        # After so many gradings a process makes room for a new one, so that nothing adds up for a whole night.
-        if self._process is None or not self._process.is_alive() or self._done >= 200:
-            self.close()
-            self._process, self._done = self._started(), 0
-        sock = self._process.sock
-        assert sock is not None
+        grader = self._forked(job)
+        assert grader.sock is not None
         deadline = time.monotonic() + seconds
         try:
-            wire.send(sock, {"is": type(job).__name__, "job": asdict(job)}, deadline)
-            answer = wire.receive(sock, LARGEST_ANSWER, deadline)
+            wire.send(grader.sock, {"is": type(job).__name__, "job": asdict(job)}, deadline)
+            answer = wire.receive(grader.sock, LARGEST_ANSWER, deadline)
         except wire.WireError as error:
-            self.close()
             is_late = isinstance(error, wire.DeadlineExceeded)
             why = f"did not answer in {seconds:g} s" if is_late else f"ended ({error})"
             raise GraderFailed(f"the grader's process {why}") from None
-        self._done += 1
+        finally:
+            grader.end()
+            self._graders.discard(grader)
         if not isinstance(answer, dict) or "record" not in answer:
             raise GraderFailed(str(answer.get("failed", answer)) if isinstance(answer, dict) else "no record")
         return JobResult(**answer)
 
     def close(self) -> None:
-        """End the process, and all that it started. It is asked first, that it may leave nothing behind."""
-        if self._process is not None:
-            self._process.end()
-        self._process = None
+        """End all processes, also those that still work. They are asked first, that they may leave nothing behind."""
+        for process in filter(None, (self._template, *self._graders)):
+            process.end()
+        self._template = None
 
-    def _started(self) -> ChildProcess:
+    def _forked(self, job: GradingJob | SpeedJob) -> ChildProcess:
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            started = self._forks(job).start(self._command(theirs))
+            if started is None:
+                ours.close()
+                raise GraderFailed("a grader's process could not be started")
+            grader = ChildProcess(started, ours, patience=2.0)
+            self._graders.add(grader)
+        return grader
+
+    def _forks(self, job: GradingJob | SpeedJob) -> tracers.Forks:
+        """Where graders for such a job are forked."""
+        about, template = (job.assignment, job.release), self._template
+        if template is None or not template.is_alive() or (self._warms and about != self._about):
+            if template is not None:
+                template.end()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._template, self._about = ChildProcess(self._command(theirs), ours, patience=2.0), about
+            ours.send(json.dumps([*about, dict(job.options) if self._warms else None]).encode())
+            self._forking = tracers.Forks(ours, MODULE)
+        return self._forking
+
+    def _command(self, theirs: socket.socket) -> Command:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         visible = "" if self.card == FAKE_GPU else self.card
         settings = MEMORY | {CARD: self.card, "CUDA_VISIBLE_DEVICES": visible, "PYTHONPATH": package}
-        ours, theirs = socket.socketpair()
-        with theirs:
-            descriptor = theirs.fileno()
-            command = Command(
-                "gradekit.batch.grader", (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None
-            )
-            return ChildProcess(command, ours, patience=2.0)
+        descriptor = theirs.fileno()
+        return Command(MODULE, (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None)
 
 
-# --- inside of the process --------------------------------------------------------------------------------------------
+# --- inside of the template -------------------------------------------------------------------------------------------
 
 
-def serve(connection: socket.socket) -> None:
-    """Answer jobs until the other side is gone."""
+def serve(control: socket.socket) -> NoReturn:
+    """Get ready for what the other side says that is to be graded, then fork graders until that is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    said = control.recv(LARGEST_JOB)
+    if not said:
+        os._exit(0)
+    id, release, options = json.loads(said)
+    with contextlib.suppress(AssignmentError):  # a grader says what is wrong
+        if get(id).is_quiz:
+            tracers.serve(control, lambda number: _become_grader(number, control, None))
+    tracing = template.begin(control)
     keep_between_submissions()
+    collections.deque(template.everything(), 0)
+    if options is not None:
+        _warm(GradingJob(id, release, options, "solution.py", ""), tracing)
+    tracers.serve(control, lambda number: _become_grader(number, control, tracing))
+
+
+def _warm(job: GradingJob, tracing: socket.socket) -> None:
+    """Do the job for the assignment's own solution; where that fails, graders begin with less, or fail as well."""
+    from gradekit.sandbox import host
+
+    with tracers.connected(tracing) as sock, contextlib.suppress(Exception):
+        processes.forks = tracers.Forks(sock).start
+        if (solution := get(job.assignment).solution) is not None:
+            _graded(replace(job, content=base64.b64encode(solution.read_bytes()).decode()))
+    host.stop()
+    gc.collect()
+    gc.freeze()
+
+
+def _become_grader(number: int, control: socket.socket, tracing: socket.socket | None) -> NoReturn:
+    """Makes this fork a grader, which does one job."""
+    try:
+        os.setsid()
+        control.close()
+        descriptor, _ = tracers.told(number)
+        if tracing is not None:
+            processes.forks = tracers.Forks(tracers.connected(tracing)).start
+            tracing.close()
+        _work(socket.socket(fileno=descriptor))
+    finally:
+        os._exit(0)
+
+
+# --- inside of a grader -----------------------------------------------------------------------------------------------
+
+
+def _work(connection: socket.socket) -> None:
+    """Answer a job."""
     scratch = tempfile.mkdtemp(prefix="gradekit-grader-")
     os.chmod(scratch, 0o711)  # submissions run as another user and have their own folders in it
     tempfile.tempdir = scratch
     threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
-    for number in itertools.count(1):
-        try:
-            wire.send(connection, _answer(wire.receive(connection, LARGEST_JOB)))
-            if number == 1:  # what is there now stays: torch, pytest, the assignment's tests
-                gc.collect()
-                gc.freeze()
-        except (wire.ConnectionClosed, OSError):  # the thread below ends the process, and tidies up
-            threading.Event().wait()
+    try:
+        wire.send(connection, _answer(wire.receive(connection, LARGEST_JOB)))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _end_with(connection: socket.socket, scratch: str) -> None:
     """End this process as soon as the other side is gone, also while it grades, and leave nothing behind."""
-    import select
-
     poller = select.poll()
     poller.register(connection, select.POLLRDHUP)
     poller.poll()
@@ -312,28 +387,19 @@ def _place() -> Path:
 # --- what a result is known by: the digest of a submission, and of an assignment's release ----------------------------
 
 
-LARGEST = 32 << 20
-"""Bytes of the largest file that is taken for a submission."""
-
-
-class TooLarge(ValueError):
-    """The file is no submission: it is larger than any."""
-
-
 def content(path: Path) -> bytes:
     """The bytes of a submission's file; of a Python file, with the student's own modules that it imports.
 
     Raises:
-        TooLarge: there are more than LARGEST.
         OSError: it cannot be read.
-        SubmissionError: its files cannot be made one source.
+        SubmissionError: it is larger than any submission, or its files cannot be made one source.
     """
     if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
         return with_modules(path, modules_beside(path))
     with path.open("rb") as stream:
-        data = stream.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise TooLarge(f"{path.name} is larger than {LARGEST >> 20} MiB")
+        data = stream.read(MAX_NOTEBOOK_BYTES + 1)
+    if len(data) > MAX_NOTEBOOK_BYTES:
+        raise SubmissionError(f"{path.name} is larger than {MAX_NOTEBOOK_BYTES >> 20} MiB")
     return data
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import signal
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,8 +28,8 @@ from gradekit.batch.grader import (
     CARD,
     FAKE_GPU,
     LARGEST_ANSWER,
-    Grader,
     GraderFailed,
+    Graders,
     GradingJob,
     JobResult,
     SpeedJob,
@@ -83,17 +82,17 @@ def graded(text: str) -> JobResult:
 
 
 class GraderPool:
-    """`count` graders of this machine, and one for each of `cards`, which takes SpeedJobs. As many threads may ask at
-    once; one more waits until a grader is idle."""
+    """`count` graders of this machine at a time, and one for each of `cards`, which takes SpeedJobs. As many threads
+    may ask at once; one more waits until a grader is idle. It `warms` them, but for a single job (see Graders)."""
 
-    def __init__(self, count: int, cards: Sequence[str] = ()) -> None:
-        lanes = {GradingJob: [""] * count} | ({SpeedJob: [*cards]} if cards else {})
-        self._graders = {kind: [Grader(card) for card in each] for kind, each in lanes.items()}
-        self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in lanes.items()}
-        self._idle: dict[type, SimpleQueue[Grader]] = {kind: SimpleQueue() for kind in lanes}
-        for kind, graders in self._graders.items():
-            for grader in graders:
-                self._idle[kind].put(grader)
+    def __init__(self, count: int, cards: Sequence[str] = (), *, warms: bool = True) -> None:
+        lanes = {GradingJob: [Graders(warms=warms)] * count, SpeedJob: [Graders(card) for card in cards]}
+        self._lanes = {kind: graders for kind, graders in lanes.items() if graders}
+        self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in self._lanes.items()}
+        self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._lanes}
+        for kind, graders in self._lanes.items():
+            for one in graders:
+                self._idle[kind].put(one)
 
     def __enter__(self) -> Self:
         return self
@@ -103,13 +102,17 @@ class GraderPool:
         for wait in (False, True):  # one may have been started meanwhile
             for threads in self._threads.values():
                 threads.shutdown(wait=wait, cancel_futures=True)
-            for graders in self._graders.values():
-                for grader in graders:
-                    grader.close()
+            for graders in self._lanes.values():
+                for one in {*graders}:
+                    one.close()
 
     def has_gpus(self) -> bool:
         """Whether this machine has a card."""
-        return SpeedJob in self._idle
+        return SpeedJob in self._lanes
+
+    def graders(self) -> int:
+        """How many grade at a time."""
+        return len(self._lanes[GradingJob])
 
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
@@ -124,18 +127,17 @@ class GraderPool:
         """The future of what `run_job` answers."""
         return self._threads[type(job)].submit(lambda: _answer(self.graded(job)))
 
-    def graded(self, job: AnyJob) -> JobResult:
+    def graded(self, job: AnyJob, seconds: float = SECONDS) -> JobResult:
         """What an idle grader answers.
 
         Raises:
-            GraderFailed: its process died, or took longer than SECONDS.
+            GraderFailed: its process died, or took longer than so many seconds.
         """
-        idle = self._idle[type(job)]
-        grader = idle.get()
+        graders = self._idle[type(job)].get()
         try:
-            return grader.grade(job, SECONDS)
+            return graders.grade(job, seconds)
         finally:
-            idle.put(grader)
+            self._idle[type(job)].put(graders)
 
     def grade(self, request: GradingRequest) -> Report:
         """The report on a submission that is a file; as `gradekit.plugin.grade`, in another process.
@@ -174,19 +176,16 @@ def grading_job(
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
 
-_LOCAL = threading.local()
+_GRADERS = Graders(os.environ.get(CARD, ""), warms=not os.environ.get(CARD))
 
 
 def run_job(job: AnyJob) -> str:
-    """`job`, by this thread's own grader process; the result as JSON. Runs on a worker of a cluster.
+    """What `job` comes to, as JSON. Runs on a worker of a cluster.
 
     Raises:
-        GraderFailed: there is no result; the next try gets a new process.
+        GraderFailed: there is no result.
     """
-    grader = getattr(_LOCAL, "grader", None)
-    if grader is None:
-        grader = _LOCAL.grader = Grader(os.environ.get(CARD, ""))
-    return _answer(grader.grade(job, SECONDS))
+    return _answer(_GRADERS.grade(job, SECONDS))
 
 
 def _answer(result: JobResult) -> str:
@@ -234,6 +233,10 @@ class ClusterPool:
     def has_gpus(self) -> bool:
         """Whether a worker has a card."""
         return self._offers(self._connected(), "card")
+
+    def graders(self) -> int:
+        """How many grade at a time now."""
+        return max(sum(self._connected().nthreads().values()), 1)
 
     def is_lost(self, future: Future[str]) -> bool:
         """Whether the connection that it was asked for through is gone."""

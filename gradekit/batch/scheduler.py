@@ -88,7 +88,7 @@ def _read(hand_in: HandIn) -> tuple[str, str]:
         return grader.digest(hand_in.problem.encode()), hand_in.problem
     try:
         return grader.digest(grader.content(hand_in.path)), ""
-    except (OSError, grader.TooLarge, SubmissionError) as error:
+    except (OSError, SubmissionError) as error:
         return grader.digest(str(error).encode()), f"the file cannot be read: {error}"
 
 
@@ -176,7 +176,7 @@ class _Queue:
             return
         try:
             content = base64.b64encode(grader.content(hand_in.path)).decode()
-        except (OSError, grader.TooLarge, SubmissionError) as error:
+        except (OSError, SubmissionError) as error:
             self._commit(digest, JobResult(fault(self.request, hand_in, error)))
             return
         name = grader.plain_name(self.request.assignment, hand_in.path)

@@ -127,8 +127,6 @@ def _evidence(a: Fingerprint, b: Fingerprint, shares: Mapping[str, tuple[float, 
         yield f"{both} of {either} comments"
     if a["constants"] and a["constants"] == b["constants"]:
         yield "all constants and block sizes"
-    if a["options"] and a["options"] == b["options"]:
-        yield "all options"
 
 
 def render(found: Resemblance, most: int = 50) -> str:
@@ -191,8 +189,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     """Of a submission by the programs of its calls and its source text.
 
     `whole` is the same for two submissions whose kernels are the same but for names, constants and order; `shingles`
-    count what they are made of; `constants` and `options` are what was left out; `tokens`,
-    `names` and `comments` are of the source.
+    count what they are made of; `constants` are what was left out; `tokens`, `names` and `comments` are of the source.
     """
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
@@ -202,13 +199,10 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
         shingles |= found
     steps = [run_steps(program.steps) for program in programs]  # what the host does: "Allocate", "aten::sum"
     host = {_hash("host", *(s.op if isinstance(s, Aten) else type(s).__name__ for s in each)) for each in steps}
-    said = [(name, value) for kernel in kernels.values() for name, value in kernel.options.items()]
-    options = {f"{name}={value}" for name, value in said if isinstance(value, (int, str)) and len(str(value)) < 40}
     return {
         "whole": _hash(*sorted({whole for _, whole, _ in bags}), *sorted(host)),
         "shingles": dict(sorted((shingles | Counter(host)).items())[:MOST]),
         "constants": sorted({number for _, _, numbers in bags for number in numbers})[:MOST_WORDS],
-        "options": sorted(options)[:MOST_WORDS],
     } | of_source(text)
 
 

@@ -3,15 +3,17 @@ its progress while it is graded, with an estimate of the time that the rest take
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import spelled
+from gradekit.batch.pool import Pool
 from gradekit.batch.scheduler import awaits_gpu
 from gradekit.report.pictures import BINS, binned
 from gradekit.report.rests_on import unsure
@@ -174,16 +176,16 @@ Say = Callable[[str], None]
 
 
 class Count:
-    """How many of `total` are done, and when the last ones were."""
+    """How many of `total` are done by so many `workers`, and how long the rest takes."""
 
-    def __init__(self, total: int) -> None:
-        self.done, self.total = 0, total
-        self._times: deque[float] = deque(maxlen=40)  # the last ones: the first wait until graders have started
+    def __init__(self, total: int, workers: int = 1) -> None:
+        self.done, self.total, self._workers = 0, total, workers
+        self._began, self._now = math.inf, 0.0
 
-    def add(self, now: float) -> None:
-        """One more is done."""
+    def add(self, now: float, seconds: float) -> None:
+        """One more is done, which took so many seconds; those until workers have started are no part of any."""
         self.done += 1
-        self._times.append(now)
+        self._began, self._now = min(self._began, now - seconds), now
 
     def __str__(self) -> str:
         """3/40, 5 min left."""
@@ -191,10 +193,11 @@ class Count:
 
     def _left(self) -> str:
         missing = self.total - self.done
-        if missing <= 0 or len(self._times) < 3:
+        if missing <= 0 or self.done < 3:
             return ""
-        left = missing * (self._times[-1] - self._times[0]) / (len(self._times) - 1)
-        return f", {duration(left)} left"
+        begun = min(missing, self._workers)  # half done, one with another; the quickest of those begun have ended first
+        each = (self._now - self._began) * self._workers / (self.done + begun / 2)
+        return f", {duration(each * ((missing - begun) / self._workers + 1))} left"
 
 
 def duration(value: float) -> str:
@@ -209,25 +212,25 @@ class ProgressLog:
     """Says a line for each result.
 
     `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed
-    alone is to be measured, as it will be of those that are graded now where there `are_cards`.
+    alone is to be measured, as it will be of those that are graded now where the `pool` has cards.
     """
 
     def __init__(
-        self, names: Mapping[str, str], todo: int, waiting: int, are_cards: bool, say: Say,
+        self, names: Mapping[str, str], todo: int, waiting: int, pool: Pool, say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._names, self._are_cards, self._say, self._clock = names, are_cards, say, clock
-        self._graded, self._measured = Count(todo), Count(waiting)
+        self._names, self._are_cards, self._say, self._clock = names, pool.has_gpus(), say, clock
+        self._graded, self._measured = Count(todo, pool.graders()), Count(waiting)
 
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
-        self._graded.add(self._clock())
+        self._graded.add(self._clock(), found["seconds"])
         self._measured.total += self._are_cards and awaits_gpu(found)
         self._write(str(self._graded), digest, found)
 
     def measured(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission's speed was measured."""
-        self._measured.add(self._clock())
+        self._measured.add(self._clock(), found["seconds"])
         card = one_line(str(found["environment"].get("gpu")))
         self._write(f"speed {self._measured}, on {card}", digest, found)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from gradekit.assignment import Assignment, get
 from gradekit.batch import grader
-from gradekit.batch.grader import Grader, GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
-from gradekit.batch.pool import grading_job
+from gradekit.batch.pool import GraderPool, grading_job
 from gradekit.batch.scheduler import awaits_gpu, merged
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy
@@ -100,21 +100,14 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
             found = unchecked(id, "", Status.REJECTED, _upper(hand_in.problem), cause=Cause.UNREADABLE)
             return JobResult(record.to_dict(found)), None
         job = _job(assignment, hand_in.path, isolation)
-        return _in_a_process(job, seconds), job
+        with GraderPool(1, warms=False) as pool:
+            return pool.graded(job, seconds), job
     except SubmissionError as error:
         return JobResult(record.to_dict(unchecked(id, "", Status.REJECTED, error.message, cause=error.cause))), None
+    except GraderFailed as error:
+        return JobResult(unfinished(id, _upper(str(error)))), None
     except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and no points are lost
         return JobResult(unfinished(id, f"{type(error).__name__}: {error}")), None
-
-
-def _in_a_process(job: GradingJob, seconds: float) -> JobResult:
-    grader = Grader()
-    try:
-        return grader.grade(job, seconds)
-    except GraderFailed as error:
-        return JobResult(unfinished(job.assignment, _upper(str(error))))
-    finally:
-        grader.close()
 
 
 def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:

@@ -52,8 +52,9 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
     verdict = _passed(evidence) if error is None else verdict_of(error)
     if verdict.outcome is Outcome.FAILED and evidence.diagnosis is not None:
         verdict = _diagnosed(verdict, evidence.diagnosis)
-    if verdict.outcome is Outcome.FAILED and verdict.line is None and verdict.source is None:
-        verdict = replace(verdict, line=_blamed(run, verdict, evidence))
+    has_place = verdict.line is not None or verdict.source is not None or run.rejection
+    if run.submission and verdict.outcome is Outcome.FAILED and not has_place and run.request.options.diagnose:
+        verdict = replace(verdict, line=blamed_line(verdict, evidence, run.submission.text))
     possible = run.possible.get(item.nodeid, 0.0)
     source = run.submission.line(verdict.line) if run.submission and verdict.line else None
     failed = verdict.outcome is Outcome.FAILED and not run.rejection
@@ -163,13 +164,6 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
     details = verdict.details | {"observed_cause": verdict.cause} | ({"hint": diagnosis.hint} if diagnosis.hint else {})
     line = diagnosis.line or verdict.line
     return replace(verdict, message=message, cause=diagnosis.cause, line=line, details=details)
-
-
-def _blamed(run: GradingRun, verdict: CheckVerdict, evidence: CheckEvidence) -> int | None:
-    if run.submission is None or run.rejection or not run.request.options.diagnose:
-        return None
-
-    return blamed_line(verdict, evidence, run.submission.text)
 
 
 # --- counterexample ---------------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import BY_RANK, PERMUTED, TRANSPOSED, variants
 from gradekit.plugin.profiles import Profile
 from gradekit.reuse import SharedCache, shared
-from gradekit.sandbox import Form
 
 if TYPE_CHECKING:
     from gradekit.judge.failure import Failure
@@ -119,15 +118,6 @@ def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
     return [rows[place] for place in sorted(taken)]
 
 
-def prepare(test: Any, profile: Profile) -> None:
-    """Makes the covering design that the check of a test function will use, if it has one: best while the submission's
-    process starts."""
-    for strategy in strategies(test).values():
-        draws = draws_of(strategy)
-        if draws is not None:
-            draws.design(profile.strength)
-
-
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:
     """Each row with the number of the variant of each tensor's layout: the rows of one layout have one after the other;
     of one that has other variants for each number of dimensions, the rows of each, which begin with other variants."""
@@ -185,7 +175,6 @@ MOST = 512
 """The number of checks whose examples are cached."""
 
 _drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
-_forms: SharedCache[Hashable, dict[str, Form]] = shared(MOST)
 
 
 def cache_key(item: pytest.Item, seed: int | None, profile: Profile) -> Hashable:
@@ -203,16 +192,6 @@ def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
     """Keep what was drawn for a check, in its order; nothing where a test could change the values."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
     _drawn.put(key, tuple({repr(given): given for given in examples}.values()) if fixed else ())
-
-
-def cache_calls(key: Hashable, forms: Mapping[str, Form]) -> None:
-    """Keep the forms of the calls that a check made, in their order: the next submission is called in the same ones."""
-    _forms.put(key, dict(forms))
-
-
-def cached_calls(key: Hashable) -> Mapping[str, Form]:
-    """The forms of the calls that the check has made before."""
-    return _forms.get(key) or {}
 
 
 def _is_fixed(value: Any) -> bool:

@@ -25,13 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options; every one begins with --gradekit but the one that everybody types."""
     group = parser.getgroup("gradekit", "grading of Triton kernels")
     group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
-    group.addoption("--gradekit-json", metavar="FILE", help="write the report record to FILE")
     group.addoption("--gradekit-profile", choices=list(PROFILES), default="default", help="how many examples to try")
-    group.addoption("--gradekit-seed", type=int, metavar="N", help="draw other examples than the release's")
-    group.addoption(
-        "--gradekit-device", metavar="DEVICE", default="auto", help="auto (a GPU if there is one), cpu, cuda or cuda:1"
-    )
-    group.addoption("--gradekit-assignment", metavar="FOLDER", help="the assignment, where the tests are not in it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -79,19 +73,13 @@ def _requested(config: pytest.Config) -> GradingRequest | None:
     path = config.getoption("submission")
     if not path:
         return None
-    options = GradingOptions(
-        keyword=config.option.keyword or None,
-        seed=config.getoption("gradekit_seed"),
-        profile=config.getoption("gradekit_profile"),
-        device=config.getoption("gradekit_device"),
-    )
+    options = GradingOptions(keyword=config.option.keyword or None, profile=config.getoption("gradekit_profile"))
     return GradingRequest(_assignment(config), Path(path), options)
 
 
 def _assignment(config: pytest.Config) -> Assignment:
-    named = config.getoption("gradekit_assignment")
     paths = [Path(config.invocation_params.dir, argument.split("::", 1)[0]) for argument in config.args]
-    candidates = [Path(named)] if named else [path if path.is_dir() else path.parent for path in paths]
+    candidates = [path if path.is_dir() else path.parent for path in paths]
     folders = list(dict.fromkeys(folder for folder in candidates if (folder / "assignment.toml").is_file()))
     if len(folders) != 1:
         found = f"got {', '.join(folder.name for folder in folders)}" if folders else "found none in the arguments"

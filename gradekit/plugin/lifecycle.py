@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from pathlib import Path
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
-from gradekit.plugin.design import cache_key, cached_calls, prepare
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
 
@@ -77,19 +75,10 @@ class GradingPlugin:
         """All checks are known: now the submission must have been executed."""
         self.run.items = list(session.items)
         if session.items and self.run.rejection is None:
-            for item in self.run.items:
-                prepare(getattr(item, "obj", None), self.run.profile)
             self.run.load()
             if self.run.rejection is None:
                 self._workers.share_out(session.items)
-                self._expect_calls(session.items)
                 self._first_look.begin(self.run.items)
-
-    def _expect_calls(self, items: Sequence[pytest.Item]) -> None:
-        """Tell the submission's process what the checks have called before, so that it always has something to do."""
-        keys = [cache_key(item, self.run.request.seed, self.run.profile) for item in items]
-        if self.run.subject is not None:
-            self.run.subject.later = {name: form for key in keys for name, form in cached_calls(key).items()}
 
     # --- each check --------------------------------------------------------------------------------------------------
 
@@ -177,7 +166,6 @@ class GradingPlugin:
         if run.subject is not None:
             run.on_subject(run.subject)
         self.report = check_results.report_of(run)
-        self._write(self.report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
@@ -213,13 +201,6 @@ class GradingPlugin:
         if profile.name == "quick":
             notes.append(f"A quick look: at most {profile.examples} examples for each check.")
         return notes
-
-    def _write(self, report: Report) -> None:
-        path = self.config.getoption("gradekit_json")
-        if path:
-            from gradekit.report.record import dumps, to_dict, write
-
-            write(dumps(to_dict(report)), Path(path))
 
 
 def _as_pytest_says(report: pytest.TestReport, check: Check, item: pytest.Item) -> None:

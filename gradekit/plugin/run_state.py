@@ -1,8 +1,4 @@
-"""One grading run: the assignment, the submission, and what is known of the checks so far.
-
-Made when pytest starts, so that the submission's own process imports torch and Triton while the grader imports torch
-and collects the tests. Nothing here imports torch before that process has been started.
-"""
+"""One grading run: the assignment, the submission, and what is known of the checks so far."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ import difflib
 import functools
 import gc
 import itertools
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -93,7 +88,6 @@ class GradingRun:
     further: Any = None
     only_tries: bool = False
     tutor: Tutor | None = None
-    _started: Tracer | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _device: Device | None = None
 
@@ -104,8 +98,8 @@ class GradingRun:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Read the submission and start its process, without waiting for it. At the end that process and the GPU's are
-        ended, and Python, Hypothesis and torch get back their settings.
+        """Read the submission. At the end its process and the GPU's are ended, and Python, Hypothesis and torch have
+        their settings again.
 
         Raises:
             NoSuchSubmission: there is nothing to grade.
@@ -114,13 +108,12 @@ class GradingRun:
         with contextlib.ExitStack() as opened:
             opened.callback(self._end_processes)
             self._begin()
-            import_torch()
+            opened.enter_context(one_thread())
             opened.enter_context(seldom_collected())
             self._device = device_named(self.request.options.device)
             if self.rejection is None and self.request.options.trivial is None:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
-            opened.enter_context(one_thread())
             yield
 
     def _begin(self) -> None:
@@ -134,7 +127,6 @@ class GradingRun:
             self.rejection = Rejection(error.cause, error.message, error.source)
         else:
             self.notes += self.submission.notes
-            self._started = self._tracer() if self.request.programs is None else None
 
     def load(self) -> None:
         """Wait until the submission has been executed in its process, and see that it defines the entry."""
@@ -145,7 +137,7 @@ class GradingRun:
 
         programs = self.request.programs
         self.subject = Subject(
-            self.submission, self.request.assignment, self._take_tracer if programs is None else _no_tracer,
+            self.submission, self.request.assignment, self._tracer if programs is None else _no_tracer,
             substitute=self.trivial, device=self._device, programs=programs,
         )  # fmt: skip
         if programs is not None:
@@ -164,10 +156,9 @@ class GradingRun:
         self.rejection = _missing_entry(self.request.assignment.entry, self.submission, loaded)
 
     def _end_processes(self) -> None:
-        for owner in (self.subject, self.tutor, self._started, self._device):
+        for owner in (self.subject, self.tutor, self._device):
             if owner is not None:
                 owner.close()
-        self._started = None
 
     def another_subject(self) -> Subject:
         """The submission in processes of its own, which have not begun; not for a card."""
@@ -195,10 +186,6 @@ class GradingRun:
         assert self.submission is not None
         lists, number = self.request.assignment.lists, next(self._numbers)
         return Tracer(self.submission, limits=self.request.limits, lists=lists, number=number)
-
-    def _take_tracer(self) -> Tracer:
-        tracer, self._started = self._started, None
-        return tracer or self._tracer()
 
     @functools.cached_property
     def trivial(self) -> WatchedResults | None:
@@ -245,24 +232,6 @@ def device_named(wanted: str) -> Device:
     return device
 
 
-def import_torch() -> None:
-    """Import torch here too, while the submission's process does; it may warn that numpy is not there, needlessly.
-
-    What it makes lives as long as the process, so the garbage collector is told to skip it:
-    that saves a tenth of a quick check.
-    """
-    if "torch" in sys.modules:
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.disable()
-        try:
-            import torch  # noqa: F401  (for its time, not its name)
-        finally:
-            gc.enable()
-    gc.freeze()
-
-
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
     """While open, Python looks for garbage in cycles a tenth as often: that took a twentieth of a check, and found next
@@ -281,7 +250,9 @@ def one_thread() -> Iterator[None]:
 
     Examples are small, so that threads cost more than they give: on two busy cores, four times as much.
     """
-    import torch
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that numpy is not there, needlessly
+        import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)

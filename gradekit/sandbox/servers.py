@@ -160,11 +160,6 @@ class Host:
         """
         return self.server().means()
 
-    def pace(self) -> float:
-        """How much slower this machine is than the one that limits of seconds were
-        chosen on: 1 or more, 1 until known."""
-        return 1.0 if self._server is None else self._server.pace
-
     def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket, RunQueue]:
         """A process for one submission: its server, its process id there, the socket
         to it, and its wait for processors.

@@ -123,12 +123,9 @@ class Template:
             self._poller.unregister(number)
 
     def _begin(self, client: socket.socket) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours, theirs:
-            socket.send_fds(self._control, [b"."], [theirs.fileno()])
+        with tracers.connected(self._control) as ours:
             pid = os.fork()
             if pid == 0:
-                theirs.close()
                 self._let_go()
                 if self._closes_all:
                     _close_all_but(client.fileno(), ours.fileno())
@@ -221,8 +218,9 @@ def _detach() -> None:
     os.chdir("/")
 
 
-def _everything() -> Iterator[str]:
+def everything() -> Iterator[str]:
     """Imports what checks need, one module at each step."""
+    warnings.simplefilter("ignore", append=True)  # as `begin` does: nothing of it is for whoever reads the streams
     torch_import.the_rest()
     yield "torch"
     for name in ("pytest", "hypothesis", "z3", "jsonschema", "gradekit.cli", "gradekit.checking"):
@@ -339,23 +337,25 @@ def run(kind: str, descriptor: int, module: str, path: list[str], where: str) ->
     sock = socket.socket(fileno=descriptor)
     if kind == "resident":
         sock = _listening(where, sock)  # at once: whoever connects may wait, and sees whose process this is
+    control = begin(sock)
+    sys.path[:] = path
+    if kind == "private":
+        Template(module, control, None).serve(sock)
+    Template(module, control, sock, everything()).serve()
+
+
+def begin(*private: socket.socket) -> socket.socket:
+    """Imports torch and Triton, and forks what serves tracers, to which a socket is given; it has none of the `private`
+    ones."""
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch_import.without_parts()
         import triton  # noqa: F401
     gc.enable()
-    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if os.fork() == 0:
-        control.close()
-        sock.close()
-        tracers.serve(theirs)
+    control = tracers.forked(*private)
     gc.freeze()  # not before: what serves tracers looks through all that there is
-    theirs.close()
-    sys.path[:] = path
-    if kind == "private":
-        Template(module, control, None).serve(sock)
-    Template(module, control, sock, _everything()).serve()
+    return control
 
 
 def _listening(where: str, starter: socket.socket) -> socket.socket:

@@ -1,7 +1,8 @@
-"""Tracers forked from a process that has imported torch and Triton, met no submission and read nothing of a grader's.
+"""Processes forked from one that has imported torch and Triton, and met no submission: tracers, and a class's graders.
 
-`serve` runs in that process. A grader that is forked from the template has a socket to it: it sends one end of another
-socket, over which the fork, and it alone, reads what it is to be. `Forks` is the grader's side.
+`serve` runs in that process. Who has a socket to it sends one end of another socket, over which the fork, and it alone,
+reads what it is to be. `Forks` is the side of who asks. The process that tracers come from has read nothing of a
+grader's either.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -40,10 +42,6 @@ class ForkedChild(Forked):
         """Whether it has not ended."""
         return self.returncode is None and not select.select([self._pidfd], [], [], 0)[0]
 
-    def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-        return None if self.is_running() else self.wait()
-
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, as subprocess gives it.
 
@@ -65,21 +63,22 @@ class ForkedChild(Forked):
 
 
 class Forks:
-    """Where a grader has its tracers forked: `sock` leads to `serve`. It is of no use to a fork of the grader."""
+    """Where a process has `module` run in forks: `sock` leads to `serve`. It is of no use to a fork of that process."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock, self._owner = sock, os.getpid()
+    def __init__(self, sock: socket.socket, module: str = "gradekit.tracer.supervisor") -> None:
+        self._sock, self._module, self._owner = sock, module, os.getpid()
+        self._lock = threading.Lock()
 
     def start(self, command: Command) -> subprocess.Popen[bytes] | None:
         """The running process; None where it has to be started in another way."""
-        if os.getpid() != self._owner or command.module != "gradekit.tracer.supervisor" or not command.descriptors:
+        if os.getpid() != self._owner or command.module != self._module or not command.descriptors:
             return None
         ours, theirs = socket.socketpair()
         try:
-            with ours, theirs:
+            with ours, theirs, self._lock:
                 socket.send_fds(self._sock, [b"fork"], [theirs.fileno()])
                 wire.send_descriptors(ours, command.descriptors)
-                environment, folder = dict(command.environment), str(command.folder)
+                environment, folder = dict(command.environment), str(command.folder or ".")
                 wire.send(ours, {"arguments": command.arguments[1:], "environment": environment, "folder": folder})
                 return ForkedChild(self, int(self._sock.recv(_PID) or 0))
         except (OSError, ValueError, wire.WireError):
@@ -87,7 +86,7 @@ class Forks:
 
     def reaped(self, pid: int) -> int:
         """The exit code of a child that has ended, which is then forgotten."""
-        with contextlib.suppress(OSError, ValueError):
+        with self._lock, contextlib.suppress(OSError, ValueError):
             self._sock.send(str(pid).encode())
             return os.waitstatus_to_exitcode(int(self._sock.recv(_PID) or 0))
         return 0
@@ -96,7 +95,11 @@ class Forks:
 # --- in the process that forks ----------------------------------------------------------------------------------------
 
 
-def serve(control: socket.socket) -> NoReturn:
+Become = Callable[[int], NoReturn]
+"""What a fork does: it is given the number of the socket on which `told` reads what it is to be."""
+
+
+def serve_tracers(control: socket.socket) -> NoReturn:
     """Forks tracers for the graders whose sockets come over `control`, until its other end closes."""
     torch_import.the_rest()
     from gradekit.tracer import child
@@ -104,22 +107,28 @@ def serve(control: socket.socket) -> NoReturn:
     import_module("gradekit.tracer.supervisor")  # what every fork needs
     child.warm_up()
     child.pace()
+    serve(control, _become_tracer, child.while_idle())
+
+
+def serve(control: socket.socket, become: Become, idle: Iterable[None] = ()) -> NoReturn:
+    """Forks processes that `become` something, for whose sockets come over `control` and over itself, until its other
+    end closes; what is to be done while `idle` is done when there was a child, and there is none any more."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     graders = {control.fileno(): control}
     left: dict[int, int] = {}  # children, and for whom they were forked: who has ended asks for none of them
-    idle, waits = child.while_idle(), False
+    steps, waits = iter(idle), False
     while control.fileno() in graders:
         ready = poller.poll(PULSE_MS if left or waits else None)
         if waits and not ready and not left:  # a process that stays, between two checks
-            waits = next(idle, idle) is not idle
+            waits = next(steps, steps) is not steps
         for number, _ in ready:
             said, descriptors = _heard(graders[number])
             if said == b".":
                 sock = socket.socket(fileno=descriptors[0])
                 graders[sock.fileno()] = sock
                 poller.register(sock, select.POLLIN)
-            elif not said or not _answered(graders[number], said, descriptors, left):
+            elif not said or not _answered(graders[number], said, descriptors, left, become):
                 poller.unregister(number)
                 graders.pop(number).close()
                 waits = True
@@ -134,7 +143,9 @@ def _heard(sock: socket.socket) -> tuple[bytes, list[int]]:
     return b"", []
 
 
-def _answered(grader: socket.socket, said: bytes, descriptors: Sequence[int], left: dict[int, int]) -> bool:
+def _answered(
+    grader: socket.socket, said: bytes, descriptors: Sequence[int], left: dict[int, int], become: Become
+) -> bool:
     """Whether the grader is still there, after what it has asked for was done."""
     try:
         if not descriptors:
@@ -144,7 +155,7 @@ def _answered(grader: socket.socket, said: bytes, descriptors: Sequence[int], le
             return True
         pid = os.fork()
         if pid == 0:
-            _become_tracer(descriptors[0])
+            become(descriptors[0])
         left[pid] = grader.fileno()
         os.close(descriptors[0])
         grader.send(str(pid).encode())
@@ -168,15 +179,44 @@ def _become_tracer(number: int) -> NoReturn:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(number, 3)
         os.closerange(4, 1 << 20)
-        with socket.socket(fileno=3) as told:
-            deadline = time.monotonic() + 30.0
-            (descriptor,) = wire.receive_descriptors(told, deadline)
-            request = wire.receive(told, CAP, deadline)
-        os.environ.clear()
-        os.environ.update(request["environment"])
-        os.chdir(request["folder"])
+        descriptor, (scratch, *without) = told(3)
         sys.argv[1:] = []
-        scratch, *without = request["arguments"]
         watch(descriptor, scratch, without)
     finally:
         os._exit(1)
+
+
+def told(number: int) -> tuple[int, list[str]]:
+    """The descriptor and the arguments that a fork was given; it has its environment and folder from now on.
+
+    Raises:
+        WireError: there is nobody who says it.
+    """
+    with socket.socket(fileno=number) as sock:
+        deadline = time.monotonic() + 30.0
+        (descriptor,) = wire.receive_descriptors(sock, deadline)
+        request = wire.receive(sock, CAP, deadline)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    return descriptor, request["arguments"]
+
+
+def forked(*private: socket.socket) -> socket.socket:
+    """A socket to a new fork of this process, which serves tracers and has none of the `private` sockets: to be called
+    before anything of a grader's is known here."""
+    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        if os.fork() == 0:
+            for sock in (control, *private):
+                sock.close()
+            serve_tracers(theirs)
+    return control
+
+
+def connected(control: socket.socket) -> socket.socket:
+    """A socket of its own to the process that serves tracers, for one grader."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        socket.send_fds(control, [b"."], [theirs.fileno()])
+    return ours

@@ -101,7 +101,6 @@ class Subject:
         # by entry, and what of it is wanted: whether the second call of all did the same as the first
         self._steady: dict[tuple[str, tuple[int, ...]], bool] = {}
         self._expected: dict[str, Form] = {}
-        self.later: Mapping[str, Form] = {}
         self._deaths: list[TraceError] = []
         self._idle: list[tuple[Call, Idle]] = []  # calls of this check whose results no kernel made
         self._working: set[str] = set()  # entries of which a kernel has made a result
@@ -330,9 +329,8 @@ class Subject:
         self._runs.begin_check(share)
 
     def expect(self, forms: Mapping[str, Form]) -> None:
-        """This check is going to make calls of these `forms`, most likely, and those after it of those `later`: they
-        are traced while others run."""
-        self._expected = {name: form for name, form in {**forms, **self.later}.items() if name not in self._programs}
+        """This check is going to make calls of these `forms`, most likely: they are traced while others run."""
+        self._expected = {name: form for name, form in forms.items() if name not in self._programs}
         self._trace_ahead()
 
     def forget_calls(self) -> None:

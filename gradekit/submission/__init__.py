@@ -8,6 +8,7 @@ parsed_source.py  a source with its syntax tree, to be edited
 
 from gradekit.submission.modules import imported_from
 from gradekit.submission.reading import (
+    MAX_NOTEBOOK_BYTES,
     MAX_SOURCE_BYTES,
     NoSuchSubmission,
     Submission,

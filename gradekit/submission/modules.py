@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from gradekit.submission.syntax import blocks
+
 _BEGIN = "# --- file {name} ---"
 _PART = re.compile(r"(?m)^# --- file ([\w./-]+) ---$")
 
@@ -211,10 +213,9 @@ def _top_level(body: Sequence[ast.stmt], *, branches: bool = True) -> Iterator[a
     """The statements of a module, those inside of an if, a try or a with included."""
     for node in body:
         yield node
-        if isinstance(node, (ast.Try, ast.With)) or (isinstance(node, ast.If) and (branches or node.orelse)):
-            inner = [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
-            handled = [one for handler in getattr(node, "handlers", []) for one in handler.body]
-            yield from _top_level([*inner, *handled], branches=branches)
+        if branches or not isinstance(node, ast.If) or node.orelse:
+            for block in blocks(node):
+                yield from _top_level(block, branches=branches)
 
 
 def _futures(text: str) -> Iterator[tuple[tuple[int, int], list[str]]]:

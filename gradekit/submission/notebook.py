@@ -21,7 +21,7 @@ from itertools import groupby
 from typing import Any
 
 from gradekit.findings import SourceLine
-from gradekit.submission.syntax import SourceError, first_line, parse
+from gradekit.submission.syntax import SourceError, blocks, first_line, parse
 
 _PYTHON_CELL_MAGIC = re.compile(r"%%(time|capture|prun|memit|mprun|gradekit|writefile\s+\S+\.py)\b")
 _MAGIC_LINE = re.compile(r"\s*([%!]|\?{1,2}\w|[\w.\[\]]+\?{1,2}\s*$|[\w, ]+=\s*[%!])")
@@ -276,7 +276,6 @@ def _root(node: ast.expr) -> str:
 # --- which statements are kept ----------------------------------------------------------------------------------------
 
 _DEFINITIONS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_BLOCKS = (ast.If, ast.Try, ast.With)
 
 
 def _kept(statements: Sequence[_Statement], entry: str | None) -> list[_Statement]:
@@ -294,18 +293,15 @@ def _kept(statements: Sequence[_Statement], entry: str | None) -> list[_Statemen
 
 
 def _is_definition(node: ast.stmt) -> bool:
-    if isinstance(node, _BLOCKS) and not _is_main_guard(node):
-        inner = list(_inside(node))
+    if (inner := list(_inside(node))) and not _is_main_guard(node):
         harmless = (*_DEFINITIONS, ast.Pass, ast.Assign, ast.AnnAssign)
         return any(isinstance(n, _DEFINITIONS) for n in inner) and all(isinstance(n, harmless) for n in inner)
     return isinstance(node, _DEFINITIONS)
 
 
 def _inside(node: ast.stmt) -> Iterable[ast.stmt]:
-    blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
-    blocks += [handler.body for handler in getattr(node, "handlers", [])]
-    for statement in (statement for block in blocks for statement in block):
-        yield from _inside(statement) if isinstance(statement, _BLOCKS) else (statement,)
+    for statement in (statement for block in blocks(node) for statement in block):
+        yield from [*_inside(statement)] or (statement,)
 
 
 def _is_main_guard(node: ast.stmt) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 
 from gradekit.findings import Cause, SourceLine
 from gradekit.submission import archive, modules, notebook
-from gradekit.submission.syntax import SourceError, parse
+from gradekit.submission.syntax import SourceError, blocks, parse
 
 MAX_SOURCE_BYTES = 1 << 20
 """The largest Python source that is read: a hundred times a long submission."""
@@ -335,7 +335,7 @@ def _depth_of_blocks(tree: ast.Module) -> int:
     depth, level = 0, list(tree.body)
     while level:
         depth += 1
-        level = [inner for node in level for block in _blocks(node) for inner in block]
+        level = [inner for node in level for block in blocks(node) for inner in block]
     return depth
 
 
@@ -382,11 +382,4 @@ def _names(body: Sequence[ast.stmt]) -> Iterable[str]:
             yield node.target.id
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (alias.asname or alias.name for alias in node.names)
-        yield from (name for block in _blocks(node) for name in _names(block))
-
-
-def _blocks(node: ast.stmt) -> Iterable[Sequence[ast.stmt]]:
-    """The bodies of an if, try or with at the top level: what they define is at the top level too."""
-    if isinstance(node, (ast.If, ast.Try, ast.With)):
-        yield from (getattr(node, name, []) for name in ("body", "orelse", "finalbody"))
-        yield from (handler.body for handler in getattr(node, "handlers", []))
+        yield from (name for block in blocks(node) for name in _names(block))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Iterator
 
 from gradekit.findings import SourceLine
 
@@ -40,6 +41,13 @@ def parse(text: str) -> ast.Module:
     except (ValueError, OverflowError) as error:
         raise SourceError(f"Python cannot read this: {error}") from None
     return tree
+
+
+def blocks(node: ast.stmt) -> Iterator[list[ast.stmt]]:
+    """The bodies of an if, try or with: what they define at the top level is at the top level too."""
+    if isinstance(node, (ast.If, ast.Try, ast.With)):
+        yield from (getattr(node, name, []) for name in ("body", "orelse", "finalbody"))
+        yield from (handler.body for handler in getattr(node, "handlers", []))
 
 
 def first_line(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 
 from gradekit import reuse
 from gradekit.assignment import discover, get
-from gradekit.batch.grader import Grader, GradingJob, release
+from gradekit.batch.grader import Graders, GradingJob, release
 from gradekit.checking import check
 from gradekit.course.mistakes import all_of as mistakes
 from gradekit.report.record import to_dict
@@ -58,24 +59,49 @@ OPTIONS = GradingOptions(hidden=True, profile="quick", device="cpu")
 
 
 @contextmanager
-def hardly_running(pid: int, share: float = 0.1) -> Iterator[None]:
-    """While open, the process runs for this share of the time."""
+def seen_to(graders: Graders, act: Callable[[int], object]) -> Iterator[None]:
+    """While open, `act` is called again and again with the process id of each grader that works."""
     over = threading.Event()
 
-    def throttle() -> None:
-        while not over.is_set():
-            os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.1 * (1 - share))
-            os.kill(pid, signal.SIGCONT)
-            over.wait(0.1 * share)
+    def see_to() -> None:
+        while not over.wait(0.005):
+            for process in list(graders._graders):
+                with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                    act(process.pid)
 
-    thread = threading.Thread(target=throttle)
+    thread = threading.Thread(target=see_to)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
+
+
+def hardly_running(graders: Graders, share: float = 0.1) -> contextlib.AbstractContextManager[None]:
+    """While open, each grader runs for this share of the time."""
+
+    def throttle(pid: int) -> None:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.1 * (1 - share))
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.1 * share)
+
+    return seen_to(graders, throttle)
+
+
+def most_memory(graders: Graders, job: GradingJob) -> tuple[Any, int]:
+    """The record of a job, and the most KiB that its grader had, with what it shares with its template."""
+    seen = [0]
+
+    def look(pid: int) -> None:
+        seen.append(int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]))
+
+    with seen_to(graders, look):
+        record = graders.grade(job, 10 * GUARD).record
+    graders.close()
+    assert max(seen), "it was looked at while it worked"
+    return record, max(seen)
 
 
 def comparable(record: Any) -> Any:
@@ -90,13 +116,12 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def grader(course: Path) -> Iterator[Grader]:
+def grader(course: Path) -> Iterator[Graders]:
     """One that has graded others before."""
-    made = Grader()
+    made = Graders(warms=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
-        for text in (RIGHT, WRONG, RAISES):
-            made.grade(job(text), GUARD)
+        made.grade(job(WRONG), GUARD)
     yield made
     made.close()
 
@@ -131,13 +156,12 @@ EACH_TIME = ("right", "unmasked", "sleepy")
 
 @pytest.mark.parametrize("name", sampled([*TEXTS, *NEVER_ENDING], str, lambda _, name: name in EACH_TIME))
 def test_check_a_class_and_a_throttled_grader_make_the_same_record(
-    course: Path, grader: Grader, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Path, grader: Graders, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (TEXTS | NEVER_ENDING)[name]
     alone = checked(course, text, tmp_path, monkeypatch)
     assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone
-    assert grader._process is not None
-    with hardly_running(grader._process.pid):
+    with hardly_running(grader):
         assert comparable(grader.grade(job(text), 30 * GUARD).record) == alone
     assert alone["checks"] and alone["status"] in ("graded", "rejected")
     if name in POINTS:
@@ -146,7 +170,7 @@ def test_check_a_class_and_a_throttled_grader_make_the_same_record(
 
 @pytest.mark.slow
 def test_beside_eight_spinning_sessions_for_each_processor_the_records_are_the_same(
-    course: Path, grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    course: Path, grader: Graders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in TEXTS.items()}
     with spinning(8 * len(os.sched_getaffinity(0))):
@@ -164,16 +188,12 @@ GREEDY = RIGHT.replace("    out = torch.empty_like(x)\n", "    out = torch.empty
 @pytest.mark.slow
 @pytest.mark.parametrize("size", ["2**28", "250_000_000", "1 << 26"])
 def test_a_race_in_a_large_buffer_leaves_a_grader_below_a_gibibyte(course: Path, size: str) -> None:
-    made = Grader()
     text = GREEDY.replace("BIG", f"big = torch.zeros({size}, dtype=torch.uint8, device=x.device)")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
-        record = made.grade(job(text), GUARD).record
-    assert made._process is not None
-    status = Path(f"/proc/{made._process.pid}/status").read_text()
-    made.close()
+        record, most = most_memory(Graders(), job(text))
     assert record["score"]["earned"] == 0
-    assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB
+    assert most < 1 << 20
 
 
 @pytest.mark.slow
@@ -208,19 +228,14 @@ def of_every_assignment() -> Iterator[tuple[str, str, str]]:
 def test_in_every_assignment_check_and_a_grader_with_half_a_processor_make_the_same_record(
     id: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The grader has graded another submission to the same assignment before."""
+    """The grader's template has graded the solution before."""
     options = GradingOptions(device="cpu")
     (tmp_path / "submission.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     alone = comparable(to_dict(check(Path("submission.py"), id, options)))
-    made, solution = Grader(), (ROOT / "solutions" / id / "solution.py").read_text()
-    try:
-        made.grade(real_job(id, solution, GradingOptions(device="cpu", profile="quick")), GUARD)
-        assert made._process is not None
-        with hardly_running(made._process.pid, share=0.5):
-            assert comparable(made.grade(real_job(id, text, options), 30 * GUARD).record) == alone
-    finally:
-        made.close()
+    made = Graders(warms=True)
+    with contextlib.closing(made), hardly_running(made, share=0.5):
+        assert comparable(made.grade(real_job(id, text, options), 30 * GUARD).record) == alone
     assert alone["status"] == "graded" and alone["checks"]
 
 
@@ -236,16 +251,33 @@ LARGEST = ["softmax", "layer_norm", "spmm", "giou_loss", "flash_attention", "dec
 @pytest.mark.parametrize("id", LARGEST)
 def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: str, real_start: None) -> None:
     """The solutions that take most memory, graded as in a class: with hidden tests and a secret seed"""
-    made, options = Grader(), GradingOptions(device="cpu", hidden=True, secret_seed=123456789012345)
+    options = GradingOptions(device="cpu", hidden=True, secret_seed=123456789012345)
     text = (ROOT / "solutions" / id / "solution.py").read_text()
-    try:
-        score = made.grade(real_job(id, text, options), 10 * GUARD).record["score"]
-        assert made._process is not None
-        status = Path(f"/proc/{made._process.pid}/status").read_text()
-    finally:
-        made.close()
+    record, most = most_memory(Graders(warms=True), real_job(id, text, options))
+    score = record["score"]
     assert score["earned"] == score["possible"] - score["pending"] > 0
-    assert int(status.partition("VmHWM:")[2].split()[0]) < 1 << 20  # KiB
+    assert most < 1 << 20
+
+
+def test_each_grader_is_a_fork_of_one_template_that_has_graded_the_solution_and_makes_the_record_of_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course, texts = assignments(tmp_path), {"right": RIGHT, "unmasked": UNMASKED, "broken": BROKEN}
+    solution = tmp_path / "solutions/double/solution.py"
+    solution.parent.mkdir(parents=True)
+    solution.write_text(RIGHT)
+    alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in texts.items()}
+    parents, made = set[str](), Graders(warms=True)
+
+    def look(pid: int) -> None:
+        parents.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    with contextlib.closing(made), seen_to(made, look):
+        found = {name: comparable(made.grade(job(text), GUARD).record) for name, text in texts.items()}
+        assert made._template is not None
+        template = str(made._template.pid)
+    assert found == alone
+    assert parents == {template}
 
 
 @pytest.mark.slow

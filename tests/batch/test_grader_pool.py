@@ -17,22 +17,28 @@ from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
 
 
-class CountingGrader:
-    """Answers after a moment with a record that says the submission's text; remembers whether two asked at once."""
+class CountingGraders:
+    """Answer after a moment with a record that says the submission's text; remember how many worked at once."""
 
-    made: list[CountingGrader]
+    made: list[CountingGraders]
 
-    def __init__(self, card: str = "") -> None:
+    def __init__(self, card: str = "", *, warms: bool = False) -> None:
         self.asked: list[GradingJob] = []
-        self.is_closed = self.was_shared = False
-        self._busy = threading.Lock()
+        self.is_closed, self.warms = False, warms
+        self.busy = self.most = 0
+        self._counting = threading.Lock()
         self.made.append(self)
 
+    def _count(self, one: int) -> None:
+        with self._counting:
+            self.busy += one
+            self.most = max(self.most, self.busy)
+
     def grade(self, job: GradingJob, seconds: float) -> JobResult:
-        self.was_shared |= not self._busy.acquire(blocking=False)
+        self._count(1)
         self.asked.append(job)
         time.sleep(0.01)
-        self._busy.release()
+        self._count(-1)
         if job.bytes == b"dies":
             raise GraderFailed("the grader's process ended")
         report = Report("softmax", Status.REJECTED, {"path": job.name, "sha256": ""}, (), {}, 1.0, job.bytes.decode())
@@ -43,10 +49,10 @@ class CountingGrader:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[CountingGrader]:
-    monkeypatch.setattr(CountingGrader, "made", [], raising=False)
-    monkeypatch.setattr(pools, "Grader", CountingGrader)
-    return CountingGrader.made
+def made(monkeypatch: pytest.MonkeyPatch) -> list[CountingGraders]:
+    monkeypatch.setattr(CountingGraders, "made", [], raising=False)
+    monkeypatch.setattr(pools, "Graders", CountingGraders)
+    return CountingGraders.made
 
 
 @pytest.fixture
@@ -60,18 +66,19 @@ def request(assignment: Assignment, folder: Path, text: str) -> GradingRequest:
     return GradingRequest(assignment, path, GradingOptions(keyword="test_a"))
 
 
-def test_reports_come_in_the_order_of_what_was_asked_and_no_grader_works_for_two(
-    made: list[CountingGrader], softmax: Assignment, tmp_path: Path
+def test_reports_come_in_the_order_of_what_was_asked_and_no_more_graders_work_at_once_than_there_are(
+    made: list[CountingGraders], softmax: Assignment, tmp_path: Path
 ) -> None:
     texts = [f"text {number}" for number in range(12)]
     with GraderPool(3) as pool:
         reports = list(pool.map(pool.grade, [request(softmax, tmp_path, text) for text in texts]))
     assert [report.message for report in reports] == texts
-    assert len(made) == 3 and all(one.asked and one.is_closed and not one.was_shared for one in made)
-    assert {job.options["keyword"] for one in made for job in one.asked} == {"test_a"}
+    (graders,) = made
+    assert graders.is_closed and graders.warms and 1 < graders.most <= 3
+    assert {job.options["keyword"] for job in graders.asked} == {"test_a"}
 
 
-def test_a_grader_that_fails_is_idle_again(made: list[CountingGrader], softmax: Assignment, tmp_path: Path) -> None:
+def test_a_grader_that_fails_is_idle_again(made: list[CountingGraders], softmax: Assignment, tmp_path: Path) -> None:
     with GraderPool(1) as pool:
         with pytest.raises(GraderFailed, match="ended"):
             pool.grade(request(softmax, tmp_path, "dies"))
@@ -82,11 +89,12 @@ def test_a_grader_that_fails_is_idle_again(made: list[CountingGrader], softmax: 
     ("jobs", "cards", "count"), [(None, [], 5), (2, [], 2), (2, ["GPU-1"], 2), (None, ["GPU-1"], 0)]
 )
 def test_without_a_gpu_there_is_a_grader_for_each_core_and_with_one_this_process_grades(
-    made: list[CountingGrader], monkeypatch: pytest.MonkeyPatch, jobs: int | None, cards: list[str], count: int
+    made: list[CountingGraders], monkeypatch: pytest.MonkeyPatch, jobs: int | None, cards: list[str], count: int
 ) -> None:
     monkeypatch.setattr("gradekit.batch.pool.visible_cards", lambda: cards)
     monkeypatch.setattr("os.cpu_count", lambda: 5)
     with graders(jobs) as (grade, each):
-        assert len(made) == count
+        pool = getattr(grade, "__self__", None)
+        assert (pool.graders() if pool else 0) == count
         assert list(each(abs, [-1, 2])) == [1, 2]
         assert (grade.__module__ == "gradekit.batch.pool") == bool(count)

@@ -96,7 +96,6 @@ def test_a_twin_in_disguise_is_found_first(prints: dict[str, dict[str, Any]]) ->
     assert (found.pairs[0].one, found.pairs[0].other, found.pairs[0].is_twin) == ("disguised", "original", True)
     assert found.pairs[0].source < 0.5
     assert "all constants and block sizes" in found.pairs[0].evidence
-    assert "all options" not in found.pairs[0].evidence
 
 
 def test_independent_solutions_are_no_twins(prints: dict[str, dict[str, Any]]) -> None:
@@ -126,13 +125,13 @@ def test_a_copy_of_the_usual_program_still_shows_in_its_source(prints: dict[str,
 def test_what_the_starter_has_is_no_evidence() -> None:
     text = STARTER + "\ndone = 1\n"
     both = {
-        name: of_source(text) | {"whole": name, "shingles": {"a": 1}, "constants": [], "options": []} for name in "xy"
+        name: of_source(text) | {"whole": name, "shingles": {"a": 1}, "constants": []} for name in "xy"
     }
     with_it, without = (resemblance(both, starter, least=0).pairs[0] for starter in (None, of_source(STARTER)))
     assert with_it.source == without.source == 1.0
     other = both | {
         "y": of_source(STARTER + "\nfor i in range(3): print(i)\n")
-        | {k: both["y"][k] for k in ("whole", "shingles", "constants", "options")}
+        | {k: both["y"][k] for k in ("whole", "shingles", "constants")}
     }
     assert (
         resemblance(other, of_source(STARTER), least=0).pairs[0].source
@@ -163,7 +162,6 @@ def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
         "whole": "w",
         "shingles": {"a": 3},
         "constants": [64],
-        "options": [],
         "tokens": ["t"],
         "names": ["n"],
         "comments": [],

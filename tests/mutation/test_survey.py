@@ -83,13 +83,13 @@ def assignment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
 Answer = Callable[[str], Any]
 
 
-class FakeGrader:
-    """Answers for a grader: `failed` says which checks a text fails."""
+class FakeGraders:
+    """Answers for graders: `failed` says which checks a text fails."""
 
     failed: Answer
     asked: list[str]
 
-    def __init__(self, card: str) -> None:
+    def __init__(self, card: str = "", *, warms: bool) -> None:
         assert not card
 
     def grade(self, job: GradingJob, seconds: float) -> JobResult:
@@ -111,10 +111,10 @@ class FakeGrader:
 
 
 @pytest.fixture
-def grader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeGrader]]:
-    FakeGrader.failed, FakeGrader.asked = staticmethod(lambda text: ()), []
-    monkeypatch.setattr(pool, "Grader", FakeGrader)
-    yield FakeGrader
+def grader(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[FakeGraders]]:
+    FakeGraders.failed, FakeGraders.asked = staticmethod(lambda text: ()), []
+    monkeypatch.setattr(pool, "Graders", FakeGraders)
+    yield FakeGraders
 
 
 def surveyed(assignment: Assignment, file: Path | None = None) -> list[MutantResult]:
@@ -147,7 +147,7 @@ def test_a_weak_test_leaves_survivors_that_the_command_shows_as_edits(
     assert len((tmp_path / "kept" / "double.jsonl").read_text().splitlines()) == len(kept)  # nothing was graded again
 
 
-def test_a_mutant_is_caught_where_a_check_fails(assignment: Assignment, grader: type[FakeGrader]) -> None:
+def test_a_mutant_is_caught_where_a_check_fails(assignment: Assignment, grader: type[FakeGraders]) -> None:
     grader.failed = staticmethod(lambda text: () if "* 2.0" in text else ("test_values",))
     results = surveyed(assignment)
     caught = [result for result in results if result.outcome is MutantOutcome.CAUGHT]
@@ -156,7 +156,7 @@ def test_a_mutant_is_caught_where_a_check_fails(assignment: Assignment, grader: 
 
 
 def test_what_hidden_tests_alone_catch_is_not_caught_by_the_public_ones(
-    assignment: Assignment, grader: type[FakeGrader]
+    assignment: Assignment, grader: type[FakeGraders]
 ) -> None:
     grader.failed = staticmethod(lambda text: () if text == SOLUTION else ("test_b[1]",))
     results = surveyed(assignment)
@@ -166,19 +166,19 @@ def test_what_hidden_tests_alone_catch_is_not_caught_by_the_public_ones(
 
 
 def test_a_mutant_whose_calls_become_the_same_programs_is_no_survivor(
-    assignment: Assignment, grader: type[FakeGrader]
+    assignment: Assignment, grader: type[FakeGraders]
 ) -> None:
     outcomes = {("* 2.0" in result.mutant.text, result.outcome) for result in surveyed(assignment)}
     assert outcomes == {(True, MutantOutcome.SAME), (False, MutantOutcome.SURVIVED), (True, MutantOutcome.JUDGED)}
 
 
-def test_a_grader_that_fails_is_a_fault_and_no_catch(assignment: Assignment, grader: type[FakeGrader]) -> None:
+def test_a_grader_that_fails_is_a_fault_and_no_catch(assignment: Assignment, grader: type[FakeGraders]) -> None:
     grader.failed = staticmethod(lambda text: () if text == SOLUTION else GraderFailed("it died"))
     found = score(surveyed(assignment))
     assert (found.counted, found.all_tests, found.faults) == (0, 0, found.mutants - 1)
 
 
-def test_a_solution_that_fails_cannot_be_surveyed(assignment: Assignment, grader: type[FakeGrader]) -> None:
+def test_a_solution_that_fails_cannot_be_surveyed(assignment: Assignment, grader: type[FakeGraders]) -> None:
     grader.failed = staticmethod(lambda text: ("test_values",))
     with pytest.raises(SurveyError, match="the solution itself fails: test_values"):
         surveyed(assignment)
@@ -203,7 +203,7 @@ def test_programs_are_compared_call_by_call_and_no_common_call_shows_nothing() -
 # --- what is remembered -----------------------------------------------------------------------------------------------
 
 
-def test_a_survey_goes_on_where_it_was_ended(assignment: Assignment, grader: type[FakeGrader], tmp_path: Path) -> None:
+def test_a_survey_goes_on_where_it_was_ended(assignment: Assignment, grader: type[FakeGraders], tmp_path: Path) -> None:
     before = surveyed(assignment, tmp_path / "kept")
     lines = (tmp_path / "kept").read_text().splitlines(keepends=True)
     asked, half = len(grader.asked), len(lines) // 2
@@ -214,7 +214,7 @@ def test_a_survey_goes_on_where_it_was_ended(assignment: Assignment, grader: typ
 
 
 def test_other_tests_make_every_trial_a_new_one(
-    assignment: Assignment, grader: type[FakeGrader], tmp_path: Path
+    assignment: Assignment, grader: type[FakeGraders], tmp_path: Path
 ) -> None:
     surveyed(assignment, tmp_path / "kept")
     asked = len(grader.asked)
@@ -223,7 +223,7 @@ def test_other_tests_make_every_trial_a_new_one(
     assert len(grader.asked) == 2 * asked
 
 
-def test_a_fault_is_tried_again(assignment: Assignment, grader: type[FakeGrader], tmp_path: Path) -> None:
+def test_a_fault_is_tried_again(assignment: Assignment, grader: type[FakeGraders], tmp_path: Path) -> None:
     grader.failed = staticmethod(lambda text: () if text == SOLUTION else GraderFailed("it died"))
     surveyed(assignment, tmp_path / "kept")
     assert len((tmp_path / "kept").read_text().splitlines()) == 1  # the solution's
@@ -232,7 +232,7 @@ def test_a_fault_is_tried_again(assignment: Assignment, grader: type[FakeGrader]
 # --- what a person judged ---------------------------------------------------------------------------------------------
 
 
-def test_a_judged_mutant_is_not_graded(assignment: Assignment, grader: type[FakeGrader]) -> None:
+def test_a_judged_mutant_is_not_graded(assignment: Assignment, grader: type[FakeGraders]) -> None:
     (one,) = [result for result in surveyed(assignment) if result.outcome is MutantOutcome.JUDGED]
     assert one.mutant.text not in grader.asked and one.note == "tiles_are_whole: For this test's sake."
 

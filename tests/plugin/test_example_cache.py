@@ -11,7 +11,6 @@ from gradekit import reuse
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Report
 from gradekit.plugin import design
-from gradekit.sandbox import Form, Tracer
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
@@ -147,22 +146,6 @@ def test_values_that_a_test_could_change_are_not_kept() -> None:
     assert design.cached_examples("a check") == ({"sizes": (1, 2)},)
 
 
-def test_the_next_submission_is_traced_ahead_of_its_examples(
-    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the forms of the calls that the checks made before; the report is the same"""
-    made, asked = assignment(), list[Form]()
-    prefetch = Tracer.prefetch
-
-    def noted(tracer: Tracer, forms: Iterable[Form]) -> None:
-        asked.extend(forms)
-        prefetch(tracer, asked)
-
-    monkeypatch.setattr(Tracer, "prefetch", noted)
-    first = grade(made, submitted(RIGHT), profile="quick", shrink=False)
-    assert not asked
-    assert without_time(grade(made, submitted(RIGHT), profile="quick", shrink=False)) == without_time(first)
-    assert {form.entry for form in asked} == {"double"}
 
 
 def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: Make, submitted: Write) -> None:

@@ -1,6 +1,5 @@
 """`pytest assignments/ID --submission PATH`, with the plugin and nothing else; and pytest without any submission."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,8 @@ from hypothesis import settings
 
 import gradekit.engine.launch  # noqa: F401  # pytester forgets what its runs import, and the table of operations would be in parts
 from gradekit.assignment import Assignment
-from gradekit.report.record import validate
+from gradekit.findings import Report, Score
+from gradekit.plugin.lifecycle import GradingPlugin
 from tests.plugin.samples import RIGHT, TESTS, TRIPLES
 
 Run = Callable[..., pytest.RunResult]
@@ -37,19 +37,24 @@ def test_a_right_submission_passes_pytest_and_shows_its_score(run: Run) -> None:
     result.stdout.fnmatch_lines(["*= gradekit =*", "50 of 50 points*"])
 
 
-def test_a_report_has_the_checks_in_the_order_of_the_file_whatever_shuffles_them(run: Run, tmp_path: Path) -> None:
+def test_a_report_has_the_checks_in_the_order_of_the_file_whatever_shuffles_them(run: Run) -> None:
     class Shuffles:
         @pytest.hookimpl(wrapper=True, tryfirst=True)
         def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Iterator[None]:
             items.reverse()
             return (yield)
 
-    file = tmp_path / "report.json"
-    run(RIGHT, "--gradekit-profile=quick", "--gradekit-json", str(file), watching=Shuffles())
-    record = json.loads(file.read_text())
-    validate(record)
-    found = [check["id"] for check in record["checks"]]
+        def pytest_unconfigure(self, config: pytest.Config) -> None:
+            (plugin,) = (one for one in config.pluginmanager.get_plugins() if isinstance(one, GradingPlugin))
+            reports.append(plugin.report)
+
+    reports: list[Report | None] = []
+    run(RIGHT, "--gradekit-profile=quick", watching=Shuffles())
+    (report,) = reports
+    assert report is not None
+    found = [check.id for check in report.checks]
     assert len(found) == 2 and found == re.findall(r"^def (test_\w+)", TESTS, flags=re.MULTILINE)
+    assert report.score == Score(50.0, 50.0, 0.0)
 
 
 def test_a_wrong_submission_fails_pytest_with_the_students_message(run: Run) -> None:

@@ -15,7 +15,7 @@ from gradekit.server import tracers
 SERVE = """
 import socket, sys, torch, triton
 from gradekit.server import tracers
-tracers.serve(socket.socket(fileno=int(sys.argv[1])))
+tracers.serve_tracers(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
