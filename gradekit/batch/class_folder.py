@@ -381,7 +381,13 @@ class GradingSession:
         self._feedback(lines, records)
         text = summary.render(lines, records)
         record.write(say(text), own / "summary.txt")
-        record.write(course_pages.class_page(id, lines, records), own / "index.html")
+        marks, possible = self.folder.store.marks(id), gradebook.possible_points(records)
+        theirs = {line.student: line.digest for line in lines if line.digest in records}
+        marked = {
+            who: gradebook.marked(records[theirs[who]], who, marks, possible)
+            for who in {student for student, _ in marks} & theirs.keys()
+        }
+        record.write(course_pages.class_page(id, lines, records, marked), own / "index.html")
         written = self.folder.write_course(self.folder.course_lines() | {id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 

@@ -14,7 +14,7 @@ from gradekit.batch.gradebook import CourseRow, Line, Lines, share_of
 from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, shares_of, tally
 from gradekit.report import pictures, templates
-from gradekit.report.grouping import MARKS
+from gradekit.report.grouping import MARKS, ending
 from gradekit.report.text import columns, counted, one_line, points, shortened
 from gradekit.report.translation import say
 
@@ -133,21 +133,21 @@ def standing(student: str, found: Mapping[str, Sequence[Speed]]) -> Iterable[str
 Records = Mapping[str, Mapping[str, Any]]
 
 
-def class_page(assignment: str, lines: Sequence[Line], records: Records) -> str:
-    """The page of a class: `lines` of its grade book, and the records by the digest of the submission that counts."""
-    shown = class_view(assignment, lines, records) | {
-        "signs": MARKS, "status": STATUS, "safe_name": safe_name,
-    }  # fmt: skip
+def class_page(assignment: str, lines: Sequence[Line], records: Records, marked: Records | None = None) -> str:
+    """The page of a class: `lines` of its grade book, the records by the digest of the submission that counts, and by
+    student those that a person has `marked`."""
+    shown = class_view(assignment, lines, records, marked) | {"signs": MARKS, "status": STATUS, "safe_name": safe_name}
     return templates.page("dashboard.html", shown, "class.js")
 
 
-def class_view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, Any]:
+def class_view(
+    assignment: str, lines: Sequence[Line], records: Records, marked: Records | None = None
+) -> dict[str, Any]:
     """What the template shows."""
-    graded = {line: records[line.digest] for line in lines if line.status == "graded" and line.digest in records}
+    own = {line: (marked or {}).get(line.student) or records.get(line.digest) for line in lines}
+    graded = {line: found for line, found in own.items() if found and line.status == "graded"}
     columns = _columns(graded.values())
-    failed = [
-        (line, check) for line, found in graded.items() for check in found["checks"] if check["outcome"] == "failed"
-    ]
+    failed = [(line, check) for line, found in graded.items() for check in found["checks"] if ending(check) == "failed"]
     return {
         "title": f"{assignment}: class", "tally": tally(lines),
         "distribution": pictures.histogram(shares_of(lines)),
@@ -173,7 +173,7 @@ def _cells(record: Mapping[str, Any] | None, columns: Columns) -> list[str]:
     """The outcome of each column's checks, the worst of several; "" where there is none."""
     outcomes: dict[str, set[str]] = defaultdict(set)
     for check in record["checks"] if record else ():
-        outcomes[check["id"].partition("[")[0]].add(check["outcome"])
+        outcomes[check["id"].partition("[")[0]].add(ending(check))
     return [next((one for one in MARKS if one in outcomes[name]), "") for name in columns]
 
 

@@ -173,7 +173,7 @@ def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
     return [
         _of_nobody(id, found)
         if len(names[id]) > 1 and any(len(_OF_MOODLE.findall(path.name)) > 1 for path in found)
-        else chosen(HandIn(id, root, name), found, wanted)
+        else chosen(HandIn(id, found[0] if found else root, name), found, wanted)
         for (id, name), found in places.items()
     ]
 
@@ -197,7 +197,8 @@ def _canvas(root: Path, wanted: Wanted) -> list[HandIn]:
 def _of_canvas(root: Path, found: Sequence[re.Match[str]], wanted: Wanted) -> HandIn:
     last = max(int(match["submission"]) for match in found)
     newest = [match for match in found if int(match["submission"]) == last]
-    hand_in = HandIn(newest[0]["id"], root, newest[0]["name"], late=any(match["late"] for match in newest))
+    first = root / newest[0].string
+    hand_in = HandIn(newest[0]["id"], first, newest[0]["name"], late=any(match["late"] for match in newest))
     return chosen(hand_in, [root / match.string for match in newest], wanted)
 
 

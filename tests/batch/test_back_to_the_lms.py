@@ -24,6 +24,10 @@ DOWNLOADS = {
     "moodle's files": (
         "Ada Lovelace_4711_assignsubmission_file_softmax.py", "4711", "Ada Lovelace_4711_assignsubmission_file_report.html",
     ),
+    "canvas, no submission": ("hopper_1006_16_notes.pdf", "1006", "hopper_1006_16_report.html"),
+    "moodle, no submission": (
+        "Ada Lovelace_4711_assignsubmission_file_notes.pdf", "4711", "Ada Lovelace_4711_assignsubmission_file_report.html",
+    ),
     "a folder": ("ada/submission.py", "ada", "ada/report.html"),
 }  # fmt: skip
 

@@ -50,6 +50,13 @@ def test_students_stand_beside_each_other_check_by_check() -> None:
     assert (cells["ada"], cells["bob"], cells["eve"]) == (["passed", ""], ["passed", "failed"], ["", ""])
 
 
+def test_what_a_person_accepted_is_no_failure_of_the_class() -> None:
+    theirs = replace(FAILED, earned=15.0, details={"points_by": "ta"})
+    shown = course_pages.class_view("softmax", CLASS, RECORDS, {"bob": record(PASSED, theirs)})
+    assert {line.student: cells for line, cells in shown["students"]}["bob"] == ["passed", "accepted"]
+    assert "bob" not in {line.student for row in shown["checks"] for line in row["students"]}
+
+
 def test_parametrized_cases_of_one_check_are_one_row_and_each_student_counts_once() -> None:
     cases = [replace(FAILED, id=f"test_dtypes[{dtype}]", title=f"Keeps the dtype [{dtype}]") for dtype in ("a", "b")]
     shown = course_pages.class_view("softmax", [line("bob")], {"wrong": record(*cases)})

@@ -59,9 +59,9 @@ def test_it_begins_at_the_blamed_line_and_keys_alone_walk_it(browser: Browser) -
     browser.press("w")
     assert step(browser) == first
     browser.press("ArrowLeft", shift=True)
-    assert "turn 2 of the loop" in where(browser)
+    assert "iteration 2 of the loop" in where(browser)
     browser.press("ArrowRight", shift=True)
-    assert "turn 3 of the loop" in where(browser) and step(browser) == first
+    assert "iteration 3 of the loop" in where(browser) and step(browser) == first
 
 
 def test_each_control_is_reached_by_tab_with_its_focus_in_sight(browser: Browser) -> None:

@@ -165,8 +165,8 @@ function axes(tensor, width, height) {
 
 function touchedSaid(value, tensor) {
   const verb = {
-    load: say("Loads {1} of the elements of {2}", value.active, tensor.name), store: say("Stores {1} of the elements of {2}", value.active, tensor.name),
-    atomic: say("Updates {1} of the elements of {2}", value.active, tensor.name),
+    load: say("Loads from {1} places of {2}", value.active, tensor.name), store: say("Stores to {1} places of {2}", value.active, tensor.name),
+    atomic: say("Updates {1} places of {2}", value.active, tensor.name),
   }[value.access];
   const masked = value.lanes - value.active;
   let said = `${verb}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
@@ -209,7 +209,7 @@ function shown(value) {
 const isWrong = (value) => value.wrong !== undefined || value.outside !== undefined;
 
 function described(step) {
-  const turns = step.loops.map(([line, turn]) => say("turn {1} of the loop in line {2}", turn, line));
+  const turns = step.loops.map(([line, turn]) => say("iteration {1} of the loop in line {2}", turn, line));
   return [say("line {1}", step.line), ...turns].join(", ");
 }
 
