@@ -61,9 +61,9 @@ class Assignment:
 
     @property
     def points(self) -> float:
-        """What its public tests are worth, as far as `@points(...)` says it in numbers."""
-        found = re.findall(r"(?m)^@points\((\d+(?:\.\d+)?)(?![^\n]*bonus=True)", _text(self.tests))
-        return sum(map(float, found))
+        """What its questions or public tests are worth, as far as `points = N` or `@points(N)` says it in numbers."""
+        file, said = (self.folder / "questions.toml", "points = ") if self.is_quiz else (self.tests, r"@points\(")
+        return sum(map(float, re.findall(rf"(?m)^{said}(\d+(?:\.\d+)?)(?![^\n]*bonus=True)", _text(file))))
 
     @property
     def handout(self) -> Path:

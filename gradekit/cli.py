@@ -16,8 +16,7 @@ import click
 
 from gradekit import reuse
 from gradekit.assignment import course_setting
-from gradekit.authoring.lint_command import lint
-from gradekit.authoring.new_command import new
+from gradekit.authoring.commands import COMMANDS as AUTHORING
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
@@ -532,8 +531,8 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-_OWN = {"calibrate": calibrate, "lint": lint, "new": new, "prove": prove, "replay": replay, "view": view}
-for _name, _command in (BATCH | LMS | _OWN).items():
+_OWN = {"calibrate": calibrate, "prove": prove, "replay": replay, "view": view}
+for _name, _command in (AUTHORING | BATCH | LMS | _OWN).items():
     main.add_command(_command, _name)
 
 

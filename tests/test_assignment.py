@@ -164,3 +164,7 @@ def test_every_assignment_of_this_course_is_described_rightly() -> None:
     root = Path(assignment.__file__).parent.parent / "assignments"
     for found in discover(root).values():
         assert found.handout.is_file() and found.starter.is_file() and (found.is_quiz or found.tests.is_file())
+
+
+def test_a_quiz_is_worth_what_its_questions_are_and_a_kernel_what_its_tests_are() -> None:
+    assert {id: each.points for id, each in discover().items() if each.points != 100} == {}

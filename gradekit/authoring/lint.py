@@ -140,12 +140,10 @@ class _Lint:
             yield from _told(path, python_text.of_tests(tree, self._known))
 
     def _points(self) -> Iterator[Complaint]:
-        tree = _parsed(self.assignment.tests)
-        if isinstance(tree, ast.Module):
-            points = python_text.possible(tree)
-            if points != PUBLIC:
-                said = f"the points of its checks sum up to {points:g}, and to {PUBLIC} as a rule"
-                yield Complaint(f"{self.assignment.tests}: {said}", is_note=True)
+        points = self.assignment.points
+        if isinstance(_parsed(self.assignment.tests), ast.Module) and points != PUBLIC:
+            said = f"the points of its checks sum up to {points:g}, and to {PUBLIC} as a rule"
+            yield Complaint(f"{self.assignment.tests}: {said}", is_note=True)
 
     def _signatures(self) -> Iterator[Complaint]:
         """The entry takes what the domain says, in the starter and in the solution."""

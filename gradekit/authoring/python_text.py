@@ -93,14 +93,6 @@ def tests(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
 
 
-def possible(tree: ast.Module) -> float:
-    """The points of all tests together, without bonuses, as far as they are written out."""
-    found = [(_decorator(test, "points"), test) for test in tests(tree)]
-    ordinary = [call for call, _ in found if call is not None and not _texts_of_keyword(call, "bonus")]
-    return float(sum(a.value for c in ordinary for a in c.args[:1] if isinstance(a, ast.Constant)
-                     and isinstance(a.value, (int, float))))  # fmt: skip
-
-
 def titles_and_points(found: Iterable[ast.FunctionDef]) -> Iterator[tuple[str, float]]:
     """What each test says of itself in the first line of its docstring, and what it is worth."""
     for test in found:

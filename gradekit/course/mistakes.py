@@ -33,7 +33,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
-from gradekit.schemas import near
+from gradekit.schemas import line_of, near
 
 FILE = "mistakes.toml"
 
@@ -76,7 +76,9 @@ def mistake(assignment: Assignment, name: str) -> Mistake:
     try:
         return _of_table(assignment, name, tables[name])
     except (MistakeError, EditError) as error:
-        raise MistakeError(f"{_path(assignment)}: {name}: {error}") from None
+        path = _path(assignment)
+        line = line_of(path.read_text(encoding="utf-8"), (name,))
+        raise MistakeError(f"{path}:{line}: {name}: {error}") from None
 
 
 def bases(assignment: Assignment) -> list[Path]:

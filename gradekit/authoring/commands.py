@@ -1,4 +1,4 @@
-"""The command `gradekit new`. Nothing heavy is imported before it is called."""
+"""The commands for authors: `gradekit new` and `gradekit lint`. Nothing heavy is imported before they are called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
     """
     from gradekit.assignment import get
     from gradekit.authoring import scaffold
-    from gradekit.authoring.lint import lint
+    from gradekit.authoring.lint import lint as linted
     from gradekit.authoring.signature import SignatureError
 
     if bool(other) == bool(reference):
@@ -38,7 +38,7 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
         raise click.UsageError(str(error)) from None
     for path in written:
         click.echo(f"  {path}")
-    for complaint in lint((root / "assignments" / id).resolve()):
+    for complaint in linted((root / "assignments" / id).resolve()):
         click.echo(f"left to do: {complaint.text}")
     click.echo(f"then: write solutions/{id}/solution.py, and gradekit verify {id}")
 
@@ -56,3 +56,33 @@ def _ask(question: str) -> str:
     if not sys.stdin.isatty():
         raise click.UsageError(f"the reference does not say {question}: annotate it, or run this in a terminal")
     return str(click.prompt(question))
+
+
+@click.command()
+@click.argument("id", required=False)
+def lint(id: str | None) -> None:
+    """Say what reading finds wrong with the assignment ID, or with each: names, tables, points, mistakes.
+
+    Nothing is run, so that it takes a second. ID may be a folder.
+    """
+    from gradekit.assignment import folders, named_folder
+    from gradekit.authoring.lint import lint as linted
+    from gradekit.report.text import counted
+
+    found = []
+    for folder in [named_folder(id)] if id else folders().values():
+        for complaint in linted(folder):
+            found.append(complaint)
+            click.echo(f"{'note: ' if complaint.is_note else ''}{_near(complaint.text)}")
+    wrong = sum(not complaint.is_note for complaint in found)
+    notes = f", {counted(len(found) - wrong, 'note')}" if len(found) > wrong else ""
+    click.echo(f"{wrong or 'nothing'} to mend{notes}")
+    raise click.exceptions.Exit(1 if wrong else 0)
+
+
+def _near(text: str) -> str:
+    """Files below the current folder by their names from there."""
+    return text.replace(f"{Path.cwd()}/", "")
+
+
+COMMANDS = {"lint": lint, "new": new}
