@@ -40,7 +40,8 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
         click.echo(f"  {path}")
     for complaint in linted((root / "assignments" / id).resolve()):
         click.echo(f"left to do: {complaint.text}")
-    click.echo(f"then: write solutions/{id}/solution.py, and gradekit verify {id}")
+    left = "change the task and its tests" if other else f"write solutions/{id}/solution.py"
+    click.echo(f"then: {left}, and gradekit verify {id}")
 
 
 def _from_reference(id: str, said: str) -> dict[str, str]:

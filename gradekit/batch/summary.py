@@ -82,16 +82,23 @@ def _of_outcome(records: Iterable[Mapping[str, Any]], outcome: str) -> list[Mapp
 
 
 def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    causes: dict[str, list[str]] = defaultdict(list)
+    """The cases of a parametrized check are one, and a submission counts once for each cause."""
+    causes: dict[str, set[tuple[int, str]]] = defaultdict(set)
     titles: dict[str, str] = {}
-    for check in _of_outcome(records, "failed"):
-        titles[check["id"]] = one_line(check["title"])
-        causes[check["id"]].append(check["cause"] or "other")
-    rows = [
-        f"{len(each):4d}  {titles[name]}  ({', '.join(f'{cause} {n}' for cause, n in Counter(each).most_common(3))})"
-        for name, each in sorted(causes.items(), key=lambda item: -len(item[1]))
+    for number, record in enumerate(records):
+        for check in _of_outcome([record], "failed"):
+            name, _, case = check["id"].partition("[")
+            titles[name] = one_line(check["title"].removesuffix(f"[{case}") if case else check["title"]).strip()
+            causes[name].add((number, check["cause"] or "other"))
+    rows = {
+        name: (len({number for number, _ in each}), Counter(cause for _, cause in sorted(each)).most_common(3))
+        for name, each in causes.items()
+    }
+    told = [
+        f"{count:4d}  {titles[name]}  ({', '.join(f'{cause} {n}' for cause, n in found)})"
+        for name, (count, found) in sorted(rows.items(), key=lambda row: -row[1][0])
     ]
-    return _section("checks that failed, and for how many submissions:", rows, width)
+    return _section("checks that failed, and for how many submissions:", told, width)
 
 
 def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
@@ -121,9 +128,11 @@ def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     full = [record for record in records if record.get("rests_on")]
     sure = sum(not unsure(record) for record in full)
     sums = {name: sum(record["rests_on"][name] for record in full) for name in ("examples", "proved", "exact")}
+    seen = {0: "each with something unseen", len(full): "with nothing unseen"}.get(sure)
     head = (
-        f"without a failure: {len(full)}, {sure} of them with nothing unseen (on the whole {sums['examples']:,} "
-        f"examples, {sums['proved']:,} claims proved, {sums['exact']:,} formulas right in exact arithmetic)"
+        f"{counted(len(full), 'submission')} without a failure, {seen or f'{sure} of them with nothing unseen'} "
+        f"(on the whole {counted(sums['examples'], 'example')}, {counted(sums['proved'], 'claim')} proved, "
+        f"{counted(sums['exact'], 'formula')} right in exact arithmetic)"
     )
     left = _counts(what for record in full for what in dict.fromkeys(unsure(record)))
     return [head, *_section(head, left, width)[1:]] if full else []

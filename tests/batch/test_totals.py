@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,19 @@ def test_the_summary_tells_the_class_at_a_glance() -> None:
     assert "  1.470 of 1.5  Agrees with torch.softmax" in text and "of 0.7" not in text
     assert "     1  Speed is measured on a GPU, and this machine has none." in text
     assert "not graded, by no fault of theirs (1): S3 (s3)" in text and "ValueError: oh" in text
+
+
+def test_the_cases_of_a_check_are_one_row_of_the_summary() -> None:
+    cases = [replace(FAILED, id=f"test_dtypes[{dtype}]", title=f"Keeps the dtype [{dtype}]") for dtype in ("a", "b")]
+    text = summary.render([], {"one": record(*cases), "other": record(*cases)})
+    assert "     2  Keeps the dtype  (missing-mask 2)\n" in text and "[a]" not in text
+
+
+def test_the_summary_says_in_a_sentence_what_full_marks_rest_on() -> None:
+    rests = {"proved": 1, "open": 0, "exact": 2, "not_exact": 0, "examples": 5, "unseen": []}
+    text = summary.render([], {"one": record(PASSED) | {"rests_on": rests}})
+    said = "1 submission without a failure, with nothing unseen (on the whole 5 examples, 1 claim proved, 2 formulas right"
+    assert said in text
 
 
 def test_the_summary_lists_who_decides_by_what_nothing_follows() -> None:
