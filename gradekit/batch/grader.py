@@ -55,6 +55,9 @@ LARGEST_JOB = 64 << 20
 LARGEST_ANSWER = 16 << 20
 """Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
 
+INPUT_BYTES = 256 << 20
+"""Bytes of inputs that the graders of a class share: those of all checks of vector_add take 178 MiB."""
+
 MODULE = "gradekit.batch.grader"
 
 CARD = "GRADEKIT_CARD"
@@ -62,10 +65,9 @@ CARD = "GRADEKIT_CARD"
 
 FAKE_GPU = "standin"
 
-MEMORY = {"MALLOC_MMAP_THRESHOLD_": "1048576", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
-"""Bytes from which on a tensor's memory goes back to the system when it is freed: the C library raises this itself to
-32 MiB, and then keeps hundreds of MiB in pieces. And forms of matrix products in half precision whose machine code
-torch keeps (1,024 if nobody says so): each takes up to a MiB, and references have hundreds of shapes, each once."""
+MEMORY = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
+"""Forms of matrix products in half precision whose machine code torch keeps (1,024 if nobody says so): each takes up to
+a MiB, and references have hundreds of shapes, each once."""
 
 
 class GraderFailed(Exception):
@@ -218,8 +220,10 @@ def serve(control: socket.socket) -> NoReturn:
 
 def _warm(job: GradingJob, tracing: socket.socket) -> None:
     """Do the job for the assignment's own solution; where that fails, graders begin with less, or fail as well."""
+    from gradekit.inputs import spec
     from gradekit.sandbox import host
 
+    spec.remember(INPUT_BYTES)
     with tracers.connected(tracing) as sock, contextlib.suppress(Exception):
         processes.forks = tracers.Forks(sock).start
         if (solution := get(job.assignment).solution) is not None:

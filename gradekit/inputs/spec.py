@@ -243,6 +243,11 @@ SMALL, REMEMBERED = 1 << 19, 32 << 20
 _tensors: SharedCache[Input, torch.Tensor] = shared(REMEMBERED, lambda tensor: tensor.untyped_storage().nbytes(), SMALL)
 
 
+def remember(size: int) -> None:
+    """Let this process keep so many bytes of tensors, of whatever size: where all that it forks share them."""
+    _tensors.current.most = _tensors.current.largest = size
+
+
 def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
     """For each argument of a call that is a spec, the first place at which one of the same storage stands: specs that
     are equal are one tensor there, and two where they were drawn apart. None for any other argument."""

@@ -27,7 +27,6 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
-from gradekit.judge.contents import reference_key
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
@@ -37,9 +36,7 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, run_steps
 from gradekit.relations.holding import assert_called, assert_independent, assert_relation, assert_scales, ways_of
 from gradekit.relations.relation import Relation, relations_of
-from gradekit.reuse import SharedCache, shared
 from gradekit.subject.rules import options
-from gradekit.subject.run_cache import digests_of
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
@@ -256,33 +253,13 @@ def _on_values(seen: Observation, call: ExactCall, row: Mapping[str, str], numbe
         replace(spec, profile=row[name], seed=SEED + number) if name in row else spec
         for spec, name in zip(call.specs, call.names, strict=True)
     ]
-    outcomes = _tried_once(call, specs)
+    outcomes = tried(call, specs)
     queue = iter(specs)
     args = [next(queue) if isinstance(arg, Input) else arg for arg in seen.inputs]
     for place, outcome in enumerate(outcomes):
         if isinstance(outcome, Failure):
             outcome.repeat = functools.partial(_repeat, seen.entry, args, seen.wanted, call, specs, place)
     return outcomes
-
-
-_known: SharedCache[Hashable, list[Outcome]] = shared(1 << 10)
-
-
-def _tried_once(call: ExactCall, specs: Sequence[Input]) -> list[Outcome]:
-    """`tried`, remembered where nothing is wrong."""
-    asked = call.asked
-    given = [arg if slot is None else specs[slot] for arg, slot in zip(asked.args, call.slots, strict=True)]
-    reference = reference_key(asked.function, given, *asked.options.values())
-    key = (
-        digests_of(call.program).by_text, call.option, call.work, call.backward, tuple(call.parts), tuple(call.slots),
-        frozenset(call.allow), None if call.allowed is None else frozenset(call.allowed), tuple(specs), reference,
-    )  # fmt: skip
-    found = _known.get(key) if reference is not None else None
-    if found is None:
-        found = tried(call, specs)
-        if reference is not None and all(isinstance(outcome, Seen) for outcome in found):
-            _known.put(key, found)
-    return found
 
 
 def _exact_call(subject: Subject, seen: Observation, wanted: Sequence[Reference]) -> ExactCall | str:

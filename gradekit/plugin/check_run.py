@@ -32,8 +32,8 @@ from gradekit.plugin.design import (
     cache_examples,
     cache_key,
     cached_examples,
-    design_of,
     flattened,
+    known_design,
 )
 from gradekit.plugin.examples import Example, Examples, FailedExample, controlled
 from gradekit.plugin.run_state import GradingRun
@@ -62,7 +62,7 @@ class CheckRun:
         self.item, self.run, self.subject = item, run, run.subject
         item.stash[CHECK] = self
         self.evidence = CheckEvidence()
-        self.design = item.stash[DESIGN] = design_of(self._test, run.profile, run.request.seed)
+        self.design = item.stash[DESIGN] = known_design(item, run.profile, run.request.seed)
         self.examples: Examples | None = None
         self.further = FurtherRun()
         self._replay = ReplayDatabase()

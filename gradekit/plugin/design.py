@@ -73,6 +73,16 @@ DESIGN = pytest.StashKey[Design | None]()
 """The design of a check that runs."""
 
 
+def known_design(item: pytest.Item, profile: Profile, seed: int) -> Design | None:
+    """`design_of` the test of a check, which any submission has the same of."""
+    key = cache_key(item, seed, profile)
+    found = _designs.get(key)
+    if found is None:
+        found = (design_of(getattr(item, "obj", None), profile, seed),)
+        _designs.put(key, found)
+    return found[0]
+
+
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     """The design of a test function under `profile`; None where it has none.
 
@@ -174,6 +184,7 @@ DrawnArguments = Mapping[str, Any]
 MOST = 512
 """The number of checks whose examples are cached."""
 
+_designs: SharedCache[Hashable, tuple[Design | None]] = shared(MOST)
 _drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
 
 

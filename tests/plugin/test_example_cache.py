@@ -146,8 +146,6 @@ def test_values_that_a_test_could_change_are_not_kept() -> None:
     assert design.cached_examples("a check") == ({"sizes": (1, 2)},)
 
 
-
-
 def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: Make, submitted: Write) -> None:
     made, deadly = assignment(), RIGHT.replace("    out =", "    if x.numel() > 5:\n        os._exit(3)\n    out =")
     assert deadly != RIGHT
@@ -156,3 +154,15 @@ def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: 
     warm = grade(made, submitted("import os\n" + deadly), profile="quick", shrink=False)
     assert [check.cause for check in warm.checks] == [check.cause for check in cold.checks]
     assert Cause.CRASH in [check.cause for check in warm.checks]
+
+
+def test_the_design_of_a_check_is_made_once_for_all_submissions(
+    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, asked = assignment(), list[str]()
+    real = design.design_of
+    monkeypatch.setattr(design, "design_of", lambda test, *more: asked.append(test.__name__) or real(test, *more))
+    first = grade(made, submitted(RIGHT), profile="quick")
+    number = len(asked)
+    assert without_time(grade(made, submitted(RIGHT), profile="quick")) == without_time(first)
+    assert number == len(asked) > 0
