@@ -1,15 +1,17 @@
-"""A test that leaves its process changed fails, by name; one that warns fails, and no plugin that does."""
+"""What tests may not do: leave their process changed, or warn; and how their modules and processes are made."""
 
 from __future__ import annotations
 
 import builtins
 import gc
+import importlib.util
 import signal
 import sys
 import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,6 +20,7 @@ from hypothesis import settings
 from triton.runtime.autotuner import Autotuner
 
 from gradekit.sandbox import host
+from tests import rewriting, zygote
 
 from . import conftest
 from .leaks import Process
@@ -174,3 +177,67 @@ def test_a_plugin_that_warns_ends_nothing_but_a_test_that_warns_fails(pytester: 
         result = pytester.runpytest_inprocess("--disable-plugin-autoload", str(pytester.path), plugins=[Warns()])
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*UserWarning: mind the gap*"])
+
+
+# --- test modules are rewritten by one worker for all -----------------------------------------------------------------
+
+
+def test_what_was_rewritten_ahead_is_not_rewritten_again(
+    pytestconfig: pytest.Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "test_of_one.py"
+    module.write_text("def of_one():\n    assert 1 + 1 == 3\n")
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    rewriting.rewrite_ahead(pytestconfig, [module])
+    monkeypatch.setattr("_pytest.assertion.rewrite._rewrite_test", None)
+    hook = pytestconfig.pluginmanager.rewrite_hook
+    spec = importlib.util.spec_from_file_location("test_of_one", module, loader=hook)
+    assert spec is not None
+    made = importlib.util.module_from_spec(spec)
+    hook.exec_module(made)
+    with pytest.raises(AssertionError, match=r"assert \(1 \+ 1\) == 3"):
+        made.of_one()
+
+
+@pytest.mark.parametrize(("worker", "names"), [("gw0", ["test_a.py", "test_c.py"]), ("gw1", ["test_b.py"]), ("", [])])
+def test_workers_share_the_modules_below_the_folders_that_are_asked_for(
+    worker: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("test_a.py", "test_b.py", "test_c.py", "helper.py"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", worker)
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    asked = SimpleNamespace(args=[str(tmp_path), str(tmp_path / "test_a.py")])
+    assert [path.name for path in rewriting.share_of_worker(asked)] == names  # type: ignore[arg-type]
+
+
+# --- A process that is forked from one with torch ends as a Python that is started anew -------------------------------
+
+
+ENDS = {
+    "pass": (0, ""),
+    "sys.exit()": (0, ""),
+    "sys.exit(3)": (3, ""),
+    "sys.exit('too few')": (1, "too few"),
+    "1 / 0": (1, "ZeroDivisionError: division by zero"),
+    "os.kill(os.getpid(), 9)": (-signal.SIGKILL, ""),
+}
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_the_end_of_a_program_is_pythons(text: str) -> None:
+    code, said = ENDS[text]
+    done = zygote.ran(["-c", f"import os, sys\nprint('begun', flush=True)\n{text}"])
+    assert (done.returncode, done.stdout) == (code, "begun\n")
+    assert done.stderr.strip().endswith(said) and bool(done.stderr) is bool(said)
+
+
+def test_threads_and_exit_handlers_come_to_their_end_and_all_that_is_printed_arrives() -> None:
+    text = (
+        "import atexit, threading, time\n"
+        "atexit.register(print, 'handler')\n"
+        "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()\n"
+        "print('end')"
+    )
+    assert zygote.ran(["-c", text]).stdout.split() == ["end", "thread", "handler"]

@@ -13,10 +13,12 @@ import pytest
 
 import gradekit
 from gradekit.confine import LEVELS, Means, landlock, linux, seccomp
-from gradekit.confine.confinement import HIGHEST
-from gradekit.confine.paths import readable
+from gradekit.confine.confinement import HIGHEST, for_compilers
+from gradekit.confine.landlock import Rules
+from gradekit.confine.paths import PrivateFolder, readable
 from gradekit.sandbox import NO_SUBMISSION, Tracer, Unavailable, host
 from gradekit.tracer.supervisor import OWN
+from tests.hostile.world import opened
 from tests.patience import GUARD
 
 HEADERS = {
@@ -208,3 +210,72 @@ def test_packages_are_shown() -> None:
     shown = readable(OWN)
     assert any(Path(torch.__file__).is_relative_to(one) for one in shown)
     assert any(Path(os.__file__).is_relative_to(one) for one in shown)
+
+
+# --- what a machine offers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+@pytest.mark.parametrize("without", [(), ("landlock",)], ids=["behind Landlock", "without it"])
+def test_a_python_that_root_alone_may_read_is_read_with_one_privilege(tmp_path: Path, without: tuple[str, ...]) -> None:
+    """Behind Landlock, and nowhere else"""
+    if not (without or landlock.version()):
+        pytest.skip("no Landlock here")
+    hidden = tmp_path / "python"
+    hidden.mkdir(mode=0o700)
+    found = for_compilers(Rules(read=(str(hidden),)), (), without)
+    assert found.means.user is not bool(without)
+    assert (found.keep in (1, 2)) is not bool(without)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+def test_no_privilege_is_kept_that_is_not_needed() -> None:
+    found = for_compilers(Rules(read=("/usr",)))
+    assert found.means.user and found.keep is None and found.user
+
+
+# --- folders of a confined process ------------------------------------------------------------------------------------
+
+
+def test_its_folder_is_for_one_user_alone() -> None:
+    with PrivateFolder("gradekit-test-") as folder:
+        assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert not folder.path.exists()
+
+
+def test_a_folder_that_nobody_holds_is_removed() -> None:
+    path = PrivateFolder("gradekit-test-").path
+    assert not path.exists()
+
+
+def test_a_fork_of_the_process_does_not_remove_its_folder() -> None:
+    with PrivateFolder("gradekit-test-") as folder:
+        pid = os.fork()
+        if pid == 0:
+            folder.remove()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert folder.path.exists()
+
+
+def test_what_killed_processes_have_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing that is locked, new, or somebody else's"""
+    opened(tmp_path)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    held = PrivateFolder("gradekit-test-")
+    left, new, other = (tmp_path / name for name in ("gradekit-test-left", "gradekit-test-new", "other"))
+    for folder in (left, new, other):
+        folder.mkdir()
+    (left / "file").write_text("x")
+    for folder in (held.path, left, other):
+        os.utime(folder, (0, 0))
+    made = PrivateFolder("gradekit-test-")
+    assert {path.name for path in tmp_path.iterdir()} == {held.path.name, made.path.name, new.name, other.name}
+
+
+def test_it_is_not_where_no_other_user_can_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, which gives it away"""
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    with PrivateFolder("gradekit-test-") as folder:
+        assert (folder.path.parent == tmp_path) is (os.geteuid() != 0)

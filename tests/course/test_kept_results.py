@@ -1,4 +1,4 @@
-"""A result belongs to the caller: a buffer that a submission keeps for its results is found, one for scratch is let be."""
+"""Mistakes that only some GPUs or a second call show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from gradekit.assignment import get
 from gradekit.findings import Cause, Check, Outcome
+from gradekit.report import record
 from tests.graded import grade
 
 pytestmark = pytest.mark.usefixtures("without_mends")
@@ -60,3 +61,54 @@ def test_a_result_in_a_buffer_that_is_kept_for_its_shape_fails(result: str, tmp_
 
 def test_a_copy_of_what_lies_in_a_kept_buffer_is_a_new_tensor(tmp_path: Path) -> None:
     assert checked(tmp_path, KEPT.replace("RESULT", "out.clone()")).outcome is Outcome.PASSED
+
+
+# --- mistakes of persistent kernels show on a GPU with few multiprocessors, and the report says so --------------------
+
+
+SUM = """
+import torch
+import triton
+import triton.language as tl
+
+NUM_SM = torch.cuda.get_device_properties(0).multi_processor_count
+
+
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for tile in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):
+        offsets = tile * BLOCK + tl.arange(0, BLOCK)
+        mask = offsets < n
+        RESET
+        total += tl.load(x_ptr + offsets, mask=mask, other=0.0) + tl.load(y_ptr + offsets, mask=mask, other=0.0)
+        tl.store(out_ptr + offsets, total, mask=mask)
+
+
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    if x.numel():
+        kernel[(min(NUM_SM, triton.cdiv(x.numel(), 16)),)](x, y, out, x.numel(), BLOCK=16)
+    return out
+"""
+CAPPED = SUM.replace("for tile in range(tl.program_id(0), tl.cdiv(n, BLOCK), tl.num_programs(0)):", "for tile in range(tl.program_id(0), tl.program_id(0) + 1):")  # fmt: skip
+RESET = "total = tl.zeros((BLOCK,), tl.float32)"
+WRONG = {"an accumulator that is not reset": SUM.replace("RESET", ""), "a capped grid": CAPPED.replace("RESET", RESET)}
+CHECK = "contiguous_float32"
+
+
+@pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
+def test_a_persistent_kernel_that_is_right_in_its_first_tile_alone_fails(tmp_path: Path, text: str) -> None:
+    (tmp_path / "submission.py").write_text(text)
+    report = grade(get("vector_add"), tmp_path / "submission.py", keyword=CHECK)
+    record.validate(record.to_dict(report))
+    (check,) = report.checks
+    assert check.outcome is Outcome.FAILED
+    assert "On a GPU with 1 multiprocessor" in check.message or "On a GPU with 3 multiprocessors" in check.message
+
+
+def test_a_persistent_kernel_that_is_right_passes(tmp_path: Path) -> None:
+    (tmp_path / "submission.py").write_text(SUM.replace("RESET", RESET))
+    report = grade(get("vector_add"), tmp_path / "submission.py", keyword=CHECK)
+    assert [check.outcome for check in report.checks] == [Outcome.PASSED], report.checks[0].message

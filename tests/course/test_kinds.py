@@ -1,6 +1,10 @@
-"""Claims about the kinds of values that one assignment alone has: boxes, sparse matrices, caches with lengths."""
+"""What one assignment alone has: its kinds of values, its counts of random events, its reference."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 import torch
@@ -138,3 +142,65 @@ def test_two_caches_that_are_cut_alike_differ_in_their_values() -> None:
 def test_parameters_that_do_not_fit_are_an_error(profile: str) -> None:
     with pytest.raises(ValueError, match="no values"):
         Input("int32", (7,), (1,), profile=profile).tensor()
+
+
+# --- counts of random events are allowed to be off as far as chance brings, and no further ----------------------------
+
+
+CHECKS = beside(get("dropout").tests, "test_dropout")
+
+
+@pytest.mark.parametrize(("trials", "chance"), [(200, Fraction(1, 2)), (200, Fraction(1, 10)), (60, Fraction(999, 1000))])
+def test_a_count_is_never_likelier_than_its_bound_says(trials, chance):
+    weights = [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
+    for count in range(trials + 1):
+        tail = weights[count:] if count > trials * chance else weights[: count + 1]
+        assert float(sum(tail)) <= math.exp(-CHECKS.surprise(count, trials, float(chance))) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("count", "trials", "chance"), [(5334, 6000, 0.5), (0, 6000, 0.1), (5999, 6000, 1.0), (90, 6000, 0.001)]
+)
+def test_a_count_that_chance_does_not_explain_is_told(count, trials, chance):
+    with pytest.raises(CHECKS.Failure, match=f"{count} of {trials} times"):
+        CHECKS.assert_count(count, trials, chance, "It was so")
+
+
+@pytest.mark.parametrize(
+    ("count", "trials", "chance"), [(3200, 6000, 0.5), (1, 6000, 1e-7), (6000, 6000, 1.0), (0, 0, 0.5), (20, 6000, 0.001)]
+)
+def test_a_count_that_chance_may_bring_is_allowed(count, trials, chance):
+    CHECKS.assert_count(count, trials, chance, "It was so")
+
+
+# --- the reference of spmm, also for numbers in crow that no submission gets ------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spmm() -> Callable[..., torch.Tensor]:
+    return beside(get("spmm").tests, "test_spmm").spmm  # type: ignore[no-any-return]
+
+
+COL, VALUES, DENSE = torch.tensor([0, 2, 1]), torch.tensor([1.0, 2.0, 3.0]), torch.arange(6.0).reshape(3, 2)
+
+
+@pytest.mark.parametrize("crow", [[0, 2, 3], [0, 0, 3], [0, 3, 3], [0, 1, 1, 3, 3]])
+def test_it_is_the_product(spmm: Callable[..., torch.Tensor], crow: list[int]) -> None:
+    starts = torch.tensor(crow, dtype=torch.int32)
+    matrix = torch.zeros(len(crow) - 1, 3)
+    for row in range(len(crow) - 1):
+        for element in range(crow[row], crow[row + 1]):
+            matrix[row, COL[element]] += VALUES[element]
+    assert spmm(starts, COL, VALUES, DENSE).equal(matrix @ DENSE)
+
+
+@pytest.mark.parametrize(("crow", "rows"), [([0, 5, 10**6], 2), ([0, 4, 10**9, 10**9], 3)])
+def test_more_elements_than_there_are_write_nowhere(spmm: Callable[..., torch.Tensor], crow: list[int], rows: int) -> None:
+    result = spmm(torch.tensor(crow, dtype=torch.int32), COL, VALUES, DENSE)
+    assert result.shape == (rows, 2) and result[0].equal((VALUES[:, None] * DENSE[COL]).sum(0)) and not result[1:].any()
+
+
+@pytest.mark.parametrize("crow", [[0, 1, 2], [0, -5, 1]])
+def test_elements_of_no_row_are_an_error(spmm: Callable[..., torch.Tensor], crow: list[int]) -> None:
+    with pytest.raises((IndexError, RuntimeError)):
+        spmm(torch.tensor(crow, dtype=torch.int32), COL, VALUES, DENSE)

@@ -1,4 +1,4 @@
-"""Releasing an assignment: the starter follows its solution, and students get the public files alone."""
+"""Starters follow from solutions, and students get the public files alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, AssignmentError, load
+from gradekit.assignment import Assignment, AssignmentError, discover, load
 from gradekit.cli import main
 from gradekit.course.release import generated, release, stale
 
@@ -88,3 +88,14 @@ def test_the_notebook_of_a_release_installs_what_the_course_names(copy: Assignme
 def test_a_release_has_no_notebook_unless_it_is_asked_for(copy: Assignment, tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["release", "copy", str(tmp_path / "course")]).exit_code == 0
     assert not (tmp_path / "course" / "copy" / "submission.ipynb").exists()
+
+
+# --- every committed starter is what its solution holds ---------------------------------------------------------------
+
+
+ASSIGNMENTS = discover(Path(__file__).parents[2] / "assignments")
+
+
+@pytest.mark.parametrize("assignment", ASSIGNMENTS.values(), ids=lambda assignment: assignment.id)
+def test_the_starter_is_what_the_solution_holds(assignment: Assignment) -> None:
+    assert stale(assignment) == ""

@@ -1,13 +1,16 @@
-"""Starting an assignment lays its public files into a folder, and never over a student's work."""
+"""A student's folder: what is laid into it, never over their work, and the attempts that are kept there."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from gradekit.assignment import Assignment, load
+from gradekit.course import attempts
 from gradekit.course.start import ExistingFiles, start
+from tests.report.samples import PASSED, record
 
 
 @pytest.fixture
@@ -48,3 +51,18 @@ def test_force_keeps_no_copy_of_what_nobody_has_changed(softmax: Assignment, tmp
     start(softmax, tmp_path)
     assert start(softmax, tmp_path, force=True)
     assert not list(tmp_path.glob("*.before-*"))
+
+
+# --- A student's own attempts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["{", "[]", "3", json.dumps({"when": "", "earned": "many", "possible": 1, "pending": 0, "outcomes": {}}),
+     json.dumps({"when": "", "earned": 1, "possible": 1, "pending": 0, "outcomes": 3})],
+)  # fmt: skip
+def test_a_line_that_is_no_attempt_is_passed_over(line: str, tmp_path: Path) -> None:
+    attempts.add(tmp_path, record(PASSED))
+    with (tmp_path / attempts.FILE).open("a") as file:
+        file.write(line + "\n")
+    assert [attempt.said for attempt in attempts.read(tmp_path)] == ["40 of 40 points"]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from gradekit.gpu.card import Reading
+import pytest
+
+from gradekit.gpu.card import Card, Reading
 from gradekit.gpu.interleaved import ROUNDS, TakeTurn, interleave, order, to_round
-from gradekit.gpu.timing import Turn
+from gradekit.gpu.timing import FOOTPRINT, LEAST_REPLAYS, LEAST_SETS, MOST_BYTES, MOST_SETS, Turn, samples, sets_for
 from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
 
 COOL, HOT = Reading(1980, 3201, False), Reading(900, 3201, True, ("too hot (hardware)", "power limit"))
@@ -140,3 +142,39 @@ def test_a_contest_about_a_threshold_that_is_met_exactly_is_never_settled() -> N
     timings = interleave(table.sides, settled({"eager": [1.5]}), budget=60, clock=table.clock)
     assert not timings.settled
     assert decide(ratio(timings.rounds, "eager"), 1.5) is Verdict.TOO_CLOSE
+
+
+# --- claims about a clock that need no card ---------------------------------------------------------------------------
+
+
+H200 = Card("NVIDIA H200", "GPU-1", 0, (9, 0), 132, 62_914_560, 150 << 30)
+T4 = Card("Tesla T4", "GPU-2", 0, (7, 5), 40, 4 << 20, 15 << 30)
+
+
+@pytest.mark.parametrize("card", [H200, T4])
+@pytest.mark.parametrize("megabytes", [8, 32, 64])
+def test_the_sets_together_are_many_times_the_cache(card: Card, megabytes: int) -> None:
+    sets = sets_for(card, megabytes << 20)
+    assert sets * (megabytes << 20) >= FOOTPRINT * card.l2_bytes or sets == MOST_SETS
+
+
+def test_tiny_calls_have_as_many_sets_as_there_may_be() -> None:
+    assert sets_for(H200, 1000) == sets_for(H200, 0) == MOST_SETS
+
+
+def test_large_calls_have_two_sets_so_that_inputs_differ() -> None:
+    assert sets_for(H200, 3 << 30) == LEAST_SETS
+
+
+def test_sets_never_take_more_memory_than_a_part_of_the_card_unless_two_do() -> None:
+    for card, nbytes in itertools.product((H200, T4), (1 << 10, 1 << 20, 100 << 20, 1 << 30)):
+        taken = sets_for(card, nbytes) * nbytes
+        assert taken <= max(min(MOST_BYTES, card.memory_bytes // 8), LEAST_SETS * nbytes)
+
+
+def test_a_turn_takes_samples_until_they_fill_its_time() -> None:
+    assert samples(lambda: 1e-3, 10e-3) == (1e-3,) * 10
+
+
+def test_a_turn_of_a_slow_call_takes_a_few_samples_all_the_same() -> None:
+    assert samples(lambda: 2.0, 10e-3) == (2.0,) * LEAST_REPLAYS

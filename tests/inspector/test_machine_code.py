@@ -1,10 +1,16 @@
-"""PTX and machine code, read into instructions with the submission's lines."""
+"""A kernel's stages, TTIR, PTX and machine code, read and shown under the submission's lines."""
 
 from __future__ import annotations
 
 import pytest
 
-from gradekit.inspector.instructions import Usage, instructions, usage
+from gradekit.engine.ttir import Module, parse
+from gradekit.inspector.compiler import AMD_STAGES, STAGES
+from gradekit.inspector.facts import accesses, dots
+from gradekit.inspector.instructions import Usage, instructions, rows, usage
+from gradekit.inspector.narrow_access import unknown_arguments, with_divisible, with_one
+
+from .inspected import float16, float32, inspected, line, program
 
 SASS = """\
 	//## File "/x/standard.py", line 43 inlined at "submission.py", line 17
@@ -108,3 +114,82 @@ def test_instructions_of_amds_assembly_know_line_kind_and_width() -> None:
     asynchronous = [i.opcode for i in instructions("amdgcn", AMDGCN, "submission.py") if i.is_asynchronous]
     assert asynchronous == ["buffer_load_dword"]
     assert usage(AMDGCN) == Usage(96, 24)
+
+
+# --- what a kernel's TTIR asks for, and its text as if more were known ------------------------------------------------
+
+
+def ttir(entry: str, *inputs: object) -> str:
+    (kernel,) = program(entry, *inputs).kernels.values()  # type: ignore[arg-type]
+    return kernel.ttir
+
+
+def module(entry: str, *inputs: object) -> Module:
+    return parse(ttir(entry, *inputs))
+
+
+ODD = float16(4096, 1000), float16(1000, 4096)
+
+
+def test_a_dot_knows_its_line_tile_and_dtypes() -> None:
+    (dot,) = dots(module("matmul", *ODD), "submission.py")
+    assert (dot.line, dot.m, dot.n, dot.k, dot.left, dot.result) == (
+        line("dot"), 64, 64, 32, "float16", "float32",
+    )  # fmt: skip
+
+
+def test_an_access_knows_the_arguments_that_its_addresses_and_its_mask_depend_on_through_the_loop() -> None:
+    found = {access.line: access for access in accesses(module("matmul", *ODD), "submission.py")}
+    load, store = found[line("load a")], found[line("store c")]
+    assert load.pointer == ("a", "K", "sa") and load.mask == ("M", "K")
+    assert load.feeds_dot and load.elements == 64 * 32
+    assert store.pointer == ("c", "sc") and not store.feeds_dot
+
+
+def test_arguments_that_are_no_multiples_are_unknown_until_the_text_says_otherwise() -> None:
+    text = ttir("matmul", *ODD)
+    assert list(unknown_arguments(text, parse(text).entry)) == ["K", "sa"]
+    known = with_divisible(text, ["K", "sa"])
+    assert unknown_arguments(known, parse(known).entry) == {}
+    assert known.count("tt.divisibility") == text.count("tt.divisibility") + 2
+
+
+def test_an_argument_as_the_constant_one_keeps_the_text_whole() -> None:
+    text = with_one(ttir("copy", float16(8, 64, stride=(128, 2))), "s1")
+    assert "%s1 = arith.constant 1 : i32" in text and "s1_as_given" in parse(text).entry.arguments
+    assert with_one(text, "no_such") == text
+
+
+# --- every stage's rows, under the submission's lines -----------------------------------------------------------------
+
+
+LOADS = {
+    "ttir": "tt.load",
+    "ttgir": "tt.load",
+    "llir": "ld.global",
+    "ptx": "ld.global",
+    "sass": "LDG",
+    "amdgcn": "buffer_load",
+}
+
+
+def compiled(stage: str) -> str:
+    on = "gfx942" if stage == "amdgcn" else "sm_80"
+    return inspected("copy", float32(4096, 1024), on=on).stages[stage]
+
+
+@pytest.mark.parametrize("stage", dict.fromkeys(STAGES + AMD_STAGES))
+def test_the_load_of_every_stage_stands_under_the_line_that_wrote_it(stage: str) -> None:
+    text = compiled(stage)
+    found = [number for number, row in rows(stage, text, "submission.py") if LOADS[stage] in row]
+    assert set(found) == {line("load x")}
+
+
+@pytest.mark.parametrize(
+    ("stage", "place"),
+    [("ttir", "loc("), ("ttgir", "loc("), ("llir", "!dbg"), ("ptx", ".loc"), ("sass", "//##"), ("amdgcn", ".loc")],
+)
+def test_what_only_carries_places_is_left_out(stage: str, place: str) -> None:
+    text = compiled(stage)
+    assert place in text
+    assert not [row for _, row in rows(stage, text, "submission.py") if place in row]

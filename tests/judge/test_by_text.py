@@ -1,4 +1,4 @@
-"""What a kernel's text says that cannot be meant: the line and what was meant, or nothing."""
+"""What a submission's text says of its failure: a line and what was meant, or nothing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import torch
 
 from gradekit.causes import Cause
 from gradekit.judge import Failure
-from gradekit.judge.by_text import never_used, same_steps, same_twice
+from gradekit.judge.by_text import never_used, operator_mistake, refused_gradient, same_steps, same_twice
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Evidence
 from gradekit.judge.reference import Reference, Worked
+from tests.repair.corpora import ROOT
 
 FAILURE = Failure(Cause.UNWRITTEN_OUTPUT, "nothing is written")
 
@@ -67,3 +68,98 @@ def test_what_is_added_to_two_names_is_no_copied_line() -> None:
         same_twice(of_wrong_values(IDLE.replace("one = x * 2", "one += x * 2").replace("two = x * 2", "two += x * 2")))
         is None
     )
+
+
+# --- A gradient that autograd refuses for its shape -------------------------------------------------------------------
+
+
+OPERATOR = """\
+def bias_gelu(x, bias):
+    return x
+
+def backward(ctx, dout):
+    dx = run(dout)
+    dbias = dx.sum(0)
+    return dx, dbias.to(dx.dtype)
+"""
+WITH_ANOTHER_NAME = """\
+def bias_gelu(x, bias):
+    return x
+
+def slope(ctx, dout):
+    dx = run(dout)
+    return dx, dx.sum(0)
+
+bias_gelu.register_autograd(slope)
+"""
+FUNCTION = """\
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        return x
+
+    @staticmethod
+    def backward(ctx, dout):
+        return run(dout), dout.sum()
+"""
+
+
+def said(index: int) -> str:
+    return f"RuntimeError: Function B returned an invalid gradient at index {index} - got [] but expected shape compatible with [3]"
+
+
+@pytest.mark.parametrize(
+    ("text", "index", "name", "line"),
+    [
+        (OPERATOR, 1, "bias", 6),
+        (OPERATOR, 0, "x", 5),
+        (FUNCTION, 1, "weight", 8),
+        (FUNCTION, 0, "x", 8),
+        (WITH_ANOTHER_NAME, 1, "bias", 6),
+        (WITH_ANOTHER_NAME, 0, "x", 5),
+    ],
+)
+def test_a_refused_gradient_is_named_with_the_line_that_makes_it(text: str, index: int, name: str, line: int) -> None:
+    found = refused_gradient(text, "bias_gelu", said(index), Cause.EXCEPTION)
+    assert found is not None and found.line == line
+    assert f"gradient of `{name}`, which line {line} makes, has the shape []" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(OPERATOR, "RuntimeError: x"), ("def f(:", said(1)), (OPERATOR, said(2)), (OPERATOR + FUNCTION, said(0))],
+)
+def test_nothing_is_said_where_the_text_does_not_show_it(text: str, message: str) -> None:
+    assert refused_gradient(text, "bias_gelu", message, Cause.EXCEPTION) is None
+
+
+# --- what a submission's text says of an operator that torch does not take --------------------------------------------
+
+
+RIGHT = (ROOT / "solutions/custom_op/right_flat.py").read_text(encoding="utf-8")
+DECORATOR = '@triton_op("mylib::bias_gelu", mutates_args={})\n'
+FAKE = "@bias_gelu.register_fake\ndef _(x, bias):\n    return torch.empty_like(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("wrap_triton(forward_kernel)[", "forward_kernel[", "    forward_kernel[", "without wrap_triton"),
+        (DECORATOR, DECORATOR.replace("{}", '{"x"}'), "@triton_op", "says by mutates_args"),
+        (DECORATOR, "", "def bias_gelu(", "which is no operator"),
+        (DECORATOR, DECORATOR.replace("triton_op", "custom_op"), "@custom_op", "register_fake"),
+    ],
+)
+def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: str, line: str, said: str) -> None:
+    text = RIGHT.replace(old, new)
+    found = operator_mistake(text, "bias_gelu", Cause.EXCEPTION)
+    assert found is not None and said in found.sentence and found.cause is Cause.EXCEPTION
+    assert text.splitlines()[(found.line or 0) - 1].startswith(line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [RIGHT, RIGHT.replace(DECORATOR, DECORATOR.replace("triton_op", "custom_op")) + FAKE, "def f(:", "x = 1\n"],
+)
+def test_nothing_is_said_of_an_operator_that_is_whole(text: str) -> None:
+    assert operator_mistake(text, "bias_gelu", Cause.EXCEPTION) is None

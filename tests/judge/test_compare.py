@@ -14,6 +14,7 @@ from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge import Failure, Reference, assert_close, reference
 from gradekit.judge.contents import Results, content
+from gradekit.judge.tolerance import rounded_once
 
 X = Input("float32", (3, 33), (33, 1))
 
@@ -318,3 +319,12 @@ def test_a_right_result_that_was_left_to_chance_fails(cause: Cause) -> None:
 def test_a_store_beside_all_tensors_does_not_make_a_right_result_wrong() -> None:
     finding = Finding(Cause.OUT_OF_BOUNDS_STORE, "stores 1 element outside of any tensor", line=7)
     assert_close(SimpleNamespace(results=[softmax(X.tensor())], findings=(finding,)), reference(softmax, X))
+
+
+# --- what rounding a result once may take -----------------------------------------------------------------------------
+
+
+def test_a_rounding_below_a_power_of_two_takes_half_a_small_step_unless_more_lies_beyond() -> None:
+    exact = torch.tensor([1.0 - 2.0**-20, 1.0 - 2.0**-20, 1.0], dtype=torch.float64)
+    off = torch.tensor([2.0**-19, 2.0**-8, 0.0], dtype=torch.float64)
+    assert rounded_once(exact, off, torch.float16).tolist() == [2.0**-12, 2.0**-11, 2.0**-11]

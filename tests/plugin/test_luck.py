@@ -1,11 +1,11 @@
-"""What is right by luck fails a check of correctness; what any call did to memory fails the check of memory."""
+"""Whole reports of odd submissions: right by luck, in another language, proved in part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, get
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 from tests.plugin.samples import KERNEL, RIGHT, TESTS, UNMASKED
@@ -59,3 +59,51 @@ def test_the_memory_check_answers_for_the_calls_of_other_checks(
     assert (memory.outcome, memory.earned) == (Outcome.FAILED, 0)
     assert "The calls of another check show it" in memory.message
     assert all(check.outcome is Outcome.PASSED for check in grade(made, submitted(RIGHT), profile="quick").checks)
+
+
+# --- A kernel in another language of Triton's is not known here -------------------------------------------------------
+
+
+GLUON = """
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def add_kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
+    mask = i < n
+    gl.store(o_ptr + i, gl.load(x_ptr + i, mask=mask) + gl.load(y_ptr + i, mask=mask), mask=mask)
+
+
+def add(x, y):
+    a, b = x.contiguous(), y.contiguous()
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if out.numel():
+        add_kernel[(triton.cdiv(out.numel(), 128),)](a, b, out, out.numel(), BLOCK=128, num_warps=4)
+    return out
+"""
+
+
+def test_a_gluon_kernel_is_pending_by_name_and_loses_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(GLUON)
+    report = grade(get("vector_add"), path, profile="quick", device="cpu", keyword="contiguous or memory")
+    assert {check.outcome for check in report.checks} == {Outcome.PENDING}
+    assert all("Gluon" in check.message for check in report.checks) and report.score.pending > 0
+
+
+# --- what a check shows of proofs is what it claims -------------------------------------------------------------------
+
+
+def test_only_a_check_that_claims_clean_memory_shows_what_is_proved_of_memory() -> None:
+    assignment = get("cross_entropy")
+    path = Path(__file__).parents[1] / "course/right/cross_entropy/narrow_and_wide.py"
+    report = grade(assignment, path, device="cpu", keyword="memory or second")
+    assert [(check.id, "proofs" in check.details, check.outcome) for check in report.checks] == [
+        ("test_memory", True, Outcome.PASSED),
+        ("test_no_second_matrix", False, Outcome.PASSED),
+    ]

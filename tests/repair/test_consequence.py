@@ -1,12 +1,15 @@
-"""A repair says what follows from the mistake: which access goes astray, which mask, which loop."""
+"""What a repair says: its table of words, and what follows from the mistake."""
 
 from __future__ import annotations
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 
 from gradekit.repair.consequence import consequence
+from gradekit.repair.operators import words
 from gradekit.submission.parsed_source import ParsedSource, shown
 
 KERNEL = """\
@@ -47,3 +50,23 @@ def test_a_piece_of_source_keeps_what_it_is_shown_for() -> None:
     assert shown(text).endswith("...`") and "- 1" not in shown(text)
     kept = shown(text, at=text.index("- 1"))
     assert kept.startswith("`...") and kept.endswith("- 1`") and len(kept) <= 62
+
+
+# --- the table of what the tutor says of an edit ----------------------------------------------------------------------
+
+
+OPERATORS = "\n".join(
+    path.read_text(encoding="utf-8") for path in Path(words.__file__).parent.glob("*.py") if path != Path(words.__file__)
+)
+
+
+def test_every_role_is_asked_for_by_an_operator_and_every_role_that_is_asked_for_is_there() -> None:
+    asked = set(re.findall(r'(?:words|sentence_of|hint_of)\("([\w-]+)"', OPERATORS))
+    asked |= {f"around-{role}" for _, role in re.findall(r'\("([^"]*\{\}[^"]*)", "(\w+)"\)', OPERATORS)}
+    asked |= set(re.findall(r'"([\w-]+)"', OPERATORS)) & words.table().keys()  # which a variable holds
+    assert asked | {"unused"} == words.table().keys()
+
+
+def test_a_role_says_its_sentence_and_its_hint_with_what_an_operator_has_seen() -> None:
+    assert words.words("operation", it="`a - b`", new="+", old="-") == ("computes `a - b`.", "try `+` in place of `-`")
+    assert words.unused("has `x` in `x * y`.", "scale") == "has `x` in `x * y`, and the kernel never uses `scale`."

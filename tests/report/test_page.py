@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,7 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from gradekit.findings import Outcome
-from gradekit.report import page, pictures, templates
+from gradekit.report import page, pictures, templates, terminal
+from gradekit.report.cell import render
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 from .test_lms import FASTER, NASTY
@@ -175,3 +177,24 @@ def test_a_failing_call_comes_with_the_commands_that_show_more_and_links_to_what
 def test_code_in_messages_is_set_as_code_and_still_escaped() -> None:
     assert templates.words("bound `k < K` by <b>") == "bound <code>k &lt; K</code> by &lt;b&gt;"
     assert templates.words("one ` alone") == "one ` alone"
+
+
+# --- the report in a notebook's cell is the terminal's, as safe HTML --------------------------------------------------
+
+
+def test_it_is_letter_for_letter_the_terminals_report() -> None:
+    data = record(PASSED, FAILED, PENDING)
+    text = html.unescape(re.sub(r"<[^>]*>", "", render(data)))
+    assert text == terminal.render(data, terminal.Look(100))
+
+
+def test_colours_become_spans_that_all_close() -> None:
+    page = render(record(PASSED, FAILED))
+    assert '<span style="color:#2e7d32;font-weight:bold">✓</span>' in page
+    assert page.count("<span") == page.count("</span>") > 0
+
+
+def test_what_a_submission_says_stays_text() -> None:
+    page = render(record(replace(FAILED, message="<script>alert(1)</script>\x1b[31mred")))
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31mred" in page

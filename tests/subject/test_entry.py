@@ -2,17 +2,25 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, normal, overlapping
+from gradekit.inputs.strategies import tensors
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
+from gradekit.program import Scalar, View
+from gradekit.reuse import LruCache, Shared
 from gradekit.sandbox import Tracer
+from gradekit.subject import call_spec as module
+from gradekit.subject.call_spec import call_spec, to_arguments
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
@@ -128,3 +136,79 @@ def test_torch_may_not_compute_in_the_backward_pass(submission: Subject) -> None
     with pytest.raises(Failure) as caught:
         submission.by_torch.gradient(X, Y, upstream=UPSTREAM)
     assert caught.value.cause is Cause.FORBIDDEN_OP
+
+
+# --- A call is told from every other, and described as the tracer takes it --------------------------------------------
+
+
+def test_equal_calls_are_one() -> None:
+    assert call_spec("f", (normal((4,)), 2)) is call_spec("f", (normal((4,)), 2))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("g", (normal((4,)),), ()),
+        ("f", (normal((5,)),), ()),
+        ("f", (normal((4,), seed=1),), ()),
+        ("f", (Input("float32", (4,), (2,)),), ()),
+        ("f", (normal((4,)), normal((4,))), ()),
+        ("f", (normal((4,)), normal((4,))), (0,)),
+    ],
+)
+def test_any_difference_is_another_call(other: tuple[str, tuple[Any, ...], tuple[int, ...]]) -> None:
+    assert call_spec(*other) is not call_spec("f", (normal((4,)),))
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (1, 1.0), (0.0, -0.0)])
+def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) -> None:
+    assert call_spec("f", (one,)) is not call_spec("f", (other,))
+
+
+def test_one_tensor_passed_twice_is_another_call_than_two_equal_ones() -> None:
+    x = normal((4,))
+    assert call_spec("f", (x, x)) is not call_spec("f", (x, normal((4,))))
+
+
+def test_views_of_one_base_share_a_storage_however_they_were_made() -> None:
+    x, y = overlapping(normal((4, 3), seed=5), 3)
+    arguments = to_arguments((x, Input.from_json(y.to_json()), normal((4, 3), seed=5)))
+    assert [(one.storage, one.offset) for one in arguments if isinstance(one, View)] == [(0, 0), (0, 3), (1, 0)]
+    assert torch.equal(x.tensor()[1:], y.tensor()[:-1])
+    assert call_spec("f", (x, y)) is not call_spec("f", (x, x))
+
+
+def test_calls_that_differ_in_values_alone_have_one_signature() -> None:
+    assert call_spec("f", (normal((4,)),)).signature == call_spec("f", (normal((4,), seed=1),)).signature
+
+
+def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
+    x = torch.zeros(3)
+    assert not call_spec("f", (x,)).is_known and call_spec("f", (x,)) is not call_spec("f", (x,))
+
+
+def test_a_call_that_was_forgotten_is_described_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_specs", Shared(lambda: LruCache(0)).current)
+    first, again = (call_spec("f", (normal((4,)),)) for _ in range(2))
+    assert first is not again and first.signature == again.signature
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(spec=st.integers(1, 3).flatmap(lambda rank: tensors(rank, size=(0, 5))))
+def test_a_spec_is_the_view_that_its_tensor_is(spec: Input) -> None:
+    assert to_arguments((spec,)) == to_arguments((spec.tensor(),))
+
+
+def test_one_tensor_passed_twice_shares_its_storage_and_equal_ones_do_not() -> None:
+    x = normal((4,))
+    a, b = to_arguments((x, x))
+    c, d = to_arguments((x, normal((4,))))
+    assert isinstance(a, View) and isinstance(b, View) and a.storage == b.storage
+    assert isinstance(c, View) and isinstance(d, View) and c.storage != d.storage
+
+
+def test_views_of_one_tensor_share_its_storage() -> None:
+    base = torch.arange(10.0)
+    a, b, n = to_arguments((base[:5], base[5:], 3))
+    assert a == View(0, "float32", (5,), (1,), 0) and b == View(0, "float32", (5,), (1,), 5)
+    assert n == Scalar(3)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from gradekit import sandbox
+from gradekit.program import Launch
 from gradekit.tracer import children
+from gradekit.tracer.errors import BeyondBudget, refusal
+from gradekit.tracer.kernels import MOST, Compiler, LoweringBudget
+from tests import zygote
 from tests.patience import eventually
+
+from .helpers import X, kinds, only, submission, tensor, traced
 
 HOG = """
 import mmap, os, sys, threading, time
@@ -74,3 +85,102 @@ def test_a_folder_that_is_gone_has_not_too_much(tmp_path: Path) -> None:
 def test_a_folder_that_nobody_may_look_into_is_too_much(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir(mode=0)
     assert children.too_much(str(tmp_path))
+
+
+# --- what Triton's front end may do for one submission, counted in nodes of syntax ------------------------------------
+
+
+class Names(ast.NodeVisitor):
+    """Gathers names."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def visit_Name(self, node: ast.Name) -> None:
+        self.found.append(node.id)
+
+
+def test_every_node_counts_and_is_visited_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visitor finds what it found, and each of its visits counts"""
+    monkeypatch.setattr(ast.NodeVisitor, "visit", ast.NodeVisitor.visit)
+    budget, names = LoweringBudget(), Names()
+    budget.install()
+    names.visit(ast.parse("a + b * c"))
+    assert names.found == ["a", "b", "c"]
+    # Module, Expr, BinOp, a, Add, BinOp, b, Mult, c
+    assert budget.nodes == 9
+
+
+def test_a_used_up_budget_refuses_the_next_kernel_by_name() -> None:
+    """The refusal says how many kernels there were; another text begins anew"""
+    budget = LoweringBudget()
+    budget.spend()
+    budget.nodes = MOST + 1
+    with pytest.raises(BeyondBudget) as caught:
+        budget.spend()
+    told = refusal(caught.value, "submission.py")
+    assert told.cause == "budget-exceeded" and "Compiling 1 kernels" in told.message
+    budget.renew()
+    budget.spend()
+
+
+def test_the_compiler_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowering asks it first"""
+    source: Any = SimpleNamespace(fn=SimpleNamespace(src=""), signature={}, constants={})
+    compiler = Compiler(SimpleNamespace())  # type: ignore[arg-type]
+    lowered = ("text", [], None)
+    monkeypatch.setattr("gradekit.tracer.kernels._lower", lambda source, options: lowered)
+    assert compiler._lower(source, {}) == lowered
+    compiler.budget.nodes = MOST + 1
+    with pytest.raises(BeyondBudget):
+        compiler._lower(source, {})
+
+
+# --- registers, stack and shared memory of a kernel are those that Triton and NVIDIA's tools tell ---------------------
+
+
+def compared(step: int, cache: Path) -> dict[str, Any]:
+    """What tests/tracer/compiled.py says."""
+    words = [Path(__file__).with_name("compiled.py"), str(step)]
+    done = zygote.ran(words, environment=sandbox.clean_environment(str(cache)))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_sample_of_kernels_has_the_figures_of_triton_and_cuobjdump(tmp_path: Path) -> None:
+    found = compared(100, tmp_path)
+    assert found["compared"] > 6 and found["spilled"] > 0 and found["different"] == []
+
+
+@pytest.mark.slow
+def test_all_kernels_of_the_corpus_have_the_figures_of_triton_and_cuobjdump(tmp_path: Path) -> None:
+    found = compared(1, tmp_path)
+    assert found["compared"] > 300 and found["different"] == []
+
+
+OCCUPANCY = """
+    def entry(x):
+        out = torch.empty_like(x)
+        kernel = copy_kernel.warmup(x, out, 100, BLOCK=128, grid=(1,))
+        programs = 132 * min(65536 // (kernel.n_regs * 128), 16)
+        kernel[(min(programs, x.shape[0]), 1, 1)](x, out, 100, 128)
+        return out
+    """
+
+
+@pytest.mark.parametrize(("rows", "programs"), [(100, 100), (132, 132), (5000, 132 * 16)])
+def test_a_grid_that_depends_on_registers_is_that_of_a_gpu(rows: int, programs: int) -> None:
+    assert only(traced(OCCUPANCY, tensor(0, rows)).steps, Launch).grid == (programs, 1, 1)
+
+
+def test_a_kernels_registers_may_be_an_argument_or_a_size() -> None:
+    body = """
+        def entry(x):
+            kernel = copy_kernel.warmup(x, x, 100, BLOCK=128, grid=(1,))
+            copy_kernel[(1,)](x, torch.empty(x.shape[0] + kernel.n_regs, device="cuda"), kernel.n_regs, BLOCK=128)
+        """
+    with sandbox.Tracer(submission(body)) as tracer:
+        program = tracer.trace("entry", [X])
+        assert kinds(program.steps) == ["Allocate", "Launch"]
+    registers = only(program.steps, Launch).args[2].value
+    assert 8 <= registers <= 255 and only(program.steps, Launch).args[1].shape == (100 + registers,)

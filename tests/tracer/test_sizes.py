@@ -7,8 +7,15 @@ import math
 import operator
 
 import pytest
+import torch
 
+from gradekit.origins import Explored
+from gradekit.program import View
+from gradekit.sandbox import Form, Tracer
+from gradekit.tracer.aten import is_dense, like
 from gradekit.tracer.sizes import Table, plain
+
+from .helpers import submission
 
 
 def _table() -> Table:
@@ -105,3 +112,59 @@ def test_a_float_of_sizes_that_decides_nothing_is_not_noted():
     table = _table()
     eval(compile("1 / n ** 0.5 * 2 + n / 8", "submission.py", "eval"), {"n": table.size(37, "size", 0, 0)})
     assert not table.left
+
+
+# --- what host code compares is known by the sizes of the inputs, through views and copies, however -------------------
+
+
+EXPANDED = View(0, "float32", (2, 1, 1, 16), (16, 16, 1, 1), 0)
+"""Contiguous, for strides of a single element do not matter; a copy of it has other strides."""
+
+
+def explored(body: str, view: View) -> Explored:
+    """A call of `entry(x)` with such a body."""
+    with Tracer(submission(f"def entry(x):\n    {body}\n    return x\n")) as tracer:
+        return tracer.explore(Form("entry", (view,)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "x.contiguous().clone().view(-1, *x.shape[2:])",
+        "x.clone().reshape(-1, *x.shape[2:])",
+        "x.view(-1, x.shape[3])",
+        "torch.empty_like(x)",
+    ],
+)
+def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:
+    found = explored(f"found = ({made}).shape[-1] <= 64", EXPANDED)
+    terms = found.origins.terms
+    asked = [
+        (terms[one.left], one.relation, terms[one.right]) for one in found.origins.conditions if one.source is not None
+    ]
+    assert asked == [(("size", 0, 3), "<=", ("number", 64))]
+
+
+# --- tensors made like others have the strides that torch gives them --------------------------------------------------
+
+
+GEOMETRIES = [
+    *((shape, strides) for shape in [(2, 3), (1, 3), (3, 1), (2, 2)] for strides in itertools.product([0, 1, 2, 3, 6, 7], repeat=2)),
+    *(((2, 3, 4), strides) for strides in itertools.permutations([12, 4, 1, 0, 24], 3)),
+    *(((2, 1, 4), strides) for strides in itertools.permutations([12, 4, 1, 5], 3)),
+    ((), ()),
+    ((5,), (3,)),
+    ((0, 3), (3, 1)),
+]  # fmt: skip
+
+
+def test_the_strides_are_torchs() -> None:
+    """Dense, sliced, expanded, transposed and degenerate tensors"""
+    memory = torch.empty(200)
+    torchs = {geometry: torch.empty_like(memory.as_strided(*geometry)).stride() for geometry in GEOMETRIES}
+    assert {geometry: like(*geometry) for geometry in GEOMETRIES} == torchs
+
+
+def test_gaps_and_overlaps_are_not_dense() -> None:
+    """A slice has gaps, an expanded tensor overlaps"""
+    assert is_dense((4, 6), (1, 4)) and not is_dense((4, 3), (6, 1)) and not is_dense((4, 3), (0, 1))
