@@ -1,4 +1,4 @@
-"""A person's mark wins over what the machine found, and points are shown as they were meant."""
+"""A person's mark wins over what the machine found, for the answer that it was given for."""
 
 from __future__ import annotations
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from gradekit.batch import course_pages
 from gradekit.batch.gradebook import Line
-from gradekit.findings import Cause
-from tests.report.samples import FAILED, PASSED, record
+from gradekit.batch.policy import Attempt, Policy, chosen_attempt, load
+from gradekit.findings import Cause, Kind
+from tests.report.samples import FAILED, PASSED, PENDING, record
 from tests.report.test_lms import NASTY
 from tests.report.test_page import Tags
 
@@ -98,3 +101,52 @@ def test_a_thousand_students_take_less_than_three_megabytes() -> None:
 
 def test_a_class_without_results_is_a_page_too() -> None:
     assert "no students yet" in course_pages.class_page("softmax", [], {})
+
+
+# --- speeds are ranked with ties, under chosen names alone ------------------------------------------------------------
+
+
+def timed(value: float, width: float) -> dict[str, Any]:
+    ratios = {"eager": {"value": value, "low": value - width, "high": value + width}}
+    check = replace(PASSED, id="test_speed", title="Is fast", kind=Kind.SPEED, details={"speed": {"size": "4096", "ratios": ratios}})
+    return record(PASSED, check)
+
+
+TIMED = {
+    "ada": timed(2.0, 0.1), "bob": timed(1.95, 0.1), "cyd": timed(1.8, 0.05), "dan": timed(1.0, 0.01),
+    "eve": record(PASSED, PENDING),
+}  # fmt: skip
+
+
+def test_whose_intervals_overlap_share_a_rank() -> None:
+    (found,) = course_pages.speeds(TIMED).values()
+    assert [(rank, speed.student) for rank, speed in course_pages.ranked(found)] == [(1, "ada"), (1, "bob"), (3, "cyd"), (4, "dan")]
+
+
+def test_only_who_chose_a_name_is_on_the_board() -> None:
+    page = course_pages.board("softmax", course_pages.speeds(TIMED), {"ada": "Queen", "dan": "Slow <b>", "eve": "Eve!"})
+    assert "Queen" in page and "Slow &lt;b&gt;" in page and "2 (1.9 to 2.1)" in page
+    assert not [name for name in ("ada", "bob", "cyd", "Eve!") if name in page]
+    assert course_pages.board("softmax", course_pages.speeds(TIMED), {"eve": "Eve!"}) == ""
+
+
+def test_a_student_reads_where_they_stand_and_nobodys_name() -> None:
+    found = course_pages.speeds(TIMED)
+    (said,) = course_pages.standing("bob", found)
+    assert "1 of 3 others" not in said and "0 of 3 others are faster, 1 slower" in said
+    assert not list(course_pages.standing("eve", found)) and "ada" not in said
+
+
+def test_a_leaderboard_is_one_that_course_toml_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "course.toml").write_text('[assignments.a]\nleaderboard = {ada = "Q"}\n[assignments.b]\n')
+    found = load(tmp_path / "course.toml")
+    assert found.policy("a").leaderboard == {"ada": "Q"} and found.policy("b").leaderboard is None
+
+
+def test_attempts_beyond_the_limit_count_nothing() -> None:
+    start = datetime(2026, 12, 1, tzinfo=UTC)
+    tries = [Attempt(10 * (n + 1), 100, submitted=start + timedelta(hours=n), key=str(n)) for n in range(4)]
+    chosen = chosen_attempt(tries, Policy(attempts=2), "ada")
+    assert chosen is not None and chosen.key == "1"
+    chosen = chosen_attempt(tries, Policy(), "ada")
+    assert chosen is not None and chosen.key == "3"

@@ -1,4 +1,4 @@
-"""The store keeps everything, in SQLite as in PostgreSQL, and the newest counts."""
+"""The store keeps everything, and the newest counts."""
 
 from __future__ import annotations
 

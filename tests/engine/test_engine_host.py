@@ -3,12 +3,13 @@
 import torch
 import triton
 import triton.language as tl
-from launching import launched, view
+from launching import launched, program, view
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from gradekit.engine import Budget, Owners, run_chosen
 from gradekit.engine.executor import run
 from gradekit.findings import Cause
-from gradekit.program import Allocate, Aten, Copy, Program, Scalar, Source, View
+from gradekit.program import ADDRESS_GAP, Allocate, Aten, Copy, Program, Scalar, Source, View
 
 X = torch.arange(16.0)
 
@@ -88,3 +89,82 @@ def test_waiting_for_an_earlier_launch_is_nothing():
         result = launched(kernel, (1,), [x], [torch.empty(16)], B=16)
         assert not result.findings
         assert torch.equal(result.results[0], 2 * x)
+
+
+# --- A number that the host wrote down as an address leads to its storage, and nowhere else ---------------------------
+
+
+FIRST, SECOND = 5 * ADDRESS_GAP, 9 * ADDRESS_GAP
+
+
+@triton.jit
+def gather_by_table(x, y, table, out, B: tl.constexpr):
+    base = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, B)
+    tl.store(out + tl.program_id(0) * B + at, tl.load(base + at))
+
+
+@triton.jit
+def copy_from_number(x, out, address, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(out + at, tl.load(address.to(tl.pointer_type(tl.float32)) + at))
+
+
+Y = X + 100
+
+
+def test_a_table_of_pointers_leads_to_several_tensors():
+    table = torch.tensor([SECOND, FIRST + 16])
+    result = launched(gather_by_table, (2,), [X, Y, table], [torch.empty(16)], addresses={0: FIRST, 1: SECOND}, B=8)
+    assert not result.findings
+    assert torch.equal(result.results[0], torch.cat([Y[:8], X[4:12]]))
+
+
+def test_an_address_passed_as_a_number_is_a_pointer():
+    result = launched(copy_from_number, (1,), [X], [torch.empty(8)], [FIRST + 8], addresses={0: FIRST}, B=8)
+    assert torch.equal(result.results[0], X[2:10])
+
+
+def test_what_lies_beyond_the_tensor_is_out_of_bounds():
+    result = launched(copy_from_number, (1,), [X], [torch.empty(8)], [FIRST + 40], addresses={0: FIRST}, B=8)
+    found = {finding.cause: finding for finding in result.findings}
+    assert found[Cause.OUT_OF_BOUNDS_LOAD].count == 2
+
+
+def test_an_address_that_no_storage_has_is_out_of_bounds():
+    result = launched(copy_from_number, (1,), [X], [torch.empty(8)], [SECOND], addresses={0: FIRST}, B=8)
+    assert Cause.OUT_OF_BOUNDS_LOAD in {finding.cause for finding in result.findings}
+
+
+def test_a_senseless_address_is_not_used():
+    for told in (-FIRST, FIRST + 1, 1 << 63, 1 << 90):
+        result = launched(copy_from_number, (1,), [X], [torch.empty(8)], [ADDRESS_GAP], addresses={0: told}, B=8)
+        assert torch.equal(result.results[0], X[:8])
+
+
+# --- A run of some programs of a launch alone -------------------------------------------------------------------------
+
+
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    tl.store(y_ptr + offsets, 2 * tl.load(x_ptr + offsets, mask=mask), mask=mask)
+
+
+def test_programs_that_are_chosen_write_what_they_write_in_a_whole_run_and_no_more():
+    x = torch.arange(1.0, 11.0)
+    call = program(double_kernel, [3], [x], [torch.empty(10)], [10], BLOCK=4, fill=0)
+    owners = Owners()
+    alone, whole = run_chosen({0: [0, 2]}, call, [x], 0, (), Budget(), owners), run(call, [x])
+    written = owners.written(call.results[0], 0)
+    assert written.tolist() == [True] * 4 + [False] * 4 + [True] * 2
+    assert torch.equal(alone.results[0][written], whole.results[0][written])
+    assert alone.results[0][~written].tolist() == [0] * 4
+
+
+def test_what_other_programs_would_have_written_is_no_finding():
+    x = torch.ones(10)
+    call = program(double_kernel, [3], [x], [torch.empty(10)], [10], BLOCK=4)
+    assert not run_chosen({0: [1]}, call, [x], 0, (), Budget()).findings
+    assert not Owners().written(call.results[0], 0).any()

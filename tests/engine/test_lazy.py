@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from launching import launched
 
 from gradekit.engine import integers
+from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
 from gradekit.engine.masks import Box, MaskPartition
 from gradekit.engine.ttir import parse
 from gradekit.engine.values import Affine, Below, Conjunction, dense, span
@@ -180,3 +183,54 @@ def test_adding_up_masks_tells_whether_their_number_is_odd() -> None:
     seen = launched(reduce_kernel, (1,), [values], [out], (N,), BLOCK=BLOCK)
     counted = (torch.arange(BLOCK) < N).int().cumsum(0) % 2
     assert torch.equal(seen.results[0], torch.cat([counted, counted[-1:]]).int())
+
+
+# --- what a mask leaves of the programs' tiles is told from its form as from its elements -----------------------------
+
+
+TILES = (5, 4, 8)
+
+
+def below(base: int, steps: tuple[int, int, int], by_program: bool) -> Below:
+    """The factor, with what it has from program to program as a step or in a tensor."""
+    turn = torch.arange(TILES[0]).view(-1, 1, 1) * steps[0]
+    inner = [step * (size - 1) for step, size in zip(steps, TILES, strict=True)]
+    low, high = base + sum(min(i, 0) for i in inner), base + sum(max(i, 0) for i in inner)
+    gap = Affine(base + turn, (0, *steps[1:]), low, high) if by_program else Affine(base, steps, low, high)
+    return Below(gap)
+
+
+def told(masks: list[torch.Tensor]) -> int:
+    """By looking at every element of every program's tile."""
+    every = torch.ones(TILES, dtype=torch.bool)
+    for mask in masks:
+        every &= mask
+    counts = every.flatten(1).sum(1)
+    size = TILES[1] * TILES[2]
+    found = (WHOLE, counts == size), (NOTHING, counts == 0), (PART, (counts > 0) & (counts < size))
+    return sum(way for way, where in found if bool(where.any()))
+
+
+@pytest.mark.parametrize("by_program", [False, True])
+def test_it_is_what_the_elements_say(by_program: bool) -> None:
+    draw, seen = random.Random(3), set()
+    for _ in range(300):
+        rows = below(draw.randint(-24, 12), (draw.choice([-8, -4, 0, 1, 4]), draw.choice([0, 1, 2]), 0), by_program)
+        columns = below(draw.randint(-12, 6), (0, 0, draw.choice([0, 1, 3])), False)
+        for factors in ((rows,), (columns,), (rows, columns)):
+            tensors = [dense(factor, torch.bool, TILES) for factor in factors]
+            said = left_of_tiles(MaskPartition(Conjunction(factors), TILES))
+            assert said == told(tensors), factors
+            assert left_of_tiles(MaskPartition(Conjunction(tuple(tensors)), TILES)) == said
+            seen.add(said)
+    assert seen >= {WHOLE, NOTHING, PART, WHOLE | PART, NOTHING | PART, WHOLE | NOTHING | PART}
+
+
+def test_a_mask_that_is_one_value_leaves_all_or_nothing() -> None:
+    assert [left_of_tiles(MaskPartition(mask, TILES)) for mask in (True, False)] == [WHOLE, NOTHING]
+
+
+def test_masks_of_single_elements_have_no_part() -> None:
+    for bits in itertools.product([False, True], repeat=3):
+        mask = torch.tensor(bits)
+        assert left_of_tiles(MaskPartition(mask, (3,))) == WHOLE * any(bits) + NOTHING * (not all(bits))

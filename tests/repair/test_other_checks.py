@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from gradekit.assignment import get
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
+from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
+from gradekit.judge import assert_close, reference
+from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
+from gradekit.program import Program
 from gradekit.repair.failed_check import Example
-from gradekit.repair.other_checks import with_a_mend
+from gradekit.repair.mend import Family, Mend
+from gradekit.repair.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
 from gradekit.repair.search import OtherChecks
+from gradekit.repair.tutor import Said, Tutor
+from gradekit.repair.walked_submission import MOST_IN_VAIN, WalkedExamples
+from gradekit.report.record import to_dict
+from tests.gpu.programs import normal, traced
+from tests.graded import grade
+from tests.repair.corpora import ROOT, corpus
+from tests.tracer.styles import Text
 
 
 class Called:
@@ -114,3 +129,175 @@ def test_a_view_is_asked_for_with_a_gap_behind_each_dimension_too() -> None:
     assert apart(spread) == Input("float32", (2, 3, 4), (5, 0, 1)), "what is expanded stays so"
     for plain in (Input("float32", (2, 3, 4), (12, 4, 1)), Input("float32", (3, 4), (1, 3))):
         assert apart(plain) == plain
+
+
+# --- examples of checks are answered by walks of a text, where that can be walked -------------------------------------
+
+
+SOFTMAX = (ROOT / "solutions/softmax/right_one_row.py").read_text(encoding="utf-8")
+X = normal(3, 5)
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return traced(Text(SOFTMAX), "softmax", X)[0]
+
+
+def compares(submission: Any) -> BaseException | None:
+    """An example of a check of results."""
+    try:
+        assert_close(submission.softmax(X), reference(lambda x: torch.softmax(x, -1), X))
+    except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "raised"),
+    [
+        ("e / total", "e / total", type(None)),
+        ("e / total", "e * total", Failure),
+        ("tl.sum(e, axis=0)", "tl.reduce(e, 0, add)", NotWalked),
+        ("cols < N", "cols <= N", OutsideEverywhere),  # and what is there is not known
+    ],
+)
+def test_a_walk_tells_right_from_wrong_or_that_it_does_not_know(
+    program: Program, old: str, new: str, raised: type[BaseException]
+) -> None:
+    error = WalkedExamples(SOFTMAX.replace(old, new), program).error(Example("example", compares))
+    assert type(error) is raised
+
+
+def test_after_some_examples_in_vain_no_other_is_walked(program: Program) -> None:
+    asked: list[int] = []
+    walked = WalkedExamples(SOFTMAX, program)
+
+    def unknown(submission: Any) -> BaseException:
+        asked.append(1)
+        return ValueError("unknown")
+
+    for number in range(MOST_IN_VAIN + 2):
+        assert walked.error(Example(number, unknown)) is not None
+    assert len(asked) == MOST_IN_VAIN and walked.error(Example("another", compares)) is not None
+
+
+class Answers:
+    """In the place of walked examples: None is right, an error wrong or not known."""
+
+    def __init__(self, known: dict[Any, BaseException | None]) -> None:
+        self._known = known
+
+    def error(self, example: Any) -> BaseException | None:
+        return self._known.get(example, NotWalked(""))
+
+
+def differs(value: float) -> Failure:
+    return Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace(actual=torch.tensor(value)))  # type: ignore[arg-type]
+
+
+def held(compares: bool, ran: list[str]) -> Example:
+    """An example that is right where it is run."""
+    return Example(object(), raised_by(lambda submission: ran.append("run")), "check", compares)
+
+
+def test_what_a_walk_finds_right_is_not_run_and_of_the_rest_so_much_is() -> None:
+    ran: list[str] = []
+    known, memory, *others = held(True, ran), held(False, ran), *(held(True, ran) for _ in range(MOST_RUN + 5))
+    answers = Answers({known: None, memory: None, others[0]: differs(2.0)})
+    found = with_a_mend([known, memory, *others], Called(), "", {}.get, answers)  # type: ignore[arg-type]
+    assert found is OtherChecks.ALL and len(ran) == MOST_RUN, "a check of memory among them, and what a walk blames"
+
+
+@pytest.mark.parametrize(
+    ("own", "before", "after", "right"),
+    [
+        (None, None, None, LEAST_WALKED),
+        (None, 1.0, None, LEAST_WALKED),
+        (None, 1.0, 1.0, 2),
+        (None, 1.0, 2.0, 0),
+        (None, None, 2.0, 0),
+        (2.0, None, None, 0),
+    ],
+)
+def test_a_change_is_confirmed_where_all_is_right_or_wrong_as_before(
+    own: float | None, before: float | None, after: float | None, right: int
+) -> None:
+    """Of `LEAST_WALKED` examples, one of the check itself and one of another are wrong like this"""
+    errors = [differs(value) if value is not None else None for value in (own, after)]
+    another = held(True, [])
+    walked = Answers({"own": errors[0], "mine": None, another: errors[1]})
+    known = {another: differs(before)} if before is not None else {}
+    of_check = ["own", "mine"]
+    found = confirmed(walked, of_check, [another, held(False, [])], known.get)  # type: ignore[arg-type]
+    assert found == (right if right != 2 else None), "where too few are known, nothing is said"
+
+
+def test_too_few_examples_that_can_be_walked_confirm_nothing() -> None:
+    assert confirmed(Answers({"own": None}), ["own"], [held(True, [])], {}.get) is None  # type: ignore[arg-type,list-item]
+
+
+# --- in the end all checks that have failed are looked at together ----------------------------------------------------
+
+
+ONE, OTHER = (Mend(Family.SUM, 1, line, (), f"Line {line}.", "") for line in (1, 2))
+
+
+def wrong(value: float, cause: Cause = Cause.WRONG_VALUES) -> Failure:
+    actual, reference = torch.tensor([value]), SimpleNamespace(exact=torch.zeros(1))
+    comparison = SimpleNamespace(actual=actual, value=actual, reference=reference)
+    return Failure(cause, f"got {value}", comparison=comparison)  # type: ignore[arg-type]
+
+
+class Told(Tutor):
+    """One that has said of each check what it is `told`; `after` has what its example raises with each mend."""
+
+    def __init__(self, told: Mapping[str, Mend | None], after: Mapping[Mend, Mapping[str, Any]]) -> None:
+        check = lambda name: SimpleNamespace(
+            name=name, error=wrong(1.0), example=name, call=SimpleNamespace(observation=None)
+        )
+        self._said = {name: Said(check(name), None, mend) for name, mend in told.items()}  # type: ignore[arg-type]
+        self._errors = after
+        self._texts = SimpleNamespace(subject=SimpleNamespace(found_in_memory=()))  # type: ignore[assignment]
+        self._mending = SimpleNamespace(text="")  # type: ignore[assignment]
+
+    def _after(self, mend: Mend, said: Any) -> dict[str, BaseException | None]:
+        return dict(self._errors[mend])
+
+    def _told_again(self, mend: Mend, said: Said) -> Diagnosis | None:
+        return Diagnosis(Cause.WRONG_VALUES, mend.sentence, mend.line, "")
+
+    def _of_two(self, tries: Any, halves: Any) -> Diagnosis | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("told", "after", "settled"),
+    [
+        ({"a": ONE, "b": ONE}, {}, {}),
+        ({"a": ONE, "b": None}, {ONE: {"a": None, "b": None}}, {"b": "Line 1."}),
+        ({"a": ONE, "b": None}, {ONE: {"a": None, "b": wrong(1.0)}}, {"a": None}),
+        ({"a": ONE, "b": None}, {ONE: {"a": None, "b": wrong(2.0)}}, {}),
+        (
+            {"a": ONE, "b": OTHER, "c": OTHER},
+            {ONE: {"a": None, "b": wrong(2.0), "c": wrong(2.0)}, OTHER: {"a": None, "b": None, "c": None}},
+            {"a": "Line 2."},
+        ),
+        ({"a": ONE, "b": OTHER}, {ONE: {"a": None, "b": wrong(2.0)}, OTHER: {"a": wrong(2.0), "b": None}}, {}),
+    ],
+    ids=["one for all", "right there too", "refuted", "another mistake", "explains more", "each its own"],
+)
+def test_what_was_said_is_held_against_all_that_failed(
+    told: dict[str, Mend | None], after: dict[Mend, dict[str, Any]], settled: dict[str, str | None]
+) -> None:
+    found = Told(told, after).settled()
+    assert {name: one.sentence if one else None for name, one in found.items()} == settled
+
+
+@pytest.mark.slow
+def test_a_mend_that_leaves_other_checks_as_they_were_is_not_in_the_report(tmp_path: Path) -> None:
+    """The dimension 1 in a grid in place of 0: right for the first example, and too few programs for others."""
+    mistake = next(one for one in corpus("giou_loss") if one.name == "scales_one_number_a_box")
+    (path := tmp_path / "submission.py").write_text(mistake.text, encoding="utf-8")
+    record = to_dict(grade(get("giou_loss"), path, device="cpu", profile="quick", keyword="gradient"))
+    failed = [one for one in record["checks"] if one["outcome"] == "failed"]
+    assert failed and not any("dimension 1" in one["hint"] for one in failed)

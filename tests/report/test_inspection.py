@@ -1,4 +1,4 @@
-"""The records of the inspector and of a sweep over sizes as text."""
+"""The inspector's record as text."""
 
 from __future__ import annotations
 

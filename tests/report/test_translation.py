@@ -37,7 +37,7 @@ from .samples import FAILED, PASSED
 from .samples import record as sample
 from .test_bench import RECORD as SWEPT
 from .test_inspection import RECORD as INSPECTED
-from .test_proof_line import FOUND as PROVED
+from .test_rests_on import FOUND as PROVED
 
 ROOT = Path(__file__).parents[2]
 OTHERS = [language for language in translation.languages() if language != "en"]
