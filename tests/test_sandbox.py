@@ -67,10 +67,22 @@ def test_an_endless_loop_at_import_ends_with_its_line() -> None:
     assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
 
 
-def test_an_endless_loop_in_the_call_ends_with_its_line() -> None:
-    """The time limit names the line that was running"""
-    error = call_error("def entry(x):\n    while True:\n        pass\n", QUICK)
-    assert error.cause is Cause.TIMEOUT and error.line in (2, 3)
+SILENCE = "for n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize(
+    ("text", "has_line"),
+    [
+        ("def entry(x):\n    while True:\n        pass\n", True),
+        (f"import signal\ndef entry(x):\n    {SILENCE}\n    while True: pass\n", False),
+        ("import time\ndef entry(x):\n    time.sleep(600)\n", False),
+    ],
+    ids=["an endless loop", "one that silences the child's own alarms", "blocking outside of Python"],
+)
+def test_a_call_that_does_not_end_is_ended(text: str, has_line: bool) -> None:
+    """The time limit names the line that was running, where Python runs"""
+    error = call_error(text, QUICK)
+    assert error.cause is Cause.TIMEOUT and (not has_line or error.line in (2, 3))
 
 
 def test_calls_that_sleep_add_up_until_the_submission_is_too_slow() -> None:
@@ -101,13 +113,6 @@ def test_time_without_a_processor_is_not_the_submissions(monkeypatch: pytest.Mon
     assert tracer._waited < 0.05
 
 
-def test_ignoring_the_alarm_does_not_help() -> None:
-    """A loop that silences the child's own alarms is killed from outside"""
-    silence = "for n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, signal.SIG_IGN)"
-    error = call_error(f"import signal\ndef entry(x):\n    {silence}\n    while True: pass\n", QUICK)
-    assert error.cause is Cause.TIMEOUT
-
-
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="this system does not count")
 def test_the_wait_for_processors_is_that_of_the_submissions_own_process() -> None:
     """Also where it lives in a process namespace, and has another number there than here"""
@@ -126,11 +131,6 @@ def test_the_wait_for_processors_is_that_of_the_submissions_own_process() -> Non
         tracer.trace("entry", [X])
         took, waited = time.monotonic() - began, tracer._run_queue.seconds() - waited
     assert 0 < waited < took
-
-
-def test_a_call_that_sleeps_in_c_ends() -> None:
-    """Blocking outside Python ends too"""
-    assert call_error("import time\ndef entry(x):\n    time.sleep(600)\n", QUICK).cause is Cause.TIMEOUT
 
 
 def test_a_tracer_can_be_asked_again_after_its_process_has_ended() -> None:
@@ -161,10 +161,17 @@ def test_a_process_that_dies_is_a_crash(death: str, said: str) -> None:
     assert error.cause is Cause.CRASH and said in error.message
 
 
-def test_exit_in_the_call_is_an_exception() -> None:
-    """sys.exit is told with its line, and kills nothing"""
-    error = call_error("import sys\ndef entry(x):\n    sys.exit(1)\n")
-    assert (error.cause, error.line) == (Cause.EXCEPTION, 3) and "SystemExit" in error.message
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("import sys\ndef entry(x):\n    sys.exit(1)\n", 3, "SystemExit"),
+        ("def entry(x):\n    return entry(x)\n", 2, "RecursionError"),
+    ],
+)
+def test_exit_and_endless_recursion_are_exceptions_like_any_other(text: str, line: int, said: str) -> None:
+    """They are told with their line, and kill nothing"""
+    error = call_error(text)
+    assert (error.cause, error.line) == (Cause.EXCEPTION, line) and said in error.message
 
 
 def test_an_exception_in_the_call_has_its_line_and_traceback() -> None:
@@ -183,12 +190,6 @@ def test_what_no_message_can_hold_is_told(code: str) -> None:
     error = call_error(f"import torch\ndef entry(x):\n    {code}\n")
     assert error.cause is Cause.EXCEPTION and len(error.message) < 4000
     error.message.encode()
-
-
-def test_endless_recursion_is_an_exception() -> None:
-    """RecursionError is told like any other"""
-    error = call_error("def entry(x):\n    return entry(x)\n")
-    assert (error.cause, error.line) == (Cause.EXCEPTION, 2) and "RecursionError" in error.message
 
 
 # --- memory and output -----------------------------------------------------------------------------------------------
@@ -357,20 +358,27 @@ def test_calls_are_traced_before_they_are_wanted() -> None:
         assert tracer.trace("entry", [X]).returned == "tensor"
 
 
-def test_prefetched_calls_come_in_the_order_in_which_they_were_asked_for() -> None:
-    """More than are asked for at one time, wanted from the last to the first"""
-    forms = [form(size) for size in range(100, 100 + 3 * AHEAD)]
-    with Tracer(Text(COUNTS)) as tracer:
-        tracer.prefetch(forms)
-        numbers = [counted(tracer, wanted) for wanted in reversed(forms)]
-    assert numbers == [*range(len(forms), 0, -1)]
+MANY = [form(size) for size in range(100, 100 + 3 * AHEAD)]
+NUMBERS = [form(5, 1), form(5, True), form(5, 1.0)]
 
 
-def test_a_prefetched_call_is_given_once() -> None:
-    """CallSpec for twice, it is traced once; wanted again, it is traced again"""
+@pytest.mark.parametrize(
+    ("asked", "wanted", "numbers"),
+    [
+        (MANY, MANY[::-1], [*range(len(MANY), 0, -1)]),
+        ([form(5), form(5), form(6)], [form(5), form(5)], [1, 3]),
+        ([form(5), form(6)], [form(7), form(6), form(5)], [3, 2, 1]),
+        (NUMBERS, NUMBERS[::-1], [3, 2, 1]),
+        ([form(17), form(5)], [form(7)], [1]),
+    ],
+    ids=["more than at one time", "once each", "beside another call", "equal numbers", "after one that killed the process"],
+)
+def test_prefetched_calls_are_traced_in_order_and_given_once(
+    asked: list[Form], wanted: list[Form], numbers: list[int]
+) -> None:
     with Tracer(Text(COUNTS)) as tracer:
-        tracer.prefetch([form(5), form(5), form(6)])
-        assert [counted(tracer, form(5)) for _ in range(2)] == [1, 3]
+        tracer.prefetch(asked)
+        assert [counted(tracer, one) for one in wanted] == numbers
 
 
 def test_a_call_that_is_on_its_way_is_not_asked_for_again() -> None:
@@ -393,21 +401,6 @@ def test_what_was_prefetched_may_be_forgotten() -> None:
         assert counted(tracer, form(199)) == AHEAD + 1
 
 
-def test_a_call_that_was_not_prefetched_waits_for_those_that_were() -> None:
-    """Nothing is lost by asking for something else in between"""
-    with Tracer(Text(COUNTS)) as tracer:
-        tracer.prefetch([form(5), form(6)])
-        assert [counted(tracer, wanted) for wanted in (form(7), form(6), form(5))] == [3, 2, 1]
-
-
-def test_calls_of_equal_numbers_are_not_confused() -> None:
-    """1, 1.0 and True are equal, and three calls"""
-    forms = [form(5, 1), form(5, True), form(5, 1.0)]
-    with Tracer(Text(COUNTS)) as tracer:
-        tracer.prefetch(forms)
-        assert [counted(tracer, wanted) for wanted in reversed(forms)] == [3, 2, 1]
-
-
 def test_a_prefetched_call_that_fails_says_so_when_it_is_wanted() -> None:
     """Those before and after it are given"""
     with Tracer(Text(COUNTS)) as tracer:
@@ -426,13 +419,6 @@ def test_a_process_that_dies_over_a_prefetched_call_is_replaced() -> None:
             tracer.trace("entry", form(17).args)
         assert caught.value.cause is Cause.CRASH
         assert (counted(tracer, form(120)), counted(tracer, form(6))) == (1, 2)
-
-
-def test_another_call_after_a_prefetched_one_has_killed_the_process_is_traced() -> None:
-    """The new process has loaded the submission"""
-    with Tracer(Text(COUNTS)) as tracer:
-        tracer.prefetch([form(17), form(5)])
-        assert counted(tracer, form(7)) == 1
 
 
 def test_gradients_are_prefetched_too() -> None:

@@ -116,46 +116,40 @@ def test_award_outside_of_a_check_is_a_mistake() -> None:
 # --- from exceptions to outcomes --------------------------------------------------------------------------------------
 
 
-def test_a_failure_keeps_its_cause_line_and_facts() -> None:
-    verdict = verdict_of(Failure(Cause.NAN, "NaN where there is none", line=4, facts={"wrong": 1}))
-    assert verdict == CheckVerdict(Outcome.FAILED, "NaN where there is none", Cause.NAN, 4, details={"wrong": 1})
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (Failure(Cause.NAN, "a NaN", line=4, facts={"n": 1}), CheckVerdict(Outcome.FAILED, "a NaN", Cause.NAN, 4, details={"n": 1})),
+        (TraceError(Cause.READS_VALUES, "needs values", 7, "Traceback"),
+         CheckVerdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})),
+        (pytest.skip.Exception("later"), CheckVerdict(Outcome.PENDING, "later")),
+    ],
+)  # fmt: skip
+def test_what_is_known_of_a_failure_is_kept(error: BaseException, verdict: CheckVerdict) -> None:
+    assert verdict_of(error) == verdict
 
 
-def test_an_error_of_the_students_host_code_is_theirs() -> None:
-    verdict = verdict_of(TraceError(Cause.READS_VALUES, "needs values", 7, "Traceback"))
-    assert verdict == CheckVerdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})
-
-
-def test_what_the_engine_does_not_know_is_pending_by_name() -> None:
-    verdict = verdict_of(Unsupported("tt.elementwise_inline_asm", 9))
-    assert (verdict.outcome, verdict.line) == (Outcome.PENDING, 9)
-    assert "tt.elementwise_inline_asm" in verdict.message
-
-
-def test_computing_with_torch_names_the_operation() -> None:
-    verdict = verdict_of(ForbiddenOp("aten::add", 3))
-    assert (verdict.outcome, verdict.cause, verdict.line) == (Outcome.FAILED, Cause.FORBIDDEN_OP, 3)
-    assert "aten::add" in verdict.message
-
-
-def test_running_over_the_budget_is_the_submissions() -> None:
-    verdict = verdict_of(OverBudget("work", 30, 5))
-    assert (verdict.outcome, verdict.cause, verdict.line) == (Outcome.FAILED, Cause.BUDGET_EXCEEDED, 5)
-
-
-def test_a_rejection_keeps_its_cause() -> None:
-    verdict = verdict_of(Rejection(Cause.SYNTAX_ERROR, "line 1"))
-    assert (verdict.outcome, verdict.cause, verdict.message) == (Outcome.FAILED, Cause.SYNTAX_ERROR, "line 1")
+@pytest.mark.parametrize(
+    ("error", "outcome", "cause", "line", "said"),
+    [
+        (Unsupported("tt.elementwise_inline_asm", 9), Outcome.PENDING, None, 9, "tt.elementwise_inline_asm"),
+        (ForbiddenOp("aten::add", 3), Outcome.FAILED, Cause.FORBIDDEN_OP, 3, "aten::add"),
+        (OverBudget("work", 30, 5), Outcome.FAILED, Cause.BUDGET_EXCEEDED, 5, ""),
+        (Rejection(Cause.SYNTAX_ERROR, "line 1"), Outcome.FAILED, Cause.SYNTAX_ERROR, None, "line 1"),
+        (pytest.fail.Exception("no"), Outcome.FAILED, None, None, "no"),
+    ],
+)
+def test_whose_an_error_is_and_where_is_told(
+    error: BaseException, outcome: Outcome, cause: Cause | None, line: int | None, said: str
+) -> None:
+    verdict = verdict_of(error)
+    assert (verdict.outcome, verdict.line) == (outcome, line) and said in verdict.message
+    assert cause is None or verdict.cause is cause
 
 
 def test_an_assertion_shows_its_message_without_pytests_comparison() -> None:
     assert verdict_of(AssertionError("two launches\nassert 2 == 1")).message == "two launches"
     assert verdict_of(AssertionError()).message == "The assertion failed."
-
-
-def test_pytest_fail_is_a_failure_and_skip_is_pending() -> None:
-    assert verdict_of(pytest.fail.Exception("no")).outcome is Outcome.FAILED
-    assert verdict_of(pytest.skip.Exception("later")) == CheckVerdict(Outcome.PENDING, "later")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("1 / 0"), KeyError("x"), RuntimeError("torch broke")])
