@@ -8,7 +8,9 @@ the diagnosis; the check has failed before, and earns nothing by it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit.causes import OUT_OF_BOUNDS, SAYS_ALL, Cause
@@ -25,7 +27,7 @@ from gradekit.repair.other_checks import fail_alike
 from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import draft_of
+from gradekit.source.draft import Draft, draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
@@ -159,9 +161,9 @@ class Tutor:
             return Diagnosis(
                 error.cause, f"With that put right, there is another mistake: {_lower(after.error.message)}"
             )
-        alone = one_alone(mending.text, second.text, other.applied(second.text))
+        alone = without(half, other)
         if alone is not None:
-            mending.remember(mend_of_both(mending.text, alone, other), diagnosis_of(other, after.clues, RIGHT))
+            mending.remember(alone, diagnosis_of(other, after.clues, RIGHT))
         sentence = f"With that put right, there is another mistake: {_lower(other.sentence)}"
         hint = f"first: {half.hint}; then: {other.hint} (with both changed, this example and others are right)"
         return Diagnosis(error.cause, sentence, None, hint if half.hint else other.hint)
@@ -204,14 +206,25 @@ class Tutor:
                 other = second.found(after.clues, self._asked(after, second))
                 if other is None or after.holds(other) is OtherChecks.NOT:
                     continue
-                both = other.applied(second.text)
-                alone = one_alone(mending.text, second.text, both)
+                both, apart = other.applied(second.text), without(half, other)
+                alone = apart.applied(mending.text) if apart is not None else None
+                if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
+                    return self._remembered(half, both, diagnosis_of(as_one(half, other), tries.clues, RIGHT))
                 if alone is None or not tries.is_right(alone):
                     first = self._as_if_alone(half, alone, tries) if alone is not None else half
                     return self._remembered(half, both, diagnosis_of_both(first, other, tries.clues))
                 if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
                     return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
         return None
+
+    def _follows(self, half: Mend, other: Mend, after: MendTries, alone: str) -> bool:
+        """Whether the second mend does nothing in the submission as it is, at the call that asks for it, and is of a
+        tensor whose stride or size the first has put in: with another ingredient the first alone would do."""
+        example, draft = after.check.example, draft_of(self._mending.text)
+        if example is None or draft is None or other.kernel or not names_behind(draft, half) & _names(other.edits):
+            return False
+        before, now = (example.run(after.subject_of(text)) for text in (self._mending.text, alone))
+        return before is not None and now is not None and fail_alike(before, now)
 
     def _as_if_alone(self, half: Mend, text: str, tries: MendTries) -> Mend:
         """One of two mends as it is found where the `text` has no other mistake."""
@@ -246,14 +259,64 @@ def _is_mendable(error: Failure, call: Call) -> bool:
 # --- two mistakes at once: a mend that helps in part, and another on top of it ----------------------------------------
 
 
-def one_alone(text: str, with_one: str, with_both: str) -> str | None:
-    """The text with the second mend alone; None where both change one line. No mend moves a line."""
-    lines = []
-    for line, one, both in zip(text.split("\n"), with_one.split("\n"), with_both.split("\n"), strict=True):
-        if line != one and one != both:
-            return None
-        lines.append(line if one == both else both)
-    return "\n".join(lines)
+def without(half: Mend, other: Mend) -> Mend | None:
+    """The mend `other`, of the text that `half` is applied to, for the text without it; None where it changes what
+    `half` has put there."""
+    moved, shift = [], 0
+    starts = [(edit.start, len(edit.new.encode("utf-8")), edit.end - edit.start) for edit in half.edits]
+    for edit in other.edits:
+        shift = 0
+        for start, new, old in sorted(starts):
+            if edit.end <= start + shift:
+                break
+            if edit.start < start + shift + new:
+                return None
+            shift += new - old
+        moved.append(replace(edit, start=edit.start - shift, end=edit.end - shift))
+    return replace(other, edits=tuple(moved))
+
+
+def is_one(half: Mend, other: Mend, text: str) -> bool:
+    """Whether two mends are of one mistake: the second corrects what the first has put in, and nothing that stood there
+    before; or both say the same of neighbouring names in one line."""
+    placed, shift = [], 0
+    for edit in sorted(half.edits, key=lambda edit: edit.start):
+        old, new = text.encode("utf-8")[edit.start : edit.end], edit.new.encode("utf-8")
+        kept = len(os.path.commonprefix([old, new]))
+        end = len(os.path.commonprefix([old[kept:][::-1], new[kept:][::-1]]))
+        placed.append((edit.start + shift + kept, edit.start + shift + len(new) - end))
+        shift += len(new) - len(old)
+    is_within = lambda edit: any(start < edit.end and start <= edit.start < end >= edit.end for start, end in placed)
+    return all(map(is_within, other.edits)) or _say_the_same(half, other)
+
+
+def _say_the_same(half: Mend, other: Mend) -> bool:
+    return half.line == other.line > 0 and _form(half.sentence) == _form(other.sentence)
+
+
+def _form(sentence: str) -> str:
+    """A sentence without the names and numbers that it speaks of."""
+    return re.sub(r"`[^`]*`|\w+\.stride\(\d*\)|\d+", "_", sentence)
+
+
+def as_one(half: Mend, other: Mend) -> Mend:
+    """Both in the words of the first, where these do not name what the second corrects."""
+    if _say_the_same(half, other):
+        both = f"{half.sentence} The same is true there: {_lower(other.sentence)}"
+        return replace(half, sentence=both, hint=f"{half.hint}; {other.hint}")
+    wrong = _names(half.edits) & set(re.findall(r"\w+", f"{half.sentence} {half.hint}"))
+    return replace(half, hint=other.hint) if wrong else half
+
+
+def _names(edits: Iterable[Edit]) -> set[str]:
+    return {name for edit in edits for name in re.findall(r"[A-Za-z_]\w*", edit.new)}
+
+
+def names_behind(draft: Draft, mend: Mend) -> set[str]:
+    """The names in host code that a kernel's mend makes use of, through what launches pass."""
+    launches = (one.given for one in draft.launches if one.kernel.name == mend.kernel)
+    passed = (given[param] for given in launches for param in given.keys() & _names(mend.edits))
+    return {node.id for value in passed for node in ast.walk(value) if isinstance(node, ast.Name)}
 
 
 def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,48 @@ import pytest
 from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.tutor import diagnosis_of_both, launch_missing, one_alone
+from gradekit.repair.tutor import as_one, diagnosis_of_both, is_one, launch_missing, without
 from gradekit.report.record import to_dict
 from gradekit.source.draft import Draft
+from gradekit.submission.parsed_source import Edit
 from tests.graded import grade
-from tests.repair.corpora import ROOT
+from tests.repair.corpora import ROOT, corpus
 
 
-def test_the_second_mend_alone_is_the_text_with_its_lines_of_both() -> None:
-    assert one_alone("a\nb\nc", "a\nB\nc", "a\nB\nC") == "a\nb\nC"
-    assert one_alone("a\nb\nc", "a\nB\nc", "a\nBB\nc") is None
+def edit_of(text: str, old: str, new: str) -> Edit:
+    start = text.index(old)
+    return Edit(start, start + len(old), new, "")
+
+
+def mend_of(text: str, old: str, new: str, sentence: str = "") -> Mend:
+    return Mend(Family.FORMULA, 1, 1, (edit_of(text, old, new),), sentence, "")
+
+
+TEXT = "a = b + row * c"
+
+
+def test_the_second_mend_alone_is_made_at_its_place_in_the_text_without_the_first() -> None:
+    first = mend_of(TEXT, "b", "bbb")
+    changed = first.applied(TEXT)
+    second = without(first, mend_of(changed, "c", "d"))
+    assert second is not None and second.applied(TEXT) == "a = b + row * d"
+    assert without(first, mend_of(changed, "bbb", "e")) is None, "it changes what the first has put in"
+
+
+def test_a_second_mend_that_corrects_what_the_first_has_put_in_is_no_second_mistake() -> None:
+    first = mend_of(TEXT, "b + row", "b + i * M + row", "Line 1 leaves `i` out.")
+    changed = first.applied(TEXT)
+    assert is_one(first, mend_of(changed, "M", "N"), TEXT)
+    assert not is_one(first, mend_of(changed, "c", "d"), TEXT), "that stood there before"
+    assert not is_one(first, mend_of(changed, "row", "d"), TEXT), "the first has kept it"
+
+
+def test_two_mends_that_say_the_same_of_neighbours_in_a_line_are_one_mistake() -> None:
+    first = mend_of(TEXT, "b", "d", "Line 1 uses `b` for `x`.")
+    second = mend_of(first.applied(TEXT), "c", "e", "Line 1 uses `c` for `y`.")
+    assert is_one(first, second, TEXT)
+    assert not is_one(first, replace(second, line=2), TEXT)
+    assert "line 1 uses `c` for `y`" in as_one(first, second).sentence
 
 
 def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> None:
@@ -31,7 +64,9 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
     assert said.sentence == (
         "There are two mistakes. Line 12 has no mask. With that put right, there is another: line 30 sums nothing."
     )
-    assert said.line == 12 and said.cause is Cause.MISSING_MASK and said.hint.startswith("first: give it one; then: sum")
+    assert (
+        said.line == 12 and said.cause is Cause.MISSING_MASK and said.hint.startswith("first: give it one; then: sum")
+    )
 
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
@@ -50,7 +85,8 @@ def submission_with(two: dict[str, Any], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in TWO if TWO[name]["both"]]
+    "name",
+    [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in TWO if TWO[name]["both"]],
 )
 def test_a_report_names_two_mistakes_and_says_that_they_are_two(name: str, tmp_path: Path) -> None:
     two, path = TWO[name], submission_with(TWO[name], tmp_path)
@@ -75,6 +111,17 @@ def test_a_load_without_a_mask_is_one_mistake_and_told_by_what_was_seen_in_memor
     record = to_dict(grade(get("softmax"), path, device="cpu", profile="quick", keyword="boundary_sizes"))
     (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
     assert "line 13 loads without a mask" in failed["message"] and "two mistakes" not in failed["message"]
+
+
+@pytest.mark.parametrize("id, name", [("softmax", "stores_one_row"), ("decode_attention", "stores_by_head_alone")])
+def test_an_address_that_leaves_a_row_out_is_one_mistake_whatever_it_is_put_right_with(
+    id: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(next(one for one in corpus(id) if one.name == name).text, encoding="utf-8")
+    record = to_dict(grade(get(id), path, device="cpu", profile="quick", stop=True))
+    (said,) = [one["message"] for one in record["checks"] if one["outcome"] == "failed"]
+    assert "leaves `" in said and "two mistakes" not in said
 
 
 LAYER_NORM = (ROOT / "solutions/layer_norm/right_column_sums.py").read_text(encoding="utf-8")
