@@ -16,7 +16,7 @@ from typing import Any
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, WRITTEN, Change, ChangeKind, parsed
+from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, Change, ChangeKind, parsed
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
@@ -61,8 +61,6 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     found = without_other_names(without_idle_parts(found))
     seen = [change for change in found if change.kind not in MOVED]
-    if (twice := _twice(found, source)) is not None:
-        return [twice]
     kept = sorted(found, key=lambda change: change.kind)
     if kept[0].kind in MOVED:  # the shortest way comes first
         return list(filter(None, (mend_of(change, source) for change in kept[:MOST_TRIED])))[:1]
@@ -161,28 +159,6 @@ def _has_more(tree: ast.AST, less: ast.AST) -> bool:
     one, other = list(ast.iter_child_nodes(tree)), list(ast.iter_child_nodes(less))
     is_alike = type(tree) is type(less) and len(one) == len(other) and bool(one)
     return is_alike and all(map(_has_more, one, other))
-
-
-def _twice(found: Sequence[Change], source: ParsedSource) -> Mend | None:
-    """Of changes that leave out the same, each on another line, that is told: once is enough."""
-    left_out, lines = {_left_out(change, source) for change in found}, _lines(found)
-    is_one = len(left_out) == 1 and None not in left_out and len(lines) > 1
-    mend = mend_of(max(found, key=lambda change: change.line), source) if is_one else None
-    if mend is None:
-        return None
-    *first, last = (f"line {line}" for line in lines)
-    says = f"`{left_out.pop()}` stands in {', '.join(first)} and in {last}, and belongs to the formula once."
-    return replace(mend, sentence=says, hint="leave it out in one of these lines")
-
-
-def _left_out(change: Change, source: ParsedSource) -> str | None:
-    """What a change takes from an operation, with the sign before it; None where it does something else."""
-    node = change.node
-    if change.kind is not ChangeKind.DROPPED or change.also or not isinstance(node, ast.BinOp):
-        return None
-    left, right = source.operand(node.left), source.operand(node.right)
-    sign = WRITTEN.get(type(node.op), "")
-    return f"{sign} {right}" if change.new == left else f"{left} {sign}"
 
 
 def _is_moved(change: Change) -> bool:
@@ -299,7 +275,7 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
-    if least not in LIKELY or not 1 < len(lines) <= MOST_LINES:
+    if least not in (*LIKELY, ChangeKind.DROPPED) or not 1 < len(lines) <= MOST_LINES:
         return []
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))

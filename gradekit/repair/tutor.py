@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gradekit.causes import OUT_OF_BOUNDS, SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
@@ -161,7 +162,7 @@ class Tutor:
             return Diagnosis(
                 error.cause, f"With that put right, there is another mistake: {_lower(after.error.message)}"
             )
-        alone = without(half, other)
+        alone = without(half, other, mending.text)
         if alone is not None:
             mending.remember(alone, diagnosis_of(other, after.clues, RIGHT))
         sentence = f"With that put right, there is another mistake: {_lower(other.sentence)}"
@@ -206,13 +207,12 @@ class Tutor:
                 other = second.found(after.clues, self._asked(after, second))
                 if other is None or after.holds(other) is OtherChecks.NOT:
                     continue
-                both, apart = other.applied(second.text), without(half, other)
+                both, apart = other.applied(second.text), without(half, other, mending.text)
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
                     return self._remembered(half, both, diagnosis_of(as_one(half, other), tries.clues, RIGHT))
                 if alone is None or not tries.is_right(alone):
-                    first = self._as_if_alone(half, alone, tries) if alone is not None else half
-                    return self._remembered(half, both, diagnosis_of_both(first, other, tries.clues))
+                    return self._remembered(half, both, diagnosis_of_both(half, other, tries.clues))
                 if tries.holds(other) is OtherChecks.ALL:  # the first of the two was right by chance
                     return self._remembered(other, alone, diagnosis_of(other, tries.clues, RIGHT))
         return None
@@ -225,13 +225,6 @@ class Tutor:
             return False
         before, now = (example.run(after.subject_of(text)) for text in (self._mending.text, alone))
         return before is not None and now is not None and fail_alike(before, now)
-
-    def _as_if_alone(self, half: Mend, text: str, tries: MendTries) -> Mend:
-        """One of two mends as it is found where the `text` has no other mistake."""
-        after = tries.after(text)
-        mending = Mending(text, self._texts.numbers, self.work.of_a_second(), self._mending.idioms)
-        found = mending.found(after.clues, self._asked(after, mending)) if after is not None else None
-        return found if found is not None and found.line == half.line and found not in mending.in_part else half
 
     def _remembered(self, mend: Mend, text: str, found: Diagnosis) -> Diagnosis:
         """A diagnosis, which other checks have, too, that the same text makes right."""
@@ -259,44 +252,48 @@ def _is_mendable(error: Failure, call: Call) -> bool:
 # --- two mistakes at once: a mend that helps in part, and another on top of it ----------------------------------------
 
 
-def without(half: Mend, other: Mend) -> Mend | None:
-    """The mend `other`, of the text that `half` is applied to, for the text without it; None where it changes what
-    `half` has put there."""
-    moved, shift = [], 0
-    starts = [(edit.start, len(edit.new.encode("utf-8")), edit.end - edit.start) for edit in half.edits]
+def without(half: Mend, other: Mend, text: str) -> Mend | None:
+    """The mend `other`, of a `text` that `half` is applied to, for the text as it is; None where it touches what `half`
+    has changed."""
+    placed, moved = list(_placed(half, text)), []
     for edit in other.edits:
-        shift = 0
-        for start, new, old in sorted(starts):
-            if edit.end <= start + shift:
-                break
-            if edit.start < start + shift + new:
-                return None
-            shift += new - old
+        if any(start < edit.end and edit.start < end for start, end, _ in placed):
+            return None
+        shift = sum(by for _, end, by in placed if end <= edit.start)
         moved.append(replace(edit, start=edit.start - shift, end=edit.end - shift))
     return replace(other, edits=tuple(moved))
+
+
+def _placed(half: Mend, text: str) -> Iterator[tuple[int, int, int]]:
+    """Where what a mend has put in begins and ends in the text after it, and by how much what follows has moved."""
+    data, shift = text.encode("utf-8"), 0
+    for edit in sorted(half.edits, key=lambda edit: edit.start):
+        old, new = data[edit.start : edit.end], edit.new.encode("utf-8")
+        before, behind = _alike(old, new)
+        by = len(new) - len(old)
+        yield edit.start + shift + before, edit.end + shift + by - behind, by
+        shift += by
+
+
+def _alike(old: Any, new: Any) -> tuple[int, int]:
+    """How many bytes or lines two texts have in common before and behind what differs."""
+    start = len(os.path.commonprefix([old, new]))
+    return start, len(os.path.commonprefix([old[start:][::-1], new[start:][::-1]]))
 
 
 def is_one(half: Mend, other: Mend, text: str) -> bool:
     """Whether two mends are of one mistake: the second corrects what the first has put in, and nothing that stood there
     before; or both say the same of neighbouring names in one line."""
-    placed, shift = [], 0
-    for edit in sorted(half.edits, key=lambda edit: edit.start):
-        old, new = text.encode("utf-8")[edit.start : edit.end], edit.new.encode("utf-8")
-        kept = len(os.path.commonprefix([old, new]))
-        end = len(os.path.commonprefix([old[kept:][::-1], new[kept:][::-1]]))
-        placed.append((edit.start + shift + kept, edit.start + shift + len(new) - end))
-        shift += len(new) - len(old)
-    is_within = lambda edit: any(start < edit.end and start <= edit.start < end >= edit.end for start, end in placed)
+    placed = [(start, end) for start, end, _ in _placed(half, text)]
+    is_within = lambda edit: any(start <= edit.start < end and start < edit.end <= end for start, end in placed)
     return all(map(is_within, other.edits)) or _say_the_same(half, other)
 
 
 def _say_the_same(half: Mend, other: Mend) -> bool:
-    return half.line == other.line > 0 and _form(half.sentence) == _form(other.sentence)
-
-
-def _form(sentence: str) -> str:
-    """A sentence without the names and numbers that it speaks of."""
-    return re.sub(r"`[^`]*`|\w+\.stride\(\d*\)|\d+", "_", sentence)
+    """Whether two mends of a line differ in names and numbers alone."""
+    one, two = (re.sub(r"`[^`]*`", "_", mend.sentence).split() for mend in (half, other))
+    alike = sum(map(str.__eq__, one, two))
+    return half.line == other.line > 0 and len(one) == len(two) and 3 * alike >= 2 * len(one)
 
 
 def as_one(half: Mend, other: Mend) -> Mend:
@@ -323,20 +320,17 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     """What is said of both."""
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
-    is_outside = bool(clues.causes & OUT_OF_BOUNDS)  # then what was seen in memory goes first, where it tells a cause
     cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
+    is_outside = bool(clues.causes & OUT_OF_BOUNDS)  # then what was seen in memory goes first, where it tells a cause
     return Diagnosis(cause, sentence, line, hint, vague=is_outside)
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:
-    """Both mends as one; no mend moves a line."""
-    edits, start = [], 0
-    for line, both in zip(text.splitlines(keepends=True), with_both.splitlines(keepends=True), strict=True):
-        end = start + len(line.encode("utf-8"))
-        if line != both:
-            edits.append(Edit(start, end, both, half.hint))
-        start = end
-    return replace(half, edits=tuple(edits))
+    """Both mends as one edit of whole lines."""
+    old, new = text.splitlines(keepends=True), with_both.splitlines(keepends=True)
+    start, behind = _alike(old, new)
+    begin, end = (len("".join(old[:at]).encode("utf-8")) for at in (start, len(old) - behind))
+    return replace(half, edits=(Edit(begin, end, "".join(new[start : len(new) - behind]), half.hint),))
 
 
 def _lower(sentence: str) -> str:

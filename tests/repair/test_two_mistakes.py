@@ -36,9 +36,9 @@ TEXT = "a = b + row * c"
 def test_the_second_mend_alone_is_made_at_its_place_in_the_text_without_the_first() -> None:
     first = mend_of(TEXT, "b", "bbb")
     changed = first.applied(TEXT)
-    second = without(first, mend_of(changed, "c", "d"))
+    second = without(first, mend_of(changed, "c", "d"), TEXT)
     assert second is not None and second.applied(TEXT) == "a = b + row * d"
-    assert without(first, mend_of(changed, "bbb", "e")) is None, "it changes what the first has put in"
+    assert without(first, mend_of(changed, "bbb", "e"), TEXT) is None, "it changes what the first has put in"
 
 
 def test_a_second_mend_that_corrects_what_the_first_has_put_in_is_no_second_mistake() -> None:

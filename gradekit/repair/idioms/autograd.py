@@ -5,46 +5,30 @@ from __future__ import annotations
 import ast
 import difflib
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import called
 
 
-def saved_in_order(draft: Draft) -> Iterator[Mend]:
-    """What `save_for_backward` keeps comes back in that order, whatever it is called then."""
-    called_here = [n for n in draft.host_nodes if isinstance(n, ast.Call)]
-    for call in (n for n in called_here if called(n).endswith(".save_for_backward")):
-        kept = [draft.source.of(a) for a in call.args]
-        for node in draft.host_nodes:
-            if not isinstance(node, ast.Assign) or not draft.source.of(node.value).endswith(".saved_tensors"):
-                continue
-            target = node.targets[0]
-            back = [draft.source.of(t) for t in target.elts] if isinstance(target, ast.Tuple) else []
-            yield from _saved_for_another(draft, call, back, node.lineno)
-            if back != kept and sorted(back) == sorted(kept):
+def saved_for_another(draft: Draft) -> Iterator[Mend]:
+    """Something else is saved for the backward pass than the argument by whose name it is taken back."""
+    names, of = draft.source.differentiated, draft.source.of
+    calls = [n for n in draft.host_nodes if isinstance(n, ast.Call) and called(n).endswith(".save_for_backward")]
+    back = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and of(n.value).endswith(".saved_tensors")]
+    for call, node in itertools.product(calls, back):
+        targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
+        function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
+        inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
+        for kept, name in zip(call.args, map(of, targets), strict=False) if len(call.args) == len(targets) else ():
+            own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
+            if name in names and of(kept) not in (name, own):
                 yield Mend(
-                    Family.INDEX, 1, node.lineno, (draft.source.replaced(target, ", ".join(kept)),),
-                    f"Line {node.lineno} takes {', '.join(back)} from what was saved, and line {call.lineno} saved "
-                    f"{', '.join(kept)}: the order is another.",
-                    "saved tensors come back in the order in which they were saved",
+                    Family.INDEX, 2, kept.lineno, (draft.source.replaced(kept, own),),
+                    f"Line {kept.lineno} saves `{of(kept)}`, and line {node.lineno} takes it for `{name}`.",
+                    f"save {name}", None,
                 )  # fmt: skip
-
-
-def _saved_for_another(draft: Draft, call: ast.Call, back: Sequence[str], line: int) -> Iterator[Mend]:
-    """Something else is saved than the argument by whose name it is taken back."""
-    names, given = draft.source.differentiated, call.args
-    function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
-    inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
-    for kept, name in zip(given, back, strict=False) if len(given) == len(back) else ():
-        own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
-        if name in names and draft.source.of(kept) not in (name, own):
-            yield Mend(
-                Family.INDEX, 2, kept.lineno, (draft.source.replaced(kept, own),),
-                f"Line {kept.lineno} saves `{draft.source.of(kept)}`, and line {line} takes it for `{name}`.",
-                f"save {name}", None,
-            )  # fmt: skip
 
 
 def gradients_in_order(draft: Draft) -> Iterator[Mend]:
@@ -73,4 +57,4 @@ def _fit(gradient: str, name: str) -> float:
     return difflib.SequenceMatcher(None, gradient.lower(), name.lower()).ratio()
 
 
-RULES = (saved_in_order, gradients_in_order)
+RULES = (saved_for_another, gradients_in_order)
