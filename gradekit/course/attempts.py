@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gradekit.report.text import scored
+
 FILE = ".gradekit-attempts"
 
 
@@ -30,7 +32,7 @@ class Attempt:
     @property
     def said(self) -> str:
         """ "56 of 100 points, 20 pending"."""
-        return f"{self.earned:g} of {self.possible:g} points" + (f", {self.pending:g} pending" if self.pending else "")
+        return scored(self.earned, self.possible, self.pending)
 
 
 def is_started(folder: Path, assignment: str) -> bool:

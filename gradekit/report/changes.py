@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradekit.report.grouping import blame
-from gradekit.report.text import one_line, points
+from gradekit.report.text import one_line, scored
 
 Record = Mapping[str, Any]
 
@@ -52,11 +52,7 @@ def last_time(before: Record | None, record: Record) -> str:
     assert before is not None
     if {check["id"] for check in before["checks"]} != {check["id"] for check in record["checks"]}:
         return ""
-    score = before["score"]
-    if score == record["score"]:
-        return ""
-    pending = f", {points(score['pending'])} pending" if score["pending"] else ""
-    return f"Last time: {points(score['earned'])} of {points(score['possible'])} points{pending}."
+    return f"Last time: {scored(**before['score'])}." if before["score"] != record["score"] else ""
 
 
 def sentence(before: Record | None, record: Record) -> str:
@@ -73,9 +69,6 @@ def _named(word: str, titles: list[str]) -> str:
 
 
 def _comparable(before: Record | None, record: Record) -> bool:
-    return (
-        before is not None
-        and before["assignment"] == record["assignment"]
-        and record["status"] == "graded"
-        and (before["status"] == "graded")
-    )
+    if before is None or before["assignment"] != record["assignment"]:
+        return False
+    return bool(before["status"] == record["status"] == "graded")

@@ -103,7 +103,6 @@ def coderunner(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
 # --- CodeGrade's AutoTest v2: lines of JSON with the checks, and one with the points ----------------------------------
 
 _STATUS = {"failed": "failure", "pending": "skipped", "fault": "skipped"}
-PRECISION = 10**6
 
 
 def codegrade(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
@@ -116,7 +115,7 @@ def codegrade(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
     suite = {"id": "gradekit", "name": one_line(record["assignment"]) or "gradekit", "testCases": cases}
     lines: list[dict[str, Any]] = [{"tag": "unit-test", "results": [suite]}]
     if _has_grade(record, graded):
-        lines += [{"tag": "points", "points": str(Fraction(round(graded.part * PRECISION), PRECISION))}]
+        lines += [{"tag": "points", "points": str(Fraction(graded.part).limit_denominator())}]
     return "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)
 
 

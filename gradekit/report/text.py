@@ -68,6 +68,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def scored(earned: float, possible: float, pending: float) -> str:
+    """ "56 of 100 points, 20 pending"."""
+    return f"{points(earned)} of {points(possible)} points" + (f", {points(pending)} pending" if pending else "")
+
+
 def described(given: Mapping[str, Any]) -> str:
     """An input of a counterexample in one line, what is ordinary left out: "x: float32 [1, 33], strides (66, 2)"."""
     name = one_line(str(given["name"]))

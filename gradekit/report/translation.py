@@ -72,17 +72,6 @@ class _Template:
         """Whether each piece stands in a text, which is in small letters."""
         return all(piece.lower() in low for piece in self.pieces)
 
-    def may_match(self, text: str) -> bool:
-        """Whether the pieces between the holes stand in `text` in their order, which is quick to see."""
-        at = len(self.pieces[0])
-        if not text.startswith(self.pieces[0]) or not text.endswith(self.pieces[-1]):
-            return False
-        for piece in self.pieces[1:]:
-            at = text.find(piece, at) + len(piece)
-            if at < len(piece):
-                return False
-        return True
-
     def filled(self, values: dict[str, str]) -> str:
         return _HOLE.sub(lambda hole: values[_group(hole[0])], self.translated)
 
@@ -170,7 +159,7 @@ class _Line:
     def _filled(self, text: str) -> str:
         """`text` by the first template of which all values can be said; "" where there is none."""
         for template in self._templates:
-            if template.may_match(text) and (match := template.pattern.fullmatch(text)):
+            if match := template.pattern.fullmatch(text):
                 holes = match.groupdict().items()
                 if any(value.count("`") % 2 for _, value in holes):  # cut within code
                     continue
