@@ -187,7 +187,8 @@ def mark(
 ) -> None:
     """Decide what CHECK earns STUDENT: a person's mark wins over the machine's, also after a regrade.
 
-    The class's files are written anew.
+    CHECK is a check's name, such as test_speed; line:14 for a comment at that line; or total, for a submission that was
+    rejected. The class's files are written anew.
     """
     from gradekit.marks import Mark
 

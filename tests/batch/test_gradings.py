@@ -62,6 +62,15 @@ def test_hidden_tests_are_never_mixed_with_none_and_there_is_a_way_back(made: Cl
     assert session(made).take_in(made.path.parent / "in") == ["1 hand-in, 0 submissions to grade"]
 
 
+def test_hand_ins_are_found_again_from_wherever_the_next_command_is_given(
+    made: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session(made).take_in(Path("in"))
+    monkeypatch.chdir("/")
+    assert [hand_in.path.is_file() for hand_in, _ in made.store.hand_ins("double")] == [True]
+
+
 def test_people_are_found_by_name_as_well_as_by_id(made: ClassFolder) -> None:
     made.store.add_hand_ins("double", [
         (HandIn("1008", made.path / "a.py", "Frances Allen", "fa@x.y"), "a"),
