@@ -36,21 +36,15 @@ def hidden(size, causal, device):
     return torch.ones(size, size, dtype=torch.bool, device=device).triu(1) if causal else None
 
 
-def one_head(q, k, v, causal, sm_scale):
+def of_heads(q, k, v, causal, sm_scale):
     scores = q @ k.mT * sm_scale
     mask = hidden(q.shape[-2], causal, q.device)
     return torch.softmax(scores if mask is None else scores.masked_fill(mask, -torch.inf), -1) @ v
 
 
-def by_heads(function, *tensors):
-    """Head by head, so that the matrices of [S, S] are small; results are put together again."""
-    shape = tensors[0].shape
-    heads = [function(*head) for head in zip(*(x.flatten(0, 1) for x in tensors), strict=True)]
-    return tuple(torch.stack(parts).reshape(shape) for parts in zip(*heads, strict=True))
-
-
 def by_groups(function, *tensors):
-    """As many heads at a time as make small matrices of [heads, S, S] together: many short ones take as long as one."""
+    """As many heads at a time as make small matrices of [heads, S, S] together: many short ones take as long as one.
+    Results are put together again."""
     shape = tensors[0].shape
     several = max((1 << 14) // shape[-2] ** 2, 1)
     groups = [function(*group) for group in zip(*(x.flatten(0, 1).split(several) for x in tensors), strict=True)]
@@ -58,7 +52,7 @@ def by_groups(function, *tensors):
 
 
 def attention(q, k, v, causal, sm_scale):
-    return by_heads(lambda *head: (one_head(*head, causal, sm_scale),), q, k, v)[0]
+    return by_groups(lambda *head: (of_heads(*head, causal, sm_scale),), q, k, v)[0]
 
 
 def errors(rounding, q, k, v, causal, sm_scale):

@@ -352,9 +352,9 @@ def begin(*private: socket.socket) -> socket.socket:
         warnings.simplefilter("ignore")
         torch_import.without_parts()
         import triton  # noqa: F401
-    gc.enable()
+    gc.freeze()
     control = tracers.forked(*private)
-    gc.freeze()  # not before: what serves tracers looks through all that there is
+    gc.enable()
     return control
 
 

@@ -8,6 +8,7 @@ grader's either.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -101,11 +102,13 @@ Become = Callable[[int], NoReturn]
 
 def serve_tracers(control: socket.socket) -> NoReturn:
     """Forks tracers for the graders whose sockets come over `control`, until its other end closes."""
+    gc.disable()  # what is imported stays
     torch_import.the_rest()
     from gradekit.tracer import child
 
     import_module("gradekit.tracer.supervisor")  # what every fork needs
     child.warm_up()
+    gc.enable()
     child.pace()
     serve(control, _become_tracer, child.while_idle())
 
