@@ -33,10 +33,16 @@ class Worked:
 
     exact: torch.Tensor
     native: torch.Tensor
-    allowance: torch.Tensor
+    surely: torch.Tensor
     args: tuple[Any, ...]
     function: Function
     again: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+    allowed: Callable[[], torch.Tensor] | None = None
+
+    @cached_property
+    def allowance(self) -> torch.Tensor:
+        """What is `allowed`, worked out when a result is off by more than is `surely`, which is no more."""
+        return self.surely if self.allowed is None else self.allowed()
 
     @property
     def inputs(self) -> tuple[torch.Tensor, ...]:
@@ -46,7 +52,7 @@ class Worked:
     @property
     def tensors(self) -> list[torch.Tensor]:
         """Those that it was worked out for."""
-        return [self.exact, self.native, self.allowance]
+        return [self.exact, self.native, self.surely]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +105,11 @@ class Reference:
     def allowance(self) -> torch.Tensor:
         """The largest right |result - exact| for each element, float64."""
         return self._worked.allowance
+
+    @property
+    def surely(self) -> torch.Tensor:
+        """An allowance that is no larger than `allowance`, and known at once."""
+        return self._worked.surely
 
     @property
     def inputs(self) -> tuple[torch.Tensor, ...]:
@@ -262,21 +273,30 @@ def _worked_out(
     if steps == "float32" and any(_is_narrow(n) for n in native):
         single = _unrounded(function, [_single(a) for a in tensors])
     copied = steps == "copied"
-    allowances = [_before_rounding(*each, copied) for each in zip(exact, native, single, strict=True)]
-    if scale is not None:
-        extra = _scaled(scale, tensors, native, steps, terms, input_precision)
-        allowances = [a + x if n.is_floating_point() else a for a, x, n in zip(allowances, extra, native, strict=True)]
-    if bound is not None:
-        extra = _call(
-            lambda *args: bound(Rounding(native[0].dtype, input_precision), *args), list(map(_double, tensors))
-        )
-        allowances = [a + x.nan_to_num(0.0) for a, x in zip(allowances, extra, strict=True)]
-    for e, n, one, a in zip(exact, native, single, allowances, strict=True):
-        if one.dtype != n.dtype:
-            a += tolerance.rounded_once(e, a, n.dtype)
+    before = [_before_rounding(*each, copied) for each in zip(exact, native, single, strict=True)]
+    narrower = [n.dtype if n.dtype != one.dtype else None for n, one in zip(native, single, strict=True)]
+
+    def rounded(allowances: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        every = zip(exact, narrower, allowances, strict=True)
+        return [a if dtype is None else a + tolerance.rounded_once(e, a, dtype) for e, dtype, a in every]
+
+    @functools.cache
+    def allowances() -> list[torch.Tensor]:
+        given, found = [_made(a) for a in args], before
+        if scale is not None:
+            extra = _scaled(scale, given, native, steps, terms, input_precision)
+            found = [a + x if n.is_floating_point() else a for a, x, n in zip(found, extra, native, strict=True)]
+        if bound is not None:
+            rounding = Rounding(native[0].dtype, input_precision)
+            extra = _call(lambda *given: bound(rounding, *given), list(map(_double, given)))
+            found = [a + x.nan_to_num(0.0) for a, x in zip(found, extra, strict=True)]
+        return rounded(found)
+
+    if any(isinstance(a, torch.Tensor) for a in args):  # which may be changed before somebody asks
+        allowances()
     return tuple(
-        Worked(e, n, a, tuple(args), function, _again(function, args, i))
-        for i, (e, n, a) in enumerate(zip(exact, native, allowances, strict=True))
+        Worked(e, n, a, tuple(args), function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]
+        for i, (e, n, a) in enumerate(zip(exact, native, rounded(before), strict=True))
     )
 
 
