@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.masks import MaskPartition
+from gradekit.engine.masks import Box
 from gradekit.engine.memory import anywhere, everywhere
 from gradekit.engine.registry import Evaluator
 from gradekit.engine.values import Below, Conjunction, Value
@@ -182,22 +182,17 @@ def note_mask(frame: Frame, op: Op, mask: Value, shape: tuple[int, ...]) -> None
     known, looks = context.ways.get(key, 0), context.looks.get(op.number, 0)
     if known != WHOLE | NOTHING | PART and looks < MOST_LOOKS:
         context.looks[op.number] = looks + 1
-        context.ways[key] = known | left_of_tiles(context.memory.partition(mask, shape))
+        context.ways[key] = known | left_of_tiles(context.memory.box(mask, shape))
 
 
-def left_of_tiles(partition: MaskPartition) -> int:
+def left_of_tiles(box: Box) -> int:
     """What a mask leaves of the programs' tiles, added up."""
-    if partition.empty:
+    if box.empty:
         return NOTHING
-    boxes = [partition.box] if partition.parts is None else partition.parts
-    found = NOTHING if sum(box.sizes[0] for box in boxes) < partition.shape[0] else 0
-    for box in boxes:
-        all_of_it = WHOLE if box.sizes[1:] == list(partition.shape[1:]) else PART
-        if not box.masks:
-            found |= all_of_it
-            continue
-        flat = [mask.reshape(mask.shape[0], -1) for mask in box.masks]
-        every = functools.reduce(torch.logical_and, [mask.all(1) for mask in flat])
-        none = functools.reduce(torch.logical_or, [~mask.any(1) for mask in flat])
-        found |= all_of_it * anywhere(every) | NOTHING * anywhere(none) | PART * (not everywhere(every | none))
-    return found
+    all_of_it = WHOLE if box.sizes[1:] == list(box.shape[1:]) else PART
+    if not box.masks:
+        return all_of_it
+    flat = [mask.reshape(mask.shape[0], -1) for mask in box.masks]
+    every = functools.reduce(torch.logical_and, [mask.all(1) for mask in flat])
+    none = functools.reduce(torch.logical_or, [~mask.any(1) for mask in flat])
+    return all_of_it * anywhere(every) | NOTHING * anywhere(none) | PART * (not everywhere(every | none))

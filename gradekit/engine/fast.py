@@ -33,7 +33,6 @@ from gradekit.engine.values import (
     dense,
     extremes,
     materialize,
-    narrow,
     span,
 )
 from gradekit.observations import Traffic
@@ -101,41 +100,30 @@ class FastMemory(LaunchMemory):
         if footprint.stored or footprint.atomic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
-        partition, box = self.partition(mask, shape), self.partition(mask, shape).box
+        box = self.box(mask, shape)
         others = dense(
             0 if other is None else other, dtype, shape
         )  # where Triton leaves it undefined, zero as on NVIDIA's cards
-        if partition.empty:
+        if box.empty:
             return others
-        if partition.parts is None:
-            part = self._load_box(storage, dtype, pointer.offset, box, shape)
-            return padded(part, box.cut, others, shape) if box.cut else part
-        if len(partition.parts) == 1 and partition.parts[0].sizes == list(shape):
-            return self._load_masked(storage, dtype, pointer.offset, partition.parts[0], others, shape)
-        result = others.expand(shape).clone()
-        for box in partition.parts:
-            here = cut_to(result, box.cut)
-            if box.masks:
-                found = self._load_masked(storage, dtype, pointer.offset, box, here[box.programs], shape)
-            else:
-                found = self._load_box(storage, dtype, pointer.offset, box, shape)
-            here[box.programs] = found.expand(box.sizes)
-        return result
+        offset = _offsets_of(pointer.offset, box)
+        if box.masks:
+            part = self._load_masked(storage, dtype, offset, box, cut_to(others, box.cut))
+        else:
+            part = self._load_box(storage, dtype, offset, box.sizes)
+        return padded(part, box.cut, others, shape) if box.cut else part
 
-    def _load_masked(
-        self, storage: Storage, dtype: torch.dtype, offset: Integer, box: Box, others: Tensor, shape: Shape
-    ) -> Tensor:
+    def _load_masked(self, storage: Storage, dtype: torch.dtype, offset: Affine, box: Box, others: Tensor) -> Tensor:
         """The elements at the lanes of a box where its masks hold, and `others` elsewhere."""
         active = functools.reduce(torch.logical_and, box.masks)
         self.traffic.loaded += int(active.sum()) * (math.prod(box.sizes) // active.numel()) * dtype.itemsize
-        index = torch.where(active, materialize(_offsets_of(offset, box, shape), box.sizes), 0)
+        index = torch.where(active, materialize(offset, box.sizes), 0)
         _check(index, storage.count(dtype.itemsize))
         _check_written(storage, dtype.itemsize, lambda written: written[index] | ~active)
         return torch.where(active, storage.typed(dtype)[index], others)
 
-    def _load_box(self, storage: Storage, dtype: torch.dtype, at: Integer, box: Box, shape: Shape) -> Tensor:
+    def _load_box(self, storage: Storage, dtype: torch.dtype, offset: Affine, sizes: Shape) -> Tensor:
         """The elements at the lanes of a box, all of which are active."""
-        offset, sizes = _offsets_of(at, box, shape), box.sizes
         self.traffic.loaded += math.prod(sizes) * dtype.itemsize
         _check_ends(span(offset, sizes), storage.count(dtype.itemsize))
         _check_written(storage, dtype.itemsize, lambda written: _read_lanes(written, offset, sizes))
@@ -148,23 +136,20 @@ class FastMemory(LaunchMemory):
         pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
         footprint = self._open(storage, value.dtype.itemsize)
-        partition = self.partition(mask, shape)
-        if partition.empty:
+        box = self.box(mask, shape)
+        if box.empty:
             return
-        boxes = [partition.box] if partition.parts is None else partition.parts
-        if isinstance(value, Unmade) and any(box.masks for box in boxes):
-            value = value.made()
-        for box in boxes:
-            where = _offsets_of(pointer.offset, box, shape)
+        where = _offsets_of(pointer.offset, box)
+        if not box.masks:
             if isinstance(value, Unmade):
-                mine: Tensor | Unmade = Unmade(value.function, tuple(map(box.of, value.operands)))
+                mine: Tensor | Unmade = Unmade(value.function, tuple(cut_to(one, box.cut) for one in value.operands))
             else:
-                mine = box.of(value).expand(box.sizes)
-            if not box.masks:
-                self._store_box(storage, footprint, where, mine, box.sizes)
-            else:
-                index, active = _active_positions(where, box.masks, box.sizes)
-                self._scatter(storage, footprint, index, mine[active])  # type: ignore[index]  # it is made
+                mine = cut_to(value, box.cut).expand(box.sizes)
+            self._store_box(storage, footprint, where, mine, box.sizes)
+        else:
+            made = cut_to(value.made() if isinstance(value, Unmade) else value, box.cut)
+            index, active = _active_positions(where, box.masks, box.sizes)
+            self._scatter(storage, footprint, index, made.expand(box.sizes)[active])
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
         footprint = self._footprint(storage)
@@ -262,22 +247,11 @@ def _check_ends(ends: tuple[int, int], count: int) -> None:
 # --- offsets that are Affine in the tile are strided views of a storage: no index is made for each element ------------
 
 
-def _offsets_of(offset: Integer, box: Box, shape: Shape) -> Affine:
-    """The offsets of a box's lanes, of which `offset` has those of `shape`, as an Affine without negative steps,
+def _offsets_of(offset: Integer, box: Box) -> Affine:
+    """The offsets of a box's lanes, of which `offset` has those of its shape, as an Affine without negative steps,
     so that it can be a strided view."""
-    here = _rising(offset, shape)
-    if isinstance(box.programs, Tensor):
-        here = narrow(here, box.programs)
-    elif box.programs.start or isinstance(here.base, Tensor):
-        here = _of_programs(here, box.programs)
+    here = _rising(offset, box.shape)
     return Affine(cut_to(here.base, box.cut), here.steps, 0, 0) if isinstance(here.base, Tensor) else here
-
-
-def _of_programs(offset: Affine, programs: slice) -> Affine:
-    base = offset.base
-    if isinstance(base, Tensor) and base.shape[0] > 1:
-        base = base[programs]
-    return Affine(base + programs.start * offset.steps[0], offset.steps, offset.low, offset.high)
 
 
 def _rising(offset: int | Affine | Tensor, shape: Shape) -> Affine:

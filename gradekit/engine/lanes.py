@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update
-from gradekit.engine.masks import MaskPartition
+from gradekit.engine.masks import Box
 from gradekit.engine.memory import Storage, everywhere
 from gradekit.engine.values import Affine, Integer, Pointer, Value, dense
 from gradekit.observations import Site, Traffic
@@ -66,13 +66,13 @@ class LaunchMemory:
 
     traffic: Traffic
     explains: ClassVar[bool]
-    _last: tuple[Value | None, Shape, MaskPartition] | None = None
+    _last: tuple[Value | None, Shape, Box] | None = None
 
-    def partition(self, mask: Value | None, shape: Shape) -> MaskPartition:
+    def box(self, mask: Value | None, shape: Shape) -> Box:
         """The active lanes of a mask: most kernels have one for all their accesses."""
         known = self._last
         if known is None or known[0] is not mask or known[1] != shape:
-            known = self._last = mask, shape, MaskPartition(mask, shape)
+            known = self._last = mask, shape, Box(mask, shape)
         return known[2]
 
     def load(self, access: Access, other: Value | None, dtype: torch.dtype) -> Tensor:

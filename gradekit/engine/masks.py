@@ -1,4 +1,4 @@
-"""Masks as rectangles: which part of a tile is active, for all programs at once or program by program.
+"""Masks as rectangles: which part of a tile is active.
 
 Most masks cut a tile at one point of one axis. Where a mask is such a cut, the active lanes are a box, and memory can
 be read and written as a strided view without an index for each lane.
@@ -7,7 +7,6 @@ be read and written as a strided view without an index for each lane.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -18,36 +17,17 @@ from gradekit.engine.values import Below, Value, dense, mask_factors
 Shape = Sequence[int]
 
 
-@dataclass(slots=True)
 class Box:
-    """Active lanes: of some programs, up to a point along the axes that are `cut`; `sizes` in all, and the `masks` that
-    decide inside of it."""
-
-    programs: slice | Tensor
-    cut: dict[int, int]
-    sizes: list[int]
-    masks: list[Tensor] = field(default_factory=list)
-
-    def of(self, value: Tensor) -> Tensor:
-        """What a lazily broadcast tensor has for these lanes."""
-        here = cut_to(value, self.cut)
-        return here if here.shape[0] == 1 else here[self.programs]
-
-
-class MaskPartition:
-    """The active lanes of `shape` under a mask: none where it is `empty`, one `box` for all programs, or `parts` of
-    that box where programs differ."""
+    """The active lanes of `shape` under a mask: none where it is `empty`; of all programs, up to a point along the axes
+    that are `cut`; `sizes` in all, and the `masks` that decide inside of it."""
 
     def __init__(self, mask: Value | None, shape: Shape) -> None:
         self.shape = shape
-        self.box = Box(slice(0, shape[0]), {}, list(shape))
+        self.cut: dict[int, int] = {}
+        self.sizes = list(shape)
         self.empty = isinstance(mask, int) and not mask
-        self.parts: list[Box] | None = None
         masks = [dense(factor, torch.bool, shape) for factor in mask_factors(mask) if not self._cuts(factor)]
-        if masks:
-            self.parts = self._parts_by(masks)
-
-    # one factor of the mask
+        self.masks = [cut_to(mask, self.cut) for mask in masks]
 
     def _cuts(self, factor: Tensor | Below) -> bool:
         """Takes a factor that is true up to one point of one axis, the same for all programs, as its form tells, or
@@ -63,28 +43,8 @@ class MaskPartition:
         if keep <= 0:
             self.empty = True
         else:
-            self.box.sizes[axis] = self.box.cut[axis] = min(keep, self.box.sizes[axis])
+            self.sizes[axis] = self.cut[axis] = min(keep, self.sizes[axis])
         return True
-
-    # what differs from program to program
-
-    def _parts_by(self, masks: list[Tensor]) -> list[Box]:
-        """The programs that use all of the box, and the rest with masks; where these are most, all are."""
-        cut, sizes = self.box.cut, self.box.sizes
-        masks = [cut_to(mask, cut) for mask in masks]
-        whole = torch.ones(sizes[0], dtype=torch.bool)
-        for mask in masks:
-            whole &= mask.flatten(1).all(1) if mask.dim() > 1 else mask
-        first = int(whole.sum())
-        if 2 * first < sizes[0]:
-            return [Box(slice(0, sizes[0]), cut, sizes, masks)]
-        if everywhere(whole[:first]):
-            groups: list[slice | Tensor] = [slice(0, first), slice(first, sizes[0])]
-        else:
-            groups = [whole.nonzero().view(-1), (~whole).nonzero().view(-1)]
-        inside = [mask if mask.shape[0] == 1 else mask[groups[1]] for mask in masks]
-        boxes = (Box(groups[0], cut, [first, *sizes[1:]]), Box(groups[1], cut, [sizes[0] - first, *sizes[1:]], inside))
-        return [box for box in boxes if box.sizes[0]]
 
 
 def dense_masks(mask: Value | None, shape: Shape) -> list[Tensor]:

@@ -149,9 +149,9 @@ def _compile_select(op: Op) -> Evaluator:
         if isinstance(chosen, int):
             return yes if chosen else no
         if yes.__class__ is no.__class__ is Tensor and not by_program and _is_one_length(chosen):
-            part = frame.context.memory.partition(chosen, shape)
-            if part.parts is None and not part.empty:
-                return padded(cut_to(yes, part.box.cut), part.box.cut, no, shape, free)
+            box = frame.context.memory.box(chosen, shape)
+            if not box.masks and not box.empty:
+                return padded(cut_to(yes, box.cut), box.cut, no, shape, free)
         condition = dense(chosen, torch.bool, (frame.count, *chooser_tile))
         if by_program:
             condition = condition.view(-1, *by_program)
