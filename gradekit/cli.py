@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from gradekit import reuse
 from gradekit.assignment import course_setting
@@ -534,6 +535,24 @@ def doctor() -> None:
 _OWN = {"calibrate": calibrate, "prove": prove, "replay": replay, "view": view}
 for _name, _command in (AUTHORING | BATCH | LMS | _OWN).items():
     main.add_command(_command, _name)
+
+
+class AssignmentId(click.ParamType):
+    """The id of an assignment, which a shell completes."""
+
+    name = "id"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Those of the search path, from here."""
+        from gradekit.assignment import folders
+
+        return [CompletionItem(id) for id in folders() if id.startswith(incomplete)]
+
+
+for _command in main.commands.values():
+    for _parameter in _command.params:
+        if {"-a", "--like"} & set(_parameter.opts) or (_parameter.name == "id" and _command is not AUTHORING["new"]):
+            _parameter.type = AssignmentId()
 
 
 if __name__ == "__main__":

@@ -281,3 +281,12 @@ def test_the_language_may_stand_before_the_command_or_behind_it(
     monkeypatch.setenv("GRADEKIT_LANG", "en")
     assert CliRunner().invoke(main, arguments).exit_code == 0
     assert os.environ["GRADEKIT_LANG"] == "de"
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"), [("start so", "softmax"), ("check -a so", "softmax"), ("new a --like so", "softmax"), ("new so", "")]
+)
+def test_a_shell_completes_the_ids_of_assignments(typed: str, found: str) -> None:
+    words = {"COMP_WORDS": f"gradekit {typed}", "COMP_CWORD": str(len(typed.split())), "_GRADEKIT_COMPLETE": "bash_complete"}
+    said = CliRunner().invoke(main, prog_name="gradekit", env=words).output
+    assert [line.partition(",")[2] for line in said.split()] == [found] * bool(found)
