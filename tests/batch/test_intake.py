@@ -28,18 +28,44 @@ def found(root: Path) -> dict[str, str]:
     return {h.student: h.problem or str(h.path.relative_to(root)) for h in hand_ins(root, WANTED)}
 
 
-def test_a_folder_for_each_student(tmp_path: Path) -> None:
-    lay(tmp_path, "ada/submission.py", "bob/softmax.ipynb", "cyd/mine.py", ".git/config", "README.md")
-    assert found(tmp_path) == {"ada": "ada/submission.py", "bob": "bob/softmax.ipynb", "cyd": "cyd/mine.py"}
+OF_MOODLE = "Ada_4711_assignsubmission_file_submission.py"
+LIKE_A_HAND_IN = "Eve_4712_assignsubmission_file_z_4711_assignsubmission_file_submission.py"
+LIKE_A_NUMBER = "Eve_4711_assignsubmission_file__10_assignsubmission_file_submission.py"
+NOTHING = "there is no .py, .ipynb or .zip file"
+LAID = {
+    "a folder for each student": (
+        ["ada/submission.py", "bob/softmax.ipynb", "cyd/mine.py", ".git/config", "README.md"],
+        {"ada": "ada/submission.py", "bob": "bob/softmax.ipynb", "cyd": "cyd/mine.py"},
+    ),
+    "a file for each student": (["ada.py", "bob.zip", "grades.csv"], {"ada": "ada.py", "bob": "bob.zip"}),
+    "among several files the name decides": (
+        ["ada/submission.py", "ada/test_softmax.py", "bob/softmax (2).py", "bob/helpers.py"],
+        {"ada": "ada/submission.py", "bob": "bob/softmax (2).py"},
+    ),
+    "tests that were handed out are no submission": (["ada/mine.py", "ada/test_softmax.py", "ada/conftest.py"], {"ada": "ada/mine.py"}),
+    "one folder down": (["ada/homework/submission.py"], {"ada": "ada/homework/submission.py"}),
+    "a Canvas download": (
+        ["lovelaceada_1201_5501_softmax.py", "babbagecharles_LATE_1202_5502_submission-2.py", "babbagecharles_LATE_1202_5502_notes.py",
+         "hoppergrace_1203_5503_old.py", "hoppergrace_1203_5509_new.py"],
+        {"1201": "lovelaceada_1201_5501_softmax.py", "1202": "babbagecharles_LATE_1202_5502_submission-2.py",
+         "1203": "hoppergrace_1203_5509_new.py"},
+    ),
+    "who only typed something into Moodle": (
+        ["Ada_4711_assignsubmission_file_/submission.py", "Bob_4712_assignsubmission_onlinetext_/online.html"],
+        {"4711": "Ada_4711_assignsubmission_file_/submission.py", "4712": NOTHING},
+    ),
+    "a file that is named like another's hand-in": ([OF_MOODLE, LIKE_A_HAND_IN], {"4711": OF_MOODLE, "4712": LIKE_A_HAND_IN}),
+    "a name that is like another's number": (
+        [OF_MOODLE, LIKE_A_NUMBER],
+        {"4711": OF_MOODLE,
+         LIKE_A_NUMBER: "its name can be read as participant 4711's, who has handed in under another name: whose is it?"},
+    ),
+}  # fmt: skip
 
 
-def test_a_file_for_each_student(tmp_path: Path) -> None:
-    assert found(lay(tmp_path, "ada.py", "bob.zip", "grades.csv")) == {"ada": "ada.py", "bob": "bob.zip"}
-
-
-def test_among_several_files_the_name_decides(tmp_path: Path) -> None:
-    lay(tmp_path, "ada/submission.py", "ada/test_softmax.py", "bob/softmax (2).py", "bob/helpers.py")
-    assert found(tmp_path) == {"ada": "ada/submission.py", "bob": "bob/softmax (2).py"}
+@pytest.mark.parametrize(("files", "students"), LAID.values(), ids=LAID)
+def test_each_student_has_one_hand_in(tmp_path: Path, files: list[str], students: dict[str, str]) -> None:
+    assert found(lay(tmp_path, *files)) == students
 
 
 def test_files_of_which_none_stands_out_are_a_problem_of_that_student_alone(tmp_path: Path) -> None:
@@ -47,7 +73,7 @@ def test_files_of_which_none_stands_out_are_a_problem_of_that_student_alone(tmp_
     problems = found(tmp_path)
     assert "several files" in problems["ada"] and "one.py, two.py" in problems["ada"]
     assert problems["bob"] == "bob/submission.py"
-    assert problems["cyd"] == "there is no .py, .ipynb or .zip file"
+    assert problems["cyd"] == NOTHING
 
 
 def test_answers_are_toml_and_what_the_course_handed_out_is_none(tmp_path: Path) -> None:
@@ -63,34 +89,10 @@ def test_an_archive_is_a_submission(tmp_path: Path, name: str) -> None:
     assert found(lay(tmp_path, f"ada/{name}"))["ada"] == f"ada/{name}"
 
 
-def test_tests_that_were_handed_out_are_no_submission(tmp_path: Path) -> None:
-    assert found(lay(tmp_path, "ada/mine.py", "ada/test_softmax.py", "ada/conftest.py"))["ada"] == "ada/mine.py"
-
-
-def test_a_submission_one_folder_down_is_found(tmp_path: Path) -> None:
-    assert found(lay(tmp_path, "ada/homework/submission.py"))["ada"] == "ada/homework/submission.py"
-
-
 def test_a_link_is_no_submission(tmp_path: Path) -> None:
     lay(tmp_path, "ada/submission.py", "bob/notes.txt")
     (tmp_path / "bob" / "submission.py").symlink_to(tmp_path / "ada" / "submission.py")
     assert "there is no" in found(tmp_path)["bob"]
-
-
-def test_a_canvas_download(tmp_path: Path) -> None:
-    lay(
-        tmp_path,
-        "lovelaceada_1201_5501_softmax.py",
-        "babbagecharles_LATE_1202_5502_submission-2.py",
-        "babbagecharles_LATE_1202_5502_notes.py",
-        "hoppergrace_1203_5503_old.py",
-        "hoppergrace_1203_5509_new.py",
-    )
-    assert found(tmp_path) == {
-        "1201": "lovelaceada_1201_5501_softmax.py",
-        "1202": "babbagecharles_LATE_1202_5502_submission-2.py",
-        "1203": "hoppergrace_1203_5509_new.py",
-    }
 
 
 def test_a_moodle_download(tmp_path: Path) -> None:
@@ -124,13 +126,6 @@ def test_a_folder_and_a_file_of_one_name_are_two_hand_ins(tmp_path: Path) -> Non
     assert [(one.student, bool(one.problem)) for one in hand_ins(tmp_path, WANTED)] == [
         ("ada (ada.py)", True), ("ada (ada/submission.py)", True), ("bob", False),
     ]  # fmt: skip
-
-
-def test_who_only_typed_something_into_moodle_is_not_left_out(tmp_path: Path) -> None:
-    lay(tmp_path, "Ada_4711_assignsubmission_file_/submission.py", "Bob_4712_assignsubmission_onlinetext_/online.html")
-    assert found(tmp_path) == {
-        "4711": "Ada_4711_assignsubmission_file_/submission.py", "4712": "there is no .py, .ipynb or .zip file",
-    }  # fmt: skip
 
 
 def test_what_is_nobodys_is_named(tmp_path: Path) -> None:
@@ -234,21 +229,6 @@ def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
         intake.class_list(tmp_path / "class.csv")
 
 
-def test_a_file_named_like_anothers_hand_in_stays_its_owners(tmp_path: Path) -> None:
-    forged = "Eve_4712_assignsubmission_file_z_4711_assignsubmission_file_submission.py"
-    lay(tmp_path, "Ada_4711_assignsubmission_file_submission.py", forged)
-    assert found(tmp_path) == {"4711": "Ada_4711_assignsubmission_file_submission.py", "4712": forged}
-
-
-def test_a_name_like_anothers_number_is_nobodys_where_that_number_has_handed_in(tmp_path: Path) -> None:
-    forged = "Eve_4711_assignsubmission_file__10_assignsubmission_file_submission.py"
-    lay(tmp_path, "Ada_4711_assignsubmission_file_submission.py", forged)
-    assert found(tmp_path) == {
-        "4711": "Ada_4711_assignsubmission_file_submission.py",
-        forged: "its name can be read as participant 4711's, who has handed in under another name: whose is it?",
-    }
-
-
 @pytest.mark.parametrize("before", ["bob_77_88_", "bob_LATE_77_88_", "Bob B_12_assignsubmission_file_"])
 @pytest.mark.parametrize("number", ["", "-2"])
 def test_modules_of_a_hand_in_that_lies_flat_among_others_are_its_own(tmp_path: Path, before: str, number: str) -> None:
@@ -267,8 +247,8 @@ def test_no_link_leads_to_a_neighbours_files(tmp_path: Path) -> None:
     problems = found(tmp_path)
     assert problems["ada"] == "ada/code/submission.py"
     for student in ("eve", "gus"):
-        assert problems[student] == "there is no .py, .ipynb or .zip file; links are not followed"
-    assert problems["fay"] == "there is no .py, .ipynb or .zip file"
+        assert problems[student] == f"{NOTHING}; links are not followed"
+    assert problems["fay"] == NOTHING
 
 
 def test_canvas_says_who_was_late(tmp_path: Path) -> None:

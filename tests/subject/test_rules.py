@@ -53,10 +53,33 @@ def test_allocating_and_launching_is_all_right() -> None:
     rules.check_program(program(ALLOCATE, LAUNCH), "double", (), SUBMISSION)
 
 
-def test_computing_with_torch_is_refused_with_operation_and_line_also_beside_a_kernel() -> None:
-    failure = broken_rule(program(ALLOCATE, LAUNCH, Aten("aten::add", (X, X), {}, (OUT,), Source(12))))
-    assert (failure.cause, failure.line) == (Cause.FORBIDDEN_OP, 12)
-    assert "computes with torch (aten::add)" in failure.message
+ADDED = Aten("aten::add", (X, X), {}, (OUT,), Source(12))
+NOWHERE = View(77, "float32", (4,), (1,))
+BROKEN = {
+    "torch computes, also beside a kernel": (program(ALLOCATE, LAUNCH, ADDED), Cause.FORBIDDEN_OP, 12, "computes with torch (aten::add)"),
+    "torch in one configuration": (program(ALLOCATE, Choice(((LAUNCH,), (ADDED,)), ("a", "b"))), Cause.FORBIDDEN_OP, 12, ""),
+    "no launch": (program(ALLOCATE), Cause.NO_KERNEL, None, "launches no Triton kernel"),
+    "a kernel from elsewhere": (
+        program(ALLOCATE, Launch("foreign", (1, 1, 1), (X, OUT))), Cause.NO_KERNEL, None, "has code of /lib/torch/sparse/_triton_ops.py",
+    ),
+    "stores that are never reached": (
+        program(ALLOCATE, Launch("empty", (1, 1, 1), (X, OUT))), Cause.NO_KERNEL, None, "stored to: nothing gave it any values.",
+    ),
+    "nothing is returned": (program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="none"), Cause.WRONG_TYPE, 3, "returns nothing"),
+    "a number": (program(ALLOCATE, LAUNCH, results=(Scalar(1.0),), returned="float"), Cause.WRONG_TYPE, None, "float"),
+    "what a launch gives": (
+        program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="TracedKernel"), Cause.WRONG_TYPE, None, "on a line of its own",
+    ),
+    "an input": (program(LAUNCH, results=(X,)), Cause.UNCHANGED_INPUT, None, ""),
+    "what no step made": (program(LAUNCH, results=(NOWHERE,)), Cause.NO_KERNEL, None, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "cause", "line", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_program_that_breaks_a_rule_is_told_which_one(made: Program, cause: Cause, line: int | None, said: str) -> None:
+    failure = broken_rule(made)
+    assert failure.cause is cause and said in failure.message
+    assert line is None or failure.line == line
 
 
 def test_an_operation_that_the_assignment_allows_is_allowed() -> None:
@@ -92,20 +115,6 @@ def test_other_allowed_operations_take_single_numbers(step: Aten) -> None:
     assert "with 4 numbers; it may only be used with single numbers" in failure.message
 
 
-def test_torch_hidden_in_one_configuration_is_found() -> None:
-    aten = Aten("aten::mul", (X, X), {}, (OUT,))
-    assert broken_rule(program(ALLOCATE, Choice(((LAUNCH,), (aten,)), ("a", "b")))).cause is Cause.FORBIDDEN_OP
-
-
-def test_a_result_without_any_launch_is_refused() -> None:
-    assert broken_rule(program(ALLOCATE)).cause is Cause.NO_KERNEL
-
-
-def test_a_kernel_from_elsewhere_is_not_the_submissions() -> None:
-    failure = broken_rule(program(ALLOCATE, Launch("foreign", (1, 1, 1), (X, OUT))))
-    assert failure.cause is Cause.NO_KERNEL and "has code of /lib/torch/sparse/_triton_ops.py" in failure.message
-
-
 @pytest.mark.parametrize("kernel", ["foreign", "mixed"])
 def test_a_kernel_from_elsewhere_is_refused_beside_one_of_the_submission_too(kernel: str) -> None:
     """Also where the submission's kernel calls it, and in one configuration of many"""
@@ -129,12 +138,6 @@ def test_a_result_that_no_kernel_has_stored_to_is_refused(steps: list[Step]) -> 
     assert failure.cause is Cause.NO_KERNEL and "no kernel has stored to" in failure.message
 
 
-def test_a_result_without_values_is_not_said_to_be_torchs() -> None:
-    """A kernel whose stores are never reached has been compiled without them"""
-    failure = broken_rule(program(ALLOCATE, Launch("empty", (1, 1, 1), (X, OUT))))
-    assert failure.cause is Cause.NO_KERNEL and failure.message.endswith("stored to: nothing gave it any values.")
-
-
 def test_a_result_may_be_copied_from_what_a_kernel_stored() -> None:
     first = View(2, "float32", (4,), (1,))
     made = program(ALLOCATE, Allocate(2, 16), Launch("k", (1, 1, 1), (X, first)), Copy(OUT, first))
@@ -143,31 +146,6 @@ def test_a_result_may_be_copied_from_what_a_kernel_stored() -> None:
 
 def test_an_empty_result_needs_no_kernel() -> None:
     rules.check_program(program(results=(View(0, "float32", (0,), (1,)),)), "double", (), SUBMISSION)
-
-
-def test_returning_nothing_names_the_function_that_lacks_its_return() -> None:
-    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="none"))
-    assert (failure.cause, failure.line) == (Cause.WRONG_TYPE, 3)
-    assert "returns nothing" in failure.message
-
-
-def test_returning_a_number_is_not_a_tensor() -> None:
-    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(1.0),), returned="float"))
-    assert failure.cause is Cause.WRONG_TYPE and "float" in failure.message
-
-
-def test_returning_what_a_launch_gives_is_explained() -> None:
-    failure = broken_rule(program(ALLOCATE, LAUNCH, results=(Scalar(None),), returned="TracedKernel"))
-    assert "on a line of its own" in failure.message
-
-
-def test_returning_an_input_is_no_new_tensor() -> None:
-    assert broken_rule(program(LAUNCH, results=(X,))).cause is Cause.UNCHANGED_INPUT
-
-
-def test_a_result_that_no_step_made_is_refused() -> None:
-    made = program(LAUNCH, results=(View(77, "float32", (4,), (1,)),))
-    assert broken_rule(made).cause is Cause.NO_KERNEL
 
 
 def test_a_run_over_its_budget_is_a_failure_at_the_line() -> None:

@@ -35,9 +35,45 @@ def kept(*cells: str, entry: str | None = None) -> list[str]:
 DEF = "def f(x):\n    return x"
 
 
-def test_definitions_are_kept_and_experiments_are_not() -> None:
-    lines = kept("import torch", DEF, "x = torch.rand(3)\nprint(f(x))")
-    assert lines == ["import torch", "def f(x):", "    return x"]
+CONFIGS = "configs = []\nconfigs.append(1)\nother = []\nother.append(2)"
+TRIED = "try:\n    import triton\nexcept ImportError:\n    !pip install triton\n    import triton"
+KEPT = {
+    "definitions and no experiments": (("import torch", DEF, "x = torch.rand(3)\nprint(f(x))"), f"import torch\n{DEF}"),
+    "a constant that a function reads, with what it needs": (
+        ("A = 2\nB = A * 4\nunused = 5", "def f(x):\n    return x * B"), "A = 2\nB = A * 4\ndef f(x):\n    return x * B",
+    ),
+    "no global with the name of a parameter": (("x = experiment()", DEF), DEF),
+    "what decorators and defaults need": (
+        ("configs = [1]\nSIZE = 3\n@tuned(configs)\ndef f(x, n=SIZE):\n    return x",),
+        "configs = [1]\nSIZE = 3\n@tuned(configs)\ndef f(x, n=SIZE):\n    return x",
+    ),
+    "changes to what is kept": (
+        (CONFIGS, "def f(x):\n    return configs"), "configs = []\nconfigs.append(1)\ndef f(x):\n    return configs",
+    ),
+    "no warmup at the top level": (
+        ("def kernel(): pass", "def f(x):\n    return kernel[1](x)", "kernel.warmup(1)\nkernel[2](3)"),
+        "def kernel(): pass\ndef f(x):\n    return kernel[1](x)",
+    ),
+    "an alias of a definition": (
+        ("class A:\n    pass", "attention = A.apply\ng = lambda x: x"),
+        "class A:\n    pass\nattention = A.apply\ng = lambda x: x",
+    ),
+    "a definition inside of try": (
+        (TRIED, DEF), TRIED.replace("!pip install triton", "pass") + "\n" + DEF,
+    ),
+    "no main guard": ((DEF + "\nif __name__ == '__main__':\n    import sys\n    f(1)",), DEF),
+    "parts of a line": (
+        ("A = 'é'; print(A); B = 2", "def f(x):\n    return A + B"), "A = 'é'; B = 2\ndef f(x):\n    return A + B",
+    ),
+    "comments within a kept line": (("def f(x):  # why\n    return x  # because",), "def f(x):  # why\n    return x  # because"),
+    "a redefinition, last": (("def f(x): return 1", "def f(x): return 2"), "def f(x): return 1\ndef f(x): return 2"),
+    "no experiment that is broken": ((DEF, "f(1"), DEF),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cells", "text"), KEPT.values(), ids=KEPT)
+def test_of_a_notebook_so_much_is_kept(cells: tuple[str, ...], text: str) -> None:
+    assert kept(*cells) == text.split("\n")
 
 
 def test_every_kept_line_stands_where_its_cell_says() -> None:
@@ -48,55 +84,16 @@ def test_every_kept_line_stands_where_its_cell_says() -> None:
     assert lines[5 - 1] == "" and lines[6 - 1] == "def f(x):"
 
 
-def test_a_constant_that_a_function_reads_is_kept_with_what_it_needs() -> None:
-    lines = kept("A = 2\nB = A * 4\nunused = 5", "def f(x):\n    return x * B")
-    assert lines == ["A = 2", "B = A * 4", "def f(x):", "    return x * B"]
-
-
-def test_a_global_of_the_same_name_as_a_parameter_is_not_needed() -> None:
-    assert kept("x = experiment()", DEF) == ["def f(x):", "    return x"]
-
-
-def test_what_decorators_and_defaults_need_is_kept() -> None:
-    lines = kept("import triton\nconfigs = [1]", "SIZE = 3\n@triton.autotune(configs)\ndef f(x, n=SIZE):\n    return x")
-    assert "configs = [1]" in lines and "SIZE = 3" in lines and "@triton.autotune(configs)" in lines
-
-
-def test_a_change_to_a_kept_value_is_kept() -> None:
-    lines = kept("configs = []\nconfigs.append(1)\nother = []\nother.append(2)", "def f(x):\n    return configs")
-    assert "configs.append(1)" in lines
-    assert "other.append(2)" not in lines
-
-
-def test_a_warmup_at_the_top_level_is_an_experiment() -> None:
-    lines = kept("def kernel(): pass", "def f(x):\n    return kernel[1](x)", "kernel.warmup(1)\nkernel[2](3)")
-    assert lines == ["def kernel(): pass", "def f(x):", "    return kernel[1](x)"]
-
-
-def test_an_alias_of_a_definition_is_a_definition() -> None:
-    lines = kept("class A:\n    pass", "attention = A.apply\ng = lambda x: x")
-    assert lines == ["class A:", "    pass", "attention = A.apply", "g = lambda x: x"]
-
-
 def test_the_entry_is_kept_whatever_it_is_assigned_from() -> None:
     cells = ("import torch", DEF, "g = torch.compile(f)")
     assert "g = torch.compile(f)" not in kept(*cells)
     assert "g = torch.compile(f)" in kept(*cells, entry="g")
 
 
-def test_a_definition_inside_try_or_if_is_kept() -> None:
-    cell = "try:\n    import triton\nexcept ImportError:\n    !pip install triton\n    import triton"
-    assert kept(cell, DEF)[:4] == ["try:", "    import triton", "except ImportError:", "    pass"]
-
-
 def test_a_device_chosen_by_an_if_is_kept_where_it_is_needed() -> None:
     choice = "if cuda():\n    DEVICE = 'cuda'\nelse:\n    DEVICE = 'cpu'"
     assert "    DEVICE = 'cuda'" in kept(choice, "def f(x):\n    return x.to(DEVICE)")
     assert "    DEVICE = 'cuda'" not in kept(choice, DEF)
-
-
-def test_a_main_guard_is_left_out() -> None:
-    assert kept(DEF + "\nif __name__ == '__main__':\n    import sys\n    f(1)") == ["def f(x):", "    return x"]
 
 
 @pytest.mark.parametrize(
@@ -134,18 +131,6 @@ def test_a_cell_magic_over_python_is_python(magic: str) -> None:
     assert kept(f"{magic}\n{DEF}") == ["def f(x):", "    return x"]
 
 
-def test_statements_that_share_a_line_are_parted() -> None:
-    assert kept("A = 'é'; print(A); B = 2", "def f(x):\n    return A + B") == [
-        "A = 'é'; B = 2",
-        "def f(x):",
-        "    return A + B",
-    ]
-
-
-def test_comments_within_a_kept_line_stay() -> None:
-    assert kept("def f(x):  # why\n    return x  # because") == ["def f(x):  # why", "    return x  # because"]
-
-
 def test_a_future_import_moves_to_the_top() -> None:
     book = read(notebook("import torch", "from __future__ import annotations\n" + DEF))
     assert book.text.startswith("from __future__ import annotations\nimport torch\n")
@@ -160,18 +145,10 @@ def test_the_notes_name_cells_and_lines() -> None:
     )
 
 
-def test_a_redefinition_comes_last_as_in_the_notebook() -> None:
-    assert kept("def f(x): return 1", "def f(x): return 2") == ["def f(x): return 1", "def f(x): return 2"]
-
-
-def test_a_broken_experiment_is_left_out() -> None:
-    assert kept(DEF, "f(1") == ["def f(x):", "    return x"]
-
-
 def test_a_broken_definition_is_the_students_to_mend() -> None:
     with pytest.raises(CellError) as caught:
         read(notebook("import torch", "x = 1\ndef f(x)\n    return x"))
-    assert str(caught.value).startswith("cell 2, line 2: expected ':'")
+    assert str(caught.value).startswith("cell 2, line 2: `expected ':'`")
     assert caught.value.source == SourceLine(2, "def f(x)")
 
 
