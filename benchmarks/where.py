@@ -4,8 +4,9 @@ that a server forks does), and after an edit of every kernel (a barrier is put b
 
     python benchmarks/where.py [ASSIGNMENT ...]
 
-A thread looks at the main thread's stack a few hundred times a second, and gives the time since it looked last to the
-first phase of PHASES that has a part of its name on the stack. CPU seconds are the main thread's own. What the
+A few hundred times a second a signal interrupts the grader, and the time since the last one goes to the first phase of
+PHASES that has a part of its name on the stack, and to the innermost function of gradekit or of the assignment: the
+PLACES that take most of a cold check are a table of their own. CPU seconds are the grader's own process. What the
 submission's process computes is measured there: `tracing`, and `lowering` inside Triton's front end. While the grader
 waits for it, the clock counts as `waiting`.
 """
@@ -18,15 +19,16 @@ import json
 import os
 import resource
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -48,44 +50,38 @@ PHASES = {
 }
 """What a frame's file and function say, by phase; the first phase that is anywhere on the stack counts."""
 
+OURS, PLACES = ("gradekit/", "assignments/"), 10
 REST, TRACING, LOWERING, OTHERS = "pytest and the rest", "tracing", "lowering", "other processes"
 KERNELS = "kernels lowered"
 
 
-class Sampler(threading.Thread):
-    """Counts seconds of the main thread by phase, as (clock, CPU), until `stop`."""
+class Sampler:
+    """Counts seconds of this process by phase, as (clock, CPU), and CPU seconds by place, until `stop`."""
 
     def __init__(self) -> None:
-        super().__init__(daemon=True)
         self.spent: dict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-        self._main = threading.main_thread().ident or 0
-        self._clock = time.pthread_getcpuclockid(self._main)
-        self._stopped = threading.Event()
-        self._names: dict[Any, str] = {}
-        self.start()
+        self.places: dict[str, float] = defaultdict(float)
+        self._names: dict[CodeType, str] = {}
+        self._before = time.perf_counter(), time.thread_time()
+        signal.signal(signal.SIGALRM, self._look)
+        signal.setitimer(signal.ITIMER_REAL, PULSE_SECONDS, PULSE_SECONDS)
 
-    def run(self) -> None:
-        before = time.perf_counter(), time.clock_gettime(self._clock)
-        while not self._stopped.wait(PULSE_SECONDS):
-            now = time.perf_counter(), time.clock_gettime(self._clock)
-            phase = self._phase(sys._current_frames().get(self._main))
-            wall, cpu = self.spent[phase]
-            self.spent[phase] = wall + now[0] - before[0], cpu + now[1] - before[1]
-            before = now
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        now = time.perf_counter(), time.thread_time()
+        names = [self._name(one.f_code) for one, _ in traceback.walk_stack(frame)]
+        phase = next((phase for phase, parts in PHASES.items() if any(p in n for p in parts for n in names)), REST)
+        wall, cpu = self.spent[phase]
+        self.spent[phase] = wall + now[0] - self._before[0], cpu + now[1] - self._before[1]
+        self.places[next((n for n in names if n.startswith(OURS)), REST)] += now[1] - self._before[1]
+        self._before = time.perf_counter(), time.thread_time()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self.join()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
-    def _phase(self, frame: FrameType | None) -> str:
-        names = set()
-        while frame is not None:
-            code = frame.f_code
-            if code not in self._names:
-                self._names[code] = f"{code.co_filename}.{code.co_name}"
-            names.add(self._names[code])
-            frame = frame.f_back
-        return next((phase for phase, parts in PHASES.items() if any(p in n for p in parts for n in names)), REST)
+    def _name(self, code: CodeType) -> str:
+        if code not in self._names:
+            self._names[code] = f"{code.co_filename.removeprefix(f'{ROOT}/')}.{code.co_name}"
+        return self._names[code]
 
 
 # --- the submission's process -----------------------------------------------------------------------------------------
@@ -160,8 +156,10 @@ def edited(text: str) -> str:
     return "\n".join(lines)
 
 
-def measured(path: Path, assignment: str) -> list[dict[str, tuple[float, float]]]:
-    """Seconds by phase of a first check in this process, of a second, and of one after an edit."""
+def measured(path: Path, assignment: str) -> tuple[list[dict[str, tuple[float, float]]], dict[str, float]]:
+    """Seconds by phase of a first check in this process, of a second, and of one after an edit; CPU seconds of the first
+    by place."""
+    places: dict[str, float] = {}
     found: list[dict[str, tuple[float, float]]] = []
     said: dict[int, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -173,12 +171,13 @@ def measured(path: Path, assignment: str) -> list[dict[str, tuple[float, float]]
             said.clear()
             _check(file, assignment)
             sampler.stop()
+            places = places or dict(sampler.places)
             traced, lowered, kernels = (sum(one[place] for one in said.values()) for place in range(3))
             others = max(_children() - before - traced, 0.0)
             spent = dict(sampler.spent) | {TRACING: (0.0, traced - lowered), OTHERS: (0.0, others)}
             spent["all"] = time.perf_counter() - began, sum(cpu for _, cpu in spent.values()) + lowered
             found.append(spent | {LOWERING: (0.0, lowered), KERNELS: (0.0, kernels)})
-    return found
+    return found, places
 
 
 def _check(file: Path, assignment: str) -> None:
@@ -230,7 +229,11 @@ def main() -> None:
     for name in options.assignments:
         solution = ROOT / "solutions" / name / "solution.py"
         command = [sys.executable, __file__, name, "--one", str(solution)]
-        print(table(name, json.loads(subprocess.check_output(command, cwd=ROOT))), "\n", flush=True)
+        runs, places = json.loads(subprocess.check_output(command, cwd=ROOT))
+        print(table(name, runs), "\n", flush=True)
+        for place in sorted(places, key=lambda one: -places[one])[:PLACES]:
+            print(f"{places[place]:.2f} CPU s: {place}", flush=True)
+        print(flush=True)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,11 @@ class AttentionErrors:
         return torch.softmax(self.scores, -1)
 
     @cached_property
+    def unreached(self) -> Tensor:
+        """Where P is 0."""
+        return self.weights == 0
+
+    @cached_property
     def result(self) -> Tensor:
         """O."""
         return self.weights @ self.v
@@ -67,9 +72,9 @@ class AttentionErrors:
     def score_error(self) -> Tensor:
         """Of S, and so the relative error of P: 0 where P is."""
         scale, k = abs(self.sm_scale), self.k.mT
-        highest = self.scores.masked_fill(self.weights == 0, 0.0).abs().amax(-1, keepdim=True)
+        highest = self.scores.masked_fill(self.unreached, 0.0).abs().amax(-1, keepdim=True)
         error = scale * self._product(self.q, k, self.rounding.operand * self.q)
-        return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.weights == 0, 0.0)
+        return (error + self.rounding.sum(highest, self.q.shape[-1])).masked_fill(self.unreached, 0.0)
 
     @cached_property
     def output(self) -> Tensor:
@@ -129,4 +134,4 @@ class AttentionErrors:
 
     def _factor(self, value: Tensor) -> Tensor:
         """As `Rounding.factor`, but what is exactly 0 stays so."""
-        return self.rounding.factor(value).masked_fill(self.weights == 0, 0.0)
+        return self.rounding.factor(value).masked_fill(self.unreached, 0.0)

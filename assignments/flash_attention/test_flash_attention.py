@@ -36,9 +36,8 @@ def hidden(size, causal, device):
     return torch.ones(size, size, dtype=torch.bool, device=device).triu(1) if causal else None
 
 
-def of_heads(q, k, v, causal, sm_scale):
+def of_heads(q, k, v, mask, sm_scale):
     scores = q @ k.mT * sm_scale
-    mask = hidden(q.shape[-2], causal, q.device)
     return torch.softmax(scores if mask is None else scores.masked_fill(mask, -torch.inf), -1) @ v
 
 
@@ -52,12 +51,15 @@ def by_groups(function, *tensors):
 
 
 def attention(q, k, v, causal, sm_scale):
-    return by_groups(lambda *head: (of_heads(*head, causal, sm_scale),), q, k, v)[0]
+    mask = hidden(q.shape[-2], causal, q.device)
+    return by_groups(lambda *heads: (of_heads(*heads, mask, sm_scale),), q, k, v)[0]
 
 
 def errors(rounding, q, k, v, causal, sm_scale):
+    mask = hidden(q.shape[-2], causal, q.device)
+
     def of_several(*heads):
-        return (AttentionErrors(rounding, *heads, sm_scale, hidden(q.shape[-2], causal, q.device)).output,)
+        return (AttentionErrors(rounding, *heads, sm_scale, mask).output,)
 
     return by_groups(of_several, q, k, v)[0]
 
@@ -74,8 +76,9 @@ def gradients(q, k, v, causal, sm_scale, grad):
 
 
 def gradient_errors(rounding, q, k, v, causal, sm_scale, grad):
+    mask = hidden(q.shape[-2], causal, q.device)
+
     def of_several(*heads):
-        mask = hidden(q.shape[-2], causal, q.device)
         return AttentionErrors(rounding, *heads[:3], sm_scale, mask).gradients(heads[3])
 
     return by_groups(of_several, q, k, v, grad)
