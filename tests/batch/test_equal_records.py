@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,7 +96,8 @@ def most_memory(graders: Graders, job: GradingJob) -> tuple[Any, int]:
     seen = [0]
 
     def look(pid: int) -> None:
-        seen.append(int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]))
+        told = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+        seen.append(int(told[1]) if told else 0)  # a process that has just ended has none
 
     with seen_to(graders, look):
         record = graders.grade(job, 10 * GUARD).record
