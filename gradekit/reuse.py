@@ -1,11 +1,12 @@
 """What one submission's grading may reuse of another's: all such caches are declared by `shared`, and obey one switch.
 
-A class is graded on the same inputs, and many of its kernels are equal. So a warm grader (gradekit.batch.grader) keeps
-drawn inputs, references, kernels and runs from one submission to the next, after `keep_between_submissions`. Anywhere
-else every submission begins with nothing: `per_submission` gives it caches of its own, which end with it. Records are
-the same either way (tests/test_reuse.py compares them); only the time differs.
+A user's next check is on the same inputs, and so is a class after the assignment's own solution. So a warm grader (see
+gradekit.server.template and gradekit.batch.grader) begins with drawn inputs, references, kernels and runs of gradings
+before it, after `keep_between_submissions`. Anywhere else every submission begins with nothing: `per_submission` gives
+it caches of its own, which end with it. Records are the same either way (tests/batch/test_equal_records.py compares
+them); only the time differs.
 
-A cache is bounded, and evicts what was used longest ago: a grader that runs all night must not grow.
+A cache is bounded, and evicts what was used longest ago: a process that stays must not grow.
 """
 
 from __future__ import annotations

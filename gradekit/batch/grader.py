@@ -69,6 +69,10 @@ MEMORY = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "16"}
 """Forms of matrix products in half precision whose machine code torch keeps (1,024 if nobody says so): each takes up to
 a MiB, and references have hundreds of shapes, each once."""
 
+SPARING, LAVISH = {"MALLOC_MMAP_THRESHOLD_": "1048576"}, {"MALLOC_MMAP_THRESHOLD_": "8388608"}
+"""Bytes from which on a tensor's memory goes back to the system when it is freed: where one grader has little of it, as
+in an LMS's container, and in a class, where this takes a sixth less of computing."""
+
 
 class GraderFailed(Exception):
     """The grader's process died, hung or answered nonsense: no fault of the submission's."""
@@ -192,7 +196,8 @@ class Graders:
     def _command(self, theirs: socket.socket) -> Command:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
         visible = "" if self.card == FAKE_GPU else self.card
-        settings = MEMORY | {CARD: self.card, "CUDA_VISIBLE_DEVICES": visible, "PYTHONPATH": package}
+        settings = MEMORY | (LAVISH if self._warms else SPARING) | {CARD: self.card, "PYTHONPATH": package}
+        settings["CUDA_VISIBLE_DEVICES"] = visible
         descriptor = theirs.fileno()
         return Command(MODULE, (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None)
 

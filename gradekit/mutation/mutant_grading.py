@@ -1,6 +1,6 @@
 """Grades the mutants of a solution on all cores, and remembers what came of each in a file.
 
-Grading is asked for in `_graded` alone: a warm grader takes one text after another. What a trial depends on is in its
+Grading is asked for in `_graded` alone: warm graders take the texts. What a trial depends on is in its
 key (the text, the assignment's tests, gradekit's version), so that a survey that was ended goes on where it was.
 """
 

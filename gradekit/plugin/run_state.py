@@ -8,6 +8,7 @@ import difflib
 import functools
 import gc
 import itertools
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -254,9 +255,10 @@ UNRETURNED_BYTES, MAPPED_BYTES = 256 << 20, 32 << 20
 @contextlib.contextmanager
 def seldom_returned() -> Iterator[None]:
     """While open, memory of freed tensors stays for the next ones: the kernel hands out each page anew, full of zeros,
-    which took a twentieth to a tenth of a check. Elsewhere than under glibc, nothing changes."""
+    which took a twentieth to a tenth of a check. Elsewhere than under glibc, and where the environment says what is to
+    be done, nothing changes."""
     libc = ctypes.CDLL(None)
-    if not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
+    if "MALLOC_MMAP_THRESHOLD_" in os.environ or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
         yield
         return
     libc.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)

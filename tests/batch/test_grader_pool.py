@@ -1,4 +1,4 @@
-"""A pool of warm graders gives each of them one submission at a time, and what comes back is a report."""
+"""A pool grades so many submissions at a time, each in a grader of its own, and what comes back is a report."""
 
 from __future__ import annotations
 
