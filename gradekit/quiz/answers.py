@@ -20,11 +20,10 @@ from typing import Any
 
 from gradekit.findings import Cause, SourceLine
 from gradekit.quiz.questions import Question
-from gradekit.submission import NoSuchSubmission, SubmissionError
+from gradekit.submission import NoSuchSubmission, SubmissionError, content
 from gradekit.submission.notebook import Cell, NotebookError, code_of
 
 FILE = "answers.toml"
-MAX_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def read(path: Path) -> Answers:
         SubmissionError: it is not TOML, or not a notebook; its cause is UNREADABLE or SYNTAX_ERROR.
     """
     file = locate(path)
-    data = _bytes(file)
+    data = content(file)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -83,17 +82,6 @@ def read(path: Path) -> Answers:
     values = _of_notebook(file, text) if file.suffix.lower() == ".ipynb" else _of_toml(file, text)
     given = {name: str(value).strip() for name, value in values.items() if isinstance(value, (str, int, float))}
     return Answers(str(file), hashlib.sha256(data).hexdigest(), given)
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise SubmissionError(f"{file} cannot be opened: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise SubmissionError(f"{file} is larger than {MAX_BYTES >> 20} MiB")
-    return data
 
 
 def _of_toml(file: Path, text: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from gradekit.submission.reading import (
     NoSuchSubmission,
     Submission,
     SubmissionError,
+    content,
     defines,
     locate,
     place,

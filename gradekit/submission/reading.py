@@ -135,9 +135,7 @@ def _own(folder: Path, file: Path) -> str | None:
 
 
 def _from_bytes(file: Path, data: bytes, entry: str | None) -> Submission:
-    if len(data) > _limit(file.name):
-        raise SubmissionError(f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone")
-    if not data.strip():
+    if not _small_enough(file, data).strip():
         raise SubmissionError(f"{file} is empty")
     digest = hashlib.sha256(data).hexdigest()
     if file.suffix.lower() == ".ipynb" or _is_notebook(data):
@@ -272,8 +270,22 @@ def _near(path: Path) -> str:
 # --- its bytes --------------------------------------------------------------------------------------------------------
 
 
+def content(file: Path) -> bytes:
+    """The file's bytes; reads no more than it takes to see that it is too large.
+
+    Raises:
+        SubmissionError: it is too large, or cannot be opened.
+    """
+    return _small_enough(file, _bytes(file))
+
+
+def _small_enough(file: Path, data: bytes) -> bytes:
+    if len(data) > _limit(file.name):
+        raise SubmissionError(f"{file} is larger than {_limit(file.name) >> 20} MiB: hand in the code alone")
+    return data
+
+
 def _bytes(file: Path) -> bytes:
-    """The file's bytes; reads no more than it takes to see that it is too large."""
     try:
         with file.open("rb") as stream:
             return stream.read(_limit(file.name) + 1)
