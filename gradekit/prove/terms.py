@@ -323,7 +323,7 @@ def split(a: Term, b: Term) -> tuple[Term, Term]:
         whole = Term({mono: quotient for mono, quotient in quotients.items() if quotient})
         return whole, a - whole * b
     if len(b.parts) != 1:
-        return _polynomial_split(a, b)
+        return ZERO, a
     ((divisor, scale),) = b.parts.items()
     taken: dict[Monomial, int] = {}
     for mono, factor in a.parts.items():
@@ -336,20 +336,6 @@ def split(a: Term, b: Term) -> tuple[Term, Term]:
 def _quotient(mono: Monomial, factor: int, divisor: int) -> int:
     """Towards zero, so that what cannot be negative leaves a rest that cannot be; numbers are rounded down."""
     return abs(factor) // divisor * (1 if factor > 0 else -1) if mono else factor // divisor
-
-
-def _polynomial_split(a: Term, b: Term) -> tuple[Term, Term]:
-    """The same for a sum `b`: multiples of it are taken away while that makes what is left shorter."""
-    lead, scale = max(b.parts.items(), key=lambda item: (len(item[0]), item[0]))
-    whole, rest = ZERO, a
-    for mono, factor in a.parts.items():
-        left = without(mono, lead)
-        if left is not None and factor % scale == 0:
-            quotient = Term({left: factor // scale})
-            shorter = rest - quotient * b
-            if len(shorter.parts) < len(rest.parts):
-                whole, rest = whole + quotient, shorter
-    return whole, rest
 
 
 def without(mono: Monomial, factors: Monomial) -> Monomial | None:
