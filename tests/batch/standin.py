@@ -184,10 +184,13 @@ class Stand:
 
     def _by_hand(self, student: int) -> tuple[list[str], str]:
         shares = [self.share(student, id) for id in self.ids]
-        lowest = max(n for n, share in enumerate(shares) if share == min(shares))  # of equal ones the heaviest
-        counted = [(share, n + 1) for n, share in enumerate(shares) if n != lowest]
-        total = sum(share * weight for share, weight in counted) / sum(weight for _, weight in counted)
+        total = max(self._without(n, shares) for n in range(len(shares)))  # dropped is what makes the most of the rest
         return [percent(share) for share in shares], percent(total)
+
+    def _without(self, dropped: int, shares: Sequence[Fraction]) -> Fraction:
+        """The total of all but one assignment; their weights are 1, 2, 3 and so on."""
+        counted = [(share, n + 1) for n, share in enumerate(shares) if n != dropped]
+        return sum((share * weight for share, weight in counted), Fraction(0)) / sum(weight for _, weight in counted)
 
     def course_book(self) -> dict[str, Mapping[str, str]]:
         """course.csv by student."""
