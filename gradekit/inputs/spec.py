@@ -234,6 +234,36 @@ def normal(shape: Sequence[int], dtype: str = "float32", *, seed: int = 0) -> In
     return Input(dtype, tuple(shape), row_major(shape), seed=seed)
 
 
+def values_of(arg: Input | torch.Tensor) -> torch.Tensor:
+    """The tensor of an argument."""
+    return arg.tensor() if isinstance(arg, Input) else arg
+
+
+def laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them.
+
+    Where `arg` is contiguous, so are they: a check of contiguous tensors is none of strides.
+    """
+    like = values_of(arg)
+    strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
+    size = like.untyped_storage().nbytes() // like.element_size()
+    storage = torch.full((size,), value_kinds.poison(values.dtype), dtype=values.dtype)
+    own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, strides, strict=True))
+    of_own = values[tuple(slice(0, n) for n in own)]
+    storage.as_strided(own, strides, like.storage_offset()).copy_(of_own)
+    return storage.as_strided(values.shape, strides, like.storage_offset())
+
+
+def with_other_values(spec: Input) -> Input | torch.Tensor:
+    """Another tensor of the same kind, laid out alike: of another seed; where that changes nothing of numbers that keep
+    to a range, they are mirrored in it, those that ascend in reverse order."""
+    other = replace(spec, seed=spec.seed + 1, name="an input of the other call")
+    if spec.within is None or not torch.equal(other.tensor(), spec.tensor()):
+        return other
+    values = sum(spec.within) - spec.tensor()
+    return laid_out_as(spec, values.flatten().flip(0).view(spec.shape) if spec.ascending else values)
+
+
 # --- its tensor ------------------------------------------------------------------------------------------------------
 
 SMALL, REMEMBERED = 1 << 19, 32 << 20

@@ -24,7 +24,7 @@ from gradekit.engine.ttir import Op
 from gradekit.exact.thresholds import rows_beyond
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
 from gradekit.judge.evidence import Diagnosis, errors_are_small
@@ -34,7 +34,14 @@ from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, run_steps
-from gradekit.relations.holding import assert_called, assert_independent, assert_relation, assert_scales, ways_of
+from gradekit.relations.holding import (
+    assert_called,
+    assert_computes_anew,
+    assert_independent,
+    assert_relation,
+    assert_scales,
+    ways_of,
+)
 from gradekit.relations.relation import Relation, relations_of
 from gradekit.subject.rules import options
 from gradekit.subject.runs import Observation
@@ -402,8 +409,26 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
         again = _spread(pairs, AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
             assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
+        for seen, expected in _in_each_layout(pairs):
+            assert_computes_anew(subject, seen, expected)
         tried.append("independent")
     return tried + _called_in_ways(subject, entry, pairs)
+
+
+def _in_each_layout(pairs: Sequence[tuple[Observation, list[Reference]]]) -> Iterator[Any]:
+    """The largest calls among which each tensor that has other values in a call before is contiguous once, and once
+    not, where there are such."""
+    met = set[tuple[int, bool]]()
+    for pair in sorted(pairs, key=_size, reverse=True):
+        changed = ((n, arg) for n, arg in enumerate(pair[0].inputs) if isinstance(arg, Input) and _changes(arg))
+        own = {(n, arg.is_contiguous) for n, arg in changed}
+        if own - met:
+            met |= own
+            yield pair
+
+
+def _changes(spec: Input) -> bool:
+    return not torch.equal(values_of(with_other_values(spec)), spec.tensor())
 
 
 def _called_in_ways(

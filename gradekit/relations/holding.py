@@ -19,10 +19,11 @@ from typing import Any
 import torch
 
 from gradekit.findings import Cause
+from gradekit.inputs.spec import laid_out_as, values_of
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
-from gradekit.relations.relation import RelatedCall, Relation, laid_out_as, values_of
+from gradekit.relations.relation import RelatedCall, Relation
 from gradekit.sandbox import TraceError
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Subject, part_of
@@ -68,6 +69,22 @@ def assert_independent(subject: Subject, seen: Observation, expected: Sequence[R
             "the same"
         )
         assert_same(between, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+
+
+def assert_computes_anew(subject: Subject, seen: Observation, expected: Sequence[Reference]) -> None:
+    """Raise unless the call of `seen` gives what is `expected` with tensors that had other values in a call before.
+
+    These values were made up for each tensor by itself: what goes wrong in memory with them is nobody's fault.
+
+    Raises:
+        Failure: depends-on-earlier-calls.
+    """
+    says = f"Called again with the same tensors, whose values were changed in place, {seen.entry} must compute anew"
+    try:
+        assert_same(subject.changed_in_place(seen), expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+    except Failure as failure:
+        if failure.cause is Cause.DEPENDS_ON_EARLIER_CALLS:
+            raise
 
 
 def _wanted(other: RelatedCall, result: torch.Tensor, allowance: torch.Tensor) -> Reference | None:

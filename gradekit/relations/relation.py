@@ -21,9 +21,7 @@ import torch
 
 from gradekit.domain import ANY_DIMENSIONS, EntryDomain, ResultDomain, Tensor
 from gradekit.inputs.draws import shape_parts
-from gradekit.inputs.layouts import row_major
-from gradekit.inputs.spec import Input, sharing
-from gradekit.inputs.value_kinds import poison
+from gradekit.inputs.spec import laid_out_as, sharing, values_of
 
 SHIFTS = (64.0, 8.0, 1.0)
 """What is added to a row: the first of these that the dtype holds exactly, beside every element."""
@@ -194,28 +192,8 @@ def _tensor(relation: Relation, args: Sequence[Any]) -> tuple[int, torch.Tensor]
     return place, values_of(args[place])
 
 
-def values_of(arg: Input | torch.Tensor) -> torch.Tensor:
-    """The tensor of an argument."""
-    return arg.tensor() if isinstance(arg, Input) else arg
-
-
 def _with(args: tuple[Any, ...], place: int, values: torch.Tensor) -> tuple[Any, ...]:
     return (*args[:place], laid_out_as(args[place], values), *args[place + 1 :])
-
-
-def laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them.
-
-    Where `arg` is contiguous, so are they: a check of contiguous tensors is none of strides.
-    """
-    like = values_of(arg)
-    strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
-    size = like.untyped_storage().nbytes() // like.element_size()
-    storage = torch.full((size,), poison(values.dtype), dtype=values.dtype)
-    own = tuple(n if s or n == 0 else 1 for n, s in zip(values.shape, strides, strict=True))
-    of_own = values[tuple(slice(0, n) for n in own)]
-    storage.as_strided(own, strides, like.storage_offset()).copy_(of_own)
-    return storage.as_strided(values.shape, strides, like.storage_offset())
 
 
 def _number(args: Sequence[Any]) -> int:

@@ -430,7 +430,7 @@ class Tracer:
             self._settle()
             self.load()
             self._timed += form.is_timed
-            return self._program(self._ask(form.request, self._seconds(form)), form.args + form.between)
+            return self._program(self._ask(form.request, self._seconds(form)), form.args + form.others)
         found = self._ready.pop(name)
         self._ask_ahead()
         if isinstance(found, TraceError):
@@ -456,7 +456,7 @@ class Tracer:
         form = self._asked.pop(name)
         try:
             self._ready[name] = self._program(
-                self._receive(form.request, self._seconds(form)), form.args + form.between
+                self._receive(form.request, self._seconds(form)), form.args + form.others
             )
         except TraceError as error:
             self._ready[name] = error
@@ -509,8 +509,9 @@ def multiprocessors_for(args: Sequence[Argument], key: str) -> int:
 @dataclass(frozen=True)
 class Form:
     """`entry(*args)`, and its backward pass where gradients are `wanted`, as `Tracer.trace` describes it; host
-    code that asks is told that the GPU has so many `multiprocessors`. With `between`, `entry(*between)` is called
-    before the backward pass: its tensors are inputs of the program too, after those of `args`. Of many configurations
+    code that asks is told that the GPU has so many `multiprocessors`. With `others`, `entry(*others)` is called
+    before the backward pass, or with the same tensors before the call in the way that says so: its tensors are inputs
+    of the program too, after those of `args`. Of many configurations
     of an autotuned launch some are recorded, which the form decides; all of them where it `is_timed`. It is called in
     the usual `way`, "", or in one of `gradekit.tracer.trace`. Its kernels are specialized as Triton would where it
     `is_exact`: of two forms that differ in no more, a submission is asked for one."""
@@ -520,7 +521,7 @@ class Form:
     wanted: tuple[int, ...] = ()
     upstream: View | None = None
     multiprocessors: int = MANY
-    between: tuple[Argument, ...] = ()
+    others: tuple[Argument, ...] = ()
     is_timed: bool = False
     way: str = ""
     is_exact: bool = field(default=True, repr=False)
@@ -541,13 +542,12 @@ class Form:
         request = {
             "do": "trace", "entry": self.entry, "args": [encode(arg) for arg in self.args],
             "multiprocessors": self.multiprocessors, "turn": self.turn, "way": self.way,
-            "exact": self.is_exact,
+            "exact": self.is_exact, "others": [encode(arg) for arg in self.others],
         }  # fmt: skip
         if not self.wanted:
             return request
         layout = None if self.upstream is None else encode(self.upstream)
-        between = [encode(arg) for arg in self.between]
-        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout, "between": between}
+        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout}
 
     @property
     def following(self) -> dict[str, Any]:

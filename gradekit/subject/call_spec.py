@@ -9,19 +9,22 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from gradekit.inputs.spec import Input, sharing
+from gradekit.inputs.spec import Input, sharing, with_other_values
 from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import MANY, Form, multiprocessors_for
 
 MOST = 1 << 14
 """Calls that are remembered."""
+
+CHANGED = "changed in place"
+"""As `gradekit.tracer.trace` calls it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +65,29 @@ def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tup
     form = _form(
         entry, (*arguments[: len(own)], arguments[-1]), wanted, multiprocessors_for(arguments, repr((entry, arguments)))
     )
-    form = replace(form, between=arguments[len(own) : -1], is_exact=False)
+    form = replace(form, others=arguments[len(own) : -1], is_exact=False)
     return CallSpec(form, form.name, is_known=False), (*own, *others, upstream)
+
+
+def changed_in_place(
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...], written: Container[int]
+) -> tuple[CallSpec, tuple[Any, ...]]:
+    """The call of `interleaved`, or without a backward pass `entry(*args)`, with tensors that had other values in a
+    call before, but for those at positions that are `written`; and the arguments of both."""
+    own, upstream = (args[:-1], args[-1:]) if wanted else (args, ())
+    others = [None if place in written else with_other_values(arg) if isinstance(arg, Input) else arg
+              for place, arg in enumerate(own)]  # fmt: skip
+    arguments = to_arguments([*own, *others, *upstream])
+    count = multiprocessors_for(arguments, repr((entry, arguments)))
+    form = _form(entry, (*arguments[: len(own)], *arguments[len(own) + len(others) :]), wanted, count)
+    form = replace(form, others=arguments[len(own) : len(own) + len(others)], way=CHANGED, is_exact=False)
+    return CallSpec(form, form.name, is_known=False), (*own, *others, *upstream)
 
 
 def _another(arg: Any) -> Any:
     """Another value for an argument: other elements, half of a number that is no whole one, the other truth value."""
     if isinstance(arg, Input):
-        return replace(arg, seed=arg.seed + 1, name="an input of the other call")
+        return with_other_values(arg)
     return not arg if isinstance(arg, bool) else arg / 2 if isinstance(arg, float) else arg
 
 

@@ -27,7 +27,7 @@ from gradekit.program import Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
 from gradekit.subject import rules, run_cache, written
-from gradekit.subject.call_spec import CallSpec
+from gradekit.subject.call_spec import CHANGED, CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
 from gradekit.subject.run_cache import RunKey, digests_of
@@ -256,8 +256,9 @@ class Runs:
         return outcome
 
     def again(self, case: Case) -> Observation:
-        """The observation of a call that was made before and has become another program since; it is not remembered."""
-        idle = self._hold_against_rules(case)
+        """The observation of a call that was made before and has become another program since; it is not remembered.
+        Rules were held against the call itself, where its tensors are changed in place here."""
+        idle = self._hold_against_rules(case) if case.spec.form.way != CHANGED else None
         return replace(self._in_all_configurations(case), idle=idle)
 
     def _hold_against_rules(self, case: Case) -> Idle | None:

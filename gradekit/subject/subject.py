@@ -27,7 +27,7 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import digest, rules
-from gradekit.subject.call_spec import CallSpec, call_spec, interleaved, with_other_numbers
+from gradekit.subject.call_spec import CallSpec, call_spec, changed_in_place, interleaved, with_other_numbers
 from gradekit.subject.device import Device
 from gradekit.subject.runs import BRIEF_WORK, MOST_WORK, Case, KernelWays, Observation, Runs, Share, Substitution
 from gradekit.subject.timed_call import SpeedTrial, Timed, measure
@@ -157,6 +157,14 @@ class Subject:
         if not seen.wanted:
             return None
         this, args = interleaved(seen.entry, seen.inputs, seen.wanted)
+        program = self.retraced(this.form)
+        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
+        return _same_part(seen, self._runs.again(Case(this, args, program)))
+
+    def changed_in_place(self, seen: Observation) -> Observation:
+        """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""
+        written = self._runs.contracts.written(seen.entry)
+        this, args = changed_in_place(seen.entry, seen.inputs, seen.wanted, written)
         program = self.retraced(this.form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
         return _same_part(seen, self._runs.again(Case(this, args, program)))

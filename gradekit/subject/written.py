@@ -69,6 +69,11 @@ class Contracts:
             results=(*_results(contract, found, written), *(one.whole for one in written if one.has_gaps)),
         )
 
+    def written(self, entry: str) -> set[int]:
+        """The positions of arguments that the entry may write."""
+        arguments = self._entries[entry].arguments if entry in self._entries else ()
+        return {place for place, one in enumerate(arguments) if isinstance(one, domain.Tensor) and one.written}
+
     def counters(self, entry: str, program: Program, counters: Counters) -> Counters:
         """What a call has cost: what it may write is no memory of its own."""
         contract = self._entries.get(entry)

@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class Child:
             "inspect": self.inspect,
         }
         self.tracer.compiler.exact = request.pop("exact", True)
-        for name in request.keys() & {"args", "between"}:
+        for name in request.keys() & {"args", "others"}:
             request[name] = [decode(arg, object) for arg in request[name]]
         return actions[request.pop("do")](**request)
 
@@ -84,19 +84,23 @@ class Child:
         loaded.lists = lists
         return {"functions": loaded.functions(), "notes": loaded.notes, "path": loaded.path}
 
-    def trace(self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, way: str = "") -> Any:
+    def trace(
+        self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, others: Sequence[Any] = (),
+        way: str = "",
+    ) -> Any:  # fmt: skip
         """The program of one call; kernels that were sent before are left out of it."""
         self.tracer.tuning.turn = turn
-        return self._program(self._on(multiprocessors, lambda: self.tracer.call(self._loaded(), entry, args, way)))
+        call = lambda: self.tracer.call(self._loaded(), entry, args, others, way)
+        return self._program(self._on(multiprocessors, call))
 
     def gradient(
         self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, wanted: list[int], upstream: Any,
-        between: list[Any], way: str = "",
+        others: list[Any], way: str = "",
     ) -> Any:  # fmt: skip
-        """The program of one call and its backward pass, perhaps with another call between the two."""
+        """The program of one call and its backward pass, perhaps with another call between the two, or before."""
         self.tracer.tuning.turn = turn
         layout = None if upstream is None else decode(upstream, View)
-        call = lambda: self.tracer.gradient(self._loaded(), entry, args, wanted, layout, between, way)
+        call = lambda: self.tracer.gradient(self._loaded(), entry, args, wanted, layout, others, way)
         return self._program(self._on(multiprocessors, call))
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:

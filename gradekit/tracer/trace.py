@@ -39,8 +39,10 @@ class CallTracer:
         self.mask = CudaMask(self.recorder)
         self.steps = StepRecorder(self.recorder, self.mask)
 
-    def call(self, loaded: LoadedModule, entry: str, args: Sequence[Argument], way: str = "") -> Program:
-        """The program of `entry(*args)`, called in this `way`.
+    def call(
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], others: Sequence[Argument] = (), way: str = ""
+    ) -> Program:
+        """The program of `entry(*args)`, called in this `way`; with `others`, as `_changed` says.
 
         Raises:
             Refusal: there is no such function, it does not take these arguments, or it fails.
@@ -48,6 +50,8 @@ class CallTracer:
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         with self._refusing(loaded, f"in {entry}"):
+            if way == CHANGED:
+                values = self._changed(function, args, values, others, (), inputs)
             with forward_mode(way, values), self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
@@ -141,10 +145,10 @@ class CallTracer:
 
     def gradient(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
-        between: Sequence[Argument] = (), way: str = "",
+        others: Sequence[Argument] = (), way: str = "",
     ) -> Program:  # fmt: skip
-        """The program of `entry(*args)` and its backward pass, called in this `way`; where it is said, with
-        `entry(*between)` between the two, whose tensors are inputs too.
+        """The program of `entry(*args)` and its backward pass, called in this `way`. With `others`, whose tensors are
+        inputs too, `entry(*others)` is called between the two, or before both as `_changed` says.
 
         Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
         results are the gradients of the arguments at the positions `wanted`, None where there is none.
@@ -154,11 +158,13 @@ class CallTracer:
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
-        leaves = [values[position].requires_grad_() for position in wanted]
         with self._refusing(loaded, f"in the backward pass of {entry}"):
+            if way == CHANGED:
+                values, others = self._changed(function, args, values, others, wanted, inputs), ()
+            leaves = [values[position].requires_grad_() for position in wanted]
             with self.mask, self.steps:
                 result = _differentiable(function(*derived(way, values, wanted)), entry)
-            other = self._forward(function, between, wanted, inputs) if between else None
+            other = self._forward(function, others, wanted, inputs) if others else None
             inputs.append(self._upstream(result, upstream, args))
             with self.mask, self.steps, without_symbolic_shapes():
                 gradients = gradients_of(way, result, leaves, inputs[-1])
@@ -175,6 +181,33 @@ class CallTracer:
             values[position].requires_grad_()
         with self.mask, self.steps:
             return function(*values)
+
+    def _changed(
+        self, function: Any, args: Sequence[Argument], values: list[Any], others: Sequence[Argument],
+        wanted: Sequence[int], inputs: list[torch.Tensor],
+    ) -> list[Any]:  # fmt: skip
+        """The arguments of a call in which each tensor is the very one that had the values of `others` in a call
+        before, and into which its own were copied since, as an optimizer changes weights. What is no tensor in `others`
+        stays as it is, but for a tensor, which the entry may write: the call before has a copy of it."""
+        more, before = self._given(others)
+        inputs += more
+        pairs = [*zip(args, values, strict=True)]
+        with self.mask, self.steps, torch.no_grad():
+            bases = {arg.storage: _whole(value).clone() for arg, value in pairs if isinstance(arg, View)}
+        made = [_tensor(arg, bases) if isinstance(arg, View) else value for arg, value in pairs]
+        changed = [place for place, other in enumerate(before) if isinstance(other, torch.Tensor)]
+        self._copy_into([made[place] for place in changed], [before[place] for place in changed])
+        for position in wanted:
+            made[position].requires_grad_()
+        with self.mask, self.steps:
+            function(*made)
+        self._copy_into([made[place] for place in changed], [values[place] for place in changed])
+        return [one if place in changed else value for place, (one, value) in enumerate(zip(made, values, strict=True))]
+
+    def _copy_into(self, tensors: Sequence[torch.Tensor], origins: Sequence[torch.Tensor]) -> None:
+        with self.mask, self.steps, torch.no_grad():
+            for tensor, origin in zip(tensors, origins, strict=True):
+                _whole(tensor).copy_(_whole(origin))
 
     def _upstream(self, result: torch.Tensor, upstream: View | None, args: Sequence[Argument]) -> torch.Tensor:
         if upstream is None:
@@ -351,13 +384,20 @@ def _tensor(view: View, storages: dict[int, torch.Tensor]) -> torch.Tensor:
     return empty.set_(storage, view.offset, view.shape, view.stride)
 
 
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """All of a tensor's storage, in a row."""
+    return tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
+
+
 # --- ways of calling --------------------------------------------------------------------------------------------------
 
 
 NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
+CHANGED = "changed in place"
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
-results of operations; with the backward pass made twice, of one graph that is retained."""
+results of operations; with the backward pass made twice, of one graph that is retained; with the tensors of an earlier
+call, whose values have changed since."""
 
 
 @contextlib.contextmanager
