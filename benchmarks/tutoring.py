@@ -46,33 +46,37 @@ from tests.repair.corpora import assignments as with_corpus
 Wanted = Callable[[BeginnersMistake], bool]
 
 _HEADER = (
-    f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'seen':>5} {'silent':>7} {'passes':>7} "
+    f"{'assignment':18} {'mistakes':>8} {'named':>6} {'line':>5} {'wrong':>6} {'seen':>5} {'silent':>7} {'passes':>7} {'two':>4} "
     f"{'mending s':>9} {'most':>6}"
 )
 
 
 _PRINTED = re.compile(
-    r"(\w+)/(\w+) +(\w+) +(line right|other line) +([\d.]+) +([\d.]+) s +\[(\d+)\] +([\w-]+)(?: |$)"
+    r"(\w+)/(\w+) +(\w+) +(line right|other line) +([\d.]+) +([\d.]+) s +\[(\d+)\] +([\w-]+)( two)?(?: |$)"
 )
 """A mistake as a run prints it."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a report says of a mistake, and the CPU seconds of its mended programs and of the whole report."""
+    """What a report says of a mistake, whether it says that there are `two`, and the CPU seconds of its mended programs
+    and of the whole report."""
 
     tutored: Tutored
     mending: float
     whole: float
     at: int = 0
     cause: str = ""
+    two: bool = False
 
     @property
     def row(self) -> Row:
         """The row of the table."""
         mistake, tutored = self.tutored.mistake, self.tutored
         seconds = round(self.mending, 1), round(self.whole, 1)
-        return Row(mistake.assignment, mistake.name, tutored.verdict, tutored.line, self.at, self.cause, *seconds)
+        return Row(
+            mistake.assignment, mistake.name, tutored.verdict, tutored.line, self.at, self.cause, *seconds, self.two
+        )
 
 
 def main() -> None:
@@ -105,19 +109,23 @@ def _printed(log: str) -> Iterator[Row]:
     for line in log.splitlines():
         found = _PRINTED.search(line)
         if found is not None:
-            id, name, verdict, place, mending, whole, at, cause = found.groups()
+            id, name, verdict, place, mending, whole, at, cause, two = found.groups()
             seconds = float(mending), float(whole)
-            yield Row(id, name, Verdict(verdict), place == "line right", int(at), cause.strip("-"), *seconds)
+            yield Row(id, name, Verdict(verdict), place == "line right", int(at), cause.strip("-"), *seconds, bool(two))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("ids", nargs="*", help="assignments; all that have a corpus by default")
     parser.add_argument("--show", action="store_true", help="print what each report says")
-    parser.add_argument("--quick", action="store_true", help="few examples for each check, and many where those show nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="few examples for each check, and many where those show nothing"
+    )
     parser.add_argument("--first", action="store_true", help="end each report at the first check that fails")
     parser.add_argument("--name", help="mistakes whose names match this pattern", default="")
-    parser.add_argument("--without", nargs="+", default=[], metavar="RULE", help="without these rules of mending; all: without any")
+    parser.add_argument(
+        "--without", nargs="+", default=[], metavar="RULE", help="without these rules of mending; all: without any"
+    )
     parser.add_argument("--developed", action="store_true", help="those that rules may be made for")
     parser.add_argument("--held-out", action="store_true", help="those that no rule was made for")
     parser.add_argument("--parts", type=int, default=1, help="of so many parts ...")
@@ -152,7 +160,9 @@ def _grading(options: argparse.Namespace) -> GradingOptions:
 
 def _wanted(options: argparse.Namespace) -> Wanted:
     both = options.developed == options.held_out
-    return lambda mistake: (both or mistake.held_out == options.held_out) and re.search(options.name, mistake.name) is not None
+    return lambda mistake: (
+        (both or mistake.held_out == options.held_out) and re.search(options.name, mistake.name) is not None
+    )
 
 
 def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingOptions) -> Iterator[Measured]:
@@ -167,7 +177,8 @@ def _tutored(mistakes: Iterable[BeginnersMistake], show: bool, grading: GradingO
             if grading.profile == "quick" and not _failed(record):
                 record = _record(mistake, replace(grading, profile="default"))  # a few examples did not show it
             telling = _telling(mistake, record)
-            said = (telling["source"] or {}).get("line") or 0, telling.get("cause") or ""
+            is_two = re.search("two mistakes|another mistake", f"{telling['message']} {telling['hint']}") is not None
+            said = (telling["source"] or {}).get("line") or 0, telling.get("cause") or "", is_two
             measured = Measured(Tutored.of(mistake, record), sum(spent), _cpu_seconds() - before, *said)
             print(_line(measured, telling), flush=True)
             if show:
@@ -217,7 +228,8 @@ def _line(measured: Measured, check: dict[str, Any]) -> str:
     seconds = f"{measured.mending:5.1f} {measured.whole:5.1f} s"
     hint = f" ({check['hint']})" if check["hint"] and not tutored.mistake.is_named_by(check) else ""
     name, said = f"{tutored.mistake.assignment}/{tutored.mistake.name}", _sentence(check["message"])
-    return f"{name:48} {tutored.verdict:6} {line} {seconds}  [{measured.at}] {measured.cause or '-'} {said}{hint}"
+    cause = f"{measured.cause or '-'}{' two' if measured.two else ''}"
+    return f"{name:48} {tutored.verdict:6} {line} {seconds}  [{measured.at}] {cause} {said}{hint}"
 
 
 def _failed(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -236,7 +248,7 @@ def _row(id: str, found: Sequence[Measured]) -> str:
     of = Counter(measured.tutored.verdict for measured in found)
     lines = sum(measured.tutored.line for measured in found)
     counts = f"{len(found):>8} {of[Verdict.NAMED]:>6} {lines:>5} {of[Verdict.WRONG]:>6} {of[Verdict.SYMPTOM]:>5}"
-    counts += f" {of[Verdict.SILENT]:>7} {of[Verdict.PASSES]:>7}"
+    counts += f" {of[Verdict.SILENT]:>7} {of[Verdict.PASSES]:>7} {sum(one.two for one in found):>4}"
     mending = [measured.mending for measured in found] or [0.0]
     return f"{id:18} {counts} {sum(mending) / len(mending):>9.1f} {max(mending):>6.1f}"
 

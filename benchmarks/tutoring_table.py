@@ -1,7 +1,8 @@
 """What a report has said of each mistake of the corpora: tests/repair/table.csv, and what is worse or better by now.
 
 One row for each mistake: the verdict (see tests/repair/corpora.py), whether the line is right, the line that is blamed,
-the cause, and the CPU seconds of the search for a mend and of the whole report. Where a row is worse than it once was, `why`
+the cause, the CPU seconds of the search for a mend and of the whole report, and whether the one mistake is told as two.
+Where a row is worse than it once was, `why`
 has the sentence that says why that was accepted.
 """
 
@@ -32,6 +33,7 @@ class Row:
     cause: str
     mending: float
     whole: float
+    two: bool = False
     why: str = ""
 
     @property
@@ -41,7 +43,7 @@ class Row:
 
     def is_worse_than(self, before: Row) -> bool:
         """Whether a student is helped less than before; seconds, which no machine shares with another, do not count."""
-        return (_WORTH[self.verdict], self.line) < (_WORTH[before.verdict], before.line)
+        return (_WORTH[self.verdict], self.line, before.two) < (_WORTH[before.verdict], before.line, self.two)
 
 
 def read(path: Path = TABLE) -> dict[tuple[str, str], Row]:
@@ -55,7 +57,9 @@ def read(path: Path = TABLE) -> dict[tuple[str, str], Row]:
 
 def _row(of: dict[str, str]) -> Row:
     numbers = {"at": int(of["at"]), "mending": float(of["mending"]), "whole": float(of["whole"])}
-    given = of | {"verdict": Verdict(of["verdict"]), "line": of["line"] == "right"} | numbers
+    given = (
+        of | {"verdict": Verdict(of["verdict"]), "line": of["line"] == "right", "two": of.get("two") == "two"} | numbers
+    )
     return Row(**given)  # type: ignore[arg-type]
 
 
@@ -65,7 +69,14 @@ def write(rows: Iterable[Row], path: Path = TABLE) -> None:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
         for row in sorted(rows, key=lambda row: row.key):
-            writer.writerow(asdict(row) | {"line": "right" if row.line else "other", "verdict": str(row.verdict)})
+            writer.writerow(
+                asdict(row)
+                | {
+                    "line": "right" if row.line else "other",
+                    "verdict": str(row.verdict),
+                    "two": "two" if row.two else "",
+                }
+            )
 
 
 def compared(found: Sequence[Row], before: dict[tuple[str, str], Row]) -> tuple[list[str], list[str]]:
@@ -96,4 +107,5 @@ def _changed(row: Row, old: Row) -> str:
 
 
 def _shown(row: Row) -> str:
-    return f"{row.verdict}, {'line right' if row.line else 'other line'} [{row.at}]"
+    two = ", told as two" if row.two else ""
+    return f"{row.verdict}, {'line right' if row.line else 'other line'} [{row.at}]{two}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.repair.idioms.patterns import filled, matches, parsed
-from gradekit.source.kernel import KernelDraft
+from gradekit.source.kernel import KernelDraft, target_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, shown
 
 Find = Callable[[ParsedSource], Iterator[Edit]]
@@ -99,11 +99,8 @@ def _names(node: ast.stmt) -> set[str]:
     if not isinstance(node, ast.Assign):
         return set()
     parts = [part for target in node.targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    return (
-        {part.id for part in parts if isinstance(part, ast.Name)}
-        if all(isinstance(part, ast.Name) for part in parts)
-        else set()
-    )
+    names = {part.id if isinstance(part, ast.Name) else "" for part in parts}
+    return names if "" not in names else set()
 
 
 # --- mutation operators of kernels: masks, offsets, loops, reductions, precision --------------------------------------
@@ -115,7 +112,7 @@ _ACCESSES = ("tl.load", "tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic
 def mask_dropped(source: ParsedSource) -> Iterator[Edit]:
     """Loads and stores without their mask."""
     for node in source.in_kernels():
-        if isinstance(node, ast.Call) and called(node) in _ACCESSES and _has(node, "mask"):
+        if isinstance(node, ast.Call) and called(node) in _ACCESSES and "mask" in {one.arg for one in node.keywords}:
             edit = source.without_keywords(node, {"mask", "other"})
             assert edit is not None
             yield edit
@@ -202,10 +199,6 @@ def _is_whole(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) is int
 
 
-def _has(call: ast.Call, name: str) -> bool:
-    return any(keyword.arg == name for keyword in call.keywords)
-
-
 # --- mutation operators of host code: grids, strides and shapes, buffers, and torch in place of a kernel --------------
 
 
@@ -231,10 +224,6 @@ def _is_rounded_up(size: ast.expr) -> bool:
     return any(called(node) == "triton.cdiv" for node in ast.walk(size))
 
 
-def _target(node: ast.Assign) -> str:
-    return node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
-
-
 def dimension_swapped(source: ParsedSource) -> Iterator[Edit]:
     """The stride or the size of the next dimension; shapes and strides in reverse."""
     for node in source.on_host():
@@ -245,7 +234,11 @@ def dimension_swapped(source: ParsedSource) -> Iterator[Edit]:
                 yield source.replaced(node, f"{source.of(node)}[::-1]")
         elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             yield from _next(source, node.slice)
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and _is_shape(node.value):
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and getattr(node.value, "attr", "") == "shape"
+        ):
             yield source.replaced(node.value, f"{source.of(node.value)}[::-1]")
 
 
@@ -253,10 +246,6 @@ def _next(source: ParsedSource, index: ast.expr) -> Iterator[Edit]:
     text = source.of(index)
     if text.lstrip("-").isdigit():
         yield source.replaced(index, str(int(text) - 1 if int(text) > 0 else int(text) + 1 if text != "-1" else -2))
-
-
-def _is_shape(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 _ALLOCATIONS = ("torch.empty", "torch.zeros", "torch.empty_like", "torch.zeros_like", "torch.full")
@@ -276,11 +265,8 @@ def buffer_kept(source: ParsedSource) -> Iterator[Edit]:
 def torch_computes(source: ParsedSource) -> Iterator[Edit]:
     """A result that torch goes over once more after the kernel."""
     for function in source.host:
-        buffers = {
-            _target(node)
-            for node in ast.walk(function)
-            if isinstance(node, ast.Assign) and called(node.value) in _ALLOCATIONS
-        }
+        assigned = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
+        buffers = {target_of(node) for node in assigned if called(node.value) in _ALLOCATIONS}
         for node in ast.walk(function):
             if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in buffers:
                 yield source.replaced(node.value, f"{node.value.id} * 1")

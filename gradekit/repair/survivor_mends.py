@@ -31,9 +31,6 @@ MOST_TRIED = 4
 MOST_LOOKED = 24
 """So many of those that help in part are given."""
 
-MOST_OF_SEVERAL = 2
-"""So many changes of several places of host code are tried after those of one."""
-
 MOST_NAMED = 4
 """Of so many changes of one line that make all calls right, the likeliest is named."""
 
@@ -47,7 +44,8 @@ LOCATED = (
 """Of these, the line is told and what stands there, and not what to put in its place."""
 
 _LACKED: dict[type[ast.operator] | None, str] = {
-    ast.Mult: "as a factor", ast.Div: "as a divisor", ast.Add: "as a term", ast.Sub: "where it is to be subtracted",
+    ast.Mult: "as a factor", ast.Div: "as a divisor", ast.FloorDiv: "as a divisor", ast.Add: "as a term",
+    ast.Sub: "where it is to be subtracted",
 }  # fmt: skip
 """How it is said that a name is missing which an operation would bring in."""
 
@@ -169,7 +167,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The same of changes of host code, where an operator of one line is as likely wrong as any other of another. What
     changes several places comes last: all strides of another tensor, where a dtype on another line seems to do, too."""
     alone = [change for change in found if not change.also] or list(found)
-    several = [change for change in found if change not in alone][:MOST_OF_SEVERAL] if len(alone) < len(found) else []
+    several = [change for change in found if change not in alone][:MOST_TRIED] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
     first = mends_of(alone, source) if sure else _of_one_of_several(alone, source)
     return [*first, *filter(None, (mend_of(change, source) for change in several))]
@@ -217,7 +215,10 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
     mends = filter(None, (mend_of(change, source) for change in largest_first))
     name, hint = names.pop(), "compare the line with the formula: what becomes of it there?"
-    return [replace(mend, sentence=f"`{name}` is missing from line {mend.line}.", hint=hint) for mend in mends]
+    operators = {_operator(change) for change in found}
+    how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
+    says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
+    return [replace(mend, sentence=says(mend.line), hint=hint) for mend in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:

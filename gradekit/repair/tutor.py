@@ -19,7 +19,7 @@ from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
-from gradekit.repair.first_look import screened
+from gradekit.repair.first_look import MOST_SHOWN, screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
@@ -28,21 +28,17 @@ from gradekit.repair.other_checks import fail_alike
 from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import Draft, draft_of
+from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
 
-MOST_WALKED = 12
-"""So many of the smallest examples tell which mends help most."""
-
 
 @dataclass(frozen=True)
 class Said:
-    """What was `found` to say of a check, and the mend that it is about."""
+    """A check that something was said of, and the mend that this is about."""
 
     check: FailedCheck
-    found: Diagnosis | None
     mend: Mend | None
 
 
@@ -66,7 +62,7 @@ class Tutor:
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
         found, mend = self._mended(check)
-        self._said[check.name] = Said(check, found, mend)
+        self._said[check.name] = Said(check, mend)
         return found
 
     def settled(self) -> dict[str, Diagnosis | None]:
@@ -136,8 +132,8 @@ class Tutor:
             if both := self._of_two(tries, [mend]):
                 return both, mending.told_first
             half = half or mend
-        if half is not None:
-            return self._with_numbers(tries, half) or mending.told(half, tries.clues, asked), half
+        if half is not None and (told := self._with_numbers(tries, half, asked)) is not None:
+            return told, half
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None
 
@@ -169,20 +165,24 @@ class Tutor:
         hint = f"first: {half.hint}; then: {other.hint} (with both changed, this example and others are right)"
         return Diagnosis(error.cause, sentence, None, hint if half.hint else other.hint)
 
-    def _with_numbers(self, tries: MendTries, mend: Mend) -> Diagnosis | None:
-        """What is told of a mend with which something else is still wrong that no mend is found for."""
+    def _with_numbers(self, tries: MendTries, mend: Mend, asked: Tries | None = None) -> Diagnosis | None:
+        """What is told of a mend with which something else is still wrong that no mend is found for; None where the
+        same access goes astray in another example: it was right for the sizes of one."""
+        told = self._mending.told(mend, tries.clues, asked) if asked is not None else None
         with survived("The look at what is left"):
-            after, told = tries.after(mend.applied(self._mending.text)), diagnosis_of(mend, tries.clues, RIGHT_IN_PART)
-            left = f"With that put right, there is another: {_lower(after.error.message)}" if after is not None else ""
-            return replace(told, sentence=f"There are two mistakes. {mend.sentence} {left}") if left else None
-        return None
+            after, half = tries.after(mend.applied(self._mending.text)), diagnosis_of(mend, tries.clues, RIGHT_IN_PART)
+            if after is None or tries.clues.astray & after.clues.astray:
+                return told if after is None else None
+            left = f"With that put right, there is another: {_lower(after.error.message)}"
+            return replace(half, sentence=f"There are two mistakes. {mend.sentence} {left}")
+        return told
 
     def _asked(self, tries: MendTries, mending: Mending) -> Tries:
         return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two, those first that make most of a few examples right."""
-        mended = lambda mend: tries.mended(mend.applied(self._mending.text), MOST_WALKED)
+        mended = lambda mend: tries.mended(mend.applied(self._mending.text), MOST_SHOWN)
         with survived("The look at what helps in part"):
             return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[:MOST_HALVES]
         return []
@@ -221,7 +221,11 @@ class Tutor:
         """Whether the second mend does nothing in the submission as it is, at the call that asks for it, and is of a
         tensor whose stride or size the first has put in: with another ingredient the first alone would do."""
         example, draft = after.check.example, draft_of(self._mending.text)
-        if example is None or draft is None or other.kernel or not names_behind(draft, half) & _names(other.edits):
+        if example is None or draft is None or other.kernel:
+            return False
+        launches = (one.given for one in draft.launches if one.kernel.name == half.kernel)
+        passed = (draft.source.of(given[param]) for given in launches for param in given.keys() & _names(half.edits))
+        if not {name for text in passed for name in re.findall(r"\w+", text)} & _names(other.edits):
             return False
         before, now = (example.run(after.subject_of(text)) for text in (self._mending.text, alone))
         return before is not None and now is not None and fail_alike(before, now)
@@ -307,13 +311,6 @@ def as_one(half: Mend, other: Mend) -> Mend:
 
 def _names(edits: Iterable[Edit]) -> set[str]:
     return {name for edit in edits for name in re.findall(r"[A-Za-z_]\w*", edit.new)}
-
-
-def names_behind(draft: Draft, mend: Mend) -> set[str]:
-    """The names in host code that a kernel's mend makes use of, through what launches pass."""
-    launches = (one.given for one in draft.launches if one.kernel.name == mend.kernel)
-    passed = (given[param] for given in launches for param in given.keys() & _names(mend.edits))
-    return {node.id for value in passed for node in ast.walk(value) if isinstance(node, ast.Name)}
 
 
 def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:

@@ -51,7 +51,10 @@ def test_a_report_names_a_cause_by_all_of_its_words_and_points_at_its_line(
 
 
 ROW = Row("softmax", "m", Verdict.NAMED, True, 14, "wrong-values", 0.5, 1.5)
-WORSE = (replace(ROW, line=False), replace(ROW, verdict=Verdict.SILENT), replace(ROW, verdict=Verdict.WRONG))
+WORSE = (
+    replace(ROW, line=False), replace(ROW, two=True), replace(ROW, verdict=Verdict.SILENT),
+    replace(ROW, verdict=Verdict.WRONG),
+)  # fmt: skip
 
 
 def test_the_table_has_each_mistake_of_the_corpora_and_no_other() -> None:

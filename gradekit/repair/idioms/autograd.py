@@ -13,20 +13,29 @@ from gradekit.submission.parsed_source import called
 
 
 def saved_for_another(draft: Draft) -> Iterator[Mend]:
-    """Something else is saved for the backward pass than the argument by whose name it is taken back."""
+    """What is saved for the backward pass comes back in that order, whatever it is called then: in another order, or
+    something else than the argument by whose name it is taken back."""
     names, of = draft.source.differentiated, draft.source.of
     calls = [n for n in draft.host_nodes if isinstance(n, ast.Call) and called(n).endswith(".save_for_backward")]
     back = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and of(n.value).endswith(".saved_tensors")]
     for call, node in itertools.product(calls, back):
         targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
+        kept, taken = ([of(part) for part in parts] for parts in (call.args, targets))
+        if kept != taken and sorted(kept) == sorted(taken):
+            yield Mend(
+                Family.INDEX, 1, node.lineno, (draft.source.replaced(node.targets[0], ", ".join(kept)),),
+                f"Line {node.lineno} takes {', '.join(taken)} from what was saved, and line {call.lineno} saved "
+                f"{', '.join(kept)}: the order is another.",
+                "saved tensors come back in the order in which they were saved",
+            )  # fmt: skip
         function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)
         inputs = [a.arg for a in function.args.args][1:2] if function is not None and function.name != "forward" else []
-        for kept, name in zip(call.args, map(of, targets), strict=False) if len(call.args) == len(targets) else ():
+        for one, name in zip(call.args, taken, strict=False) if len(kept) == len(taken) else ():
             own = f"{inputs[0]}[{names.index(name)}]" if inputs and name in names else name
-            if name in names and of(kept) not in (name, own):
+            if name in names and of(one) not in (name, own):
                 yield Mend(
-                    Family.INDEX, 2, kept.lineno, (draft.source.replaced(kept, own),),
-                    f"Line {kept.lineno} saves `{of(kept)}`, and line {node.lineno} takes it for `{name}`.",
+                    Family.INDEX, 2, one.lineno, (draft.source.replaced(one, own),),
+                    f"Line {one.lineno} saves `{of(one)}`, and line {node.lineno} takes it for `{name}`.",
                     f"save {name}", None,
                 )  # fmt: skip
 
