@@ -310,8 +310,8 @@ class CheckRun:
         from gradekit.plugin.further_run import FurtherInputs  # imports a solver
 
         if run.further is None:
-            run.further = FurtherInputs(self.subject)
-        run.further.run(self._test, examples, self._fixtures, self.further)
+            run.further = FurtherInputs(self.subject, run.drawn)
+        run.further.run(self.item.name, self._test, examples, self._fixtures, self.further)
         if examples.failed is not None:
             self._raise_first_problem()
         if self.further.shortage is not None:

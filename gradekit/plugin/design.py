@@ -83,17 +83,22 @@ def known_design(item: pytest.Item, profile: Profile, seed: int) -> Design | Non
     return found[0]
 
 
+def drawn_by(test: Any) -> tuple[str, Draws] | None:
+    """The parameter of a test function that its only strategy fills, and what that draws from; None for others."""
+    given = [(name, draws_of(strategy)) for name, strategy in strategies(test).items()]
+    return (given[0][0], given[0][1]) if len(given) == 1 and given[0][1] is not None else None
+
+
 def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     """The design of a test function under `profile`; None where it has none.
 
     The simplest rows come first: contiguous, then small. Another `seed` takes other sizes of the same classes, other
     variants of the same layouts, and other values.
     """
-    given = strategies(test)
-    draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
-    if draws is None:
+    drawn = drawn_by(test)
+    if drawn is None:
         return None
-    (name,) = given
+    name, draws = drawn
     planned: dict[str, Planned] = {}
     rows = [*draws.design(profile.strength)]
     rows += _squares(draws, rows)

@@ -10,15 +10,13 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.compat.hypothesis import strategies
 from gradekit.findings import Outcome
-from gradekit.inputs.calls import draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
-from gradekit.plugin.design import FurtherRun
+from gradekit.plugin.design import FurtherRun, drawn_by
 from gradekit.plugin.examples import Examples
 from gradekit.program import Program
 from gradekit.sandbox import Form, TraceError
@@ -28,7 +26,7 @@ from gradekit.unseen.further import FurtherCall, Purpose, in_other_dtypes
 from gradekit.unseen.host_branches import HostBranches, TracedForm
 from gradekit.unseen.host_inputs import HostInputs
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
-from gradekit.unseen.long_dimensions import LongCall, LongDimensions, PromisedSizes
+from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
 
 ROUNDS = 3
@@ -62,36 +60,35 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 class FurtherInputs:
     """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, checks: Checks) -> None:
         self._subject = subject
         self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._check, self._dear = "", dict[Hashable, str]()
         self._text = host_text(subject.submission.text)
-        self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions()
-        self._longest = LongestCalls(subject)
+        self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions(checks)
+        self._longest = LongestCalls(subject, checks)
         names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
         self._host = HostInputs(HostBranches(self._explore, names))
 
-    def run(self, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
-        """Runs further examples of a check that has passed so far, up to the first that fails; notes them in `found`.
+    def run(self, check: str, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
+        """Runs further examples of a `check` that has passed so far, up to the first that fails; notes them in `found`.
         Where gradekit itself fails over one that it has made up, that one was not tried."""
-        given = strategies(test)
-        draws = draws_of(next(iter(given.values()))) if len(given) == 1 else None
-        if draws is None:
+        drawn = drawn_by(test)
+        if drawn is None:
             return
-        (name,) = given
+        name, draws = drawn
         self._left_here = dict(MOST_HERE)
         self._host.begin_check()
         self._kernels.begin_check()
-        self._check = self._stretches.check = test.__name__
+        self._check = check
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
                 if examples.failed is not None:
                     return
             self._see_kernels()
-            found.shortage = self._longest.shortage(draws, self._traced())
+            found.shortage = self._longest.shortage(check, draws, self._traced())
         except Exception as error:  # noqa: BLE001  (what is made up of a submission must not end its check)
             found.untried[None, f"further calls could not be worked out ({_named(error)})"] = None
         found.branches = self._seen_and_unseen(found)
@@ -103,7 +100,6 @@ class FurtherInputs:
         with self._subject.within(call.most_work or MOST_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
-        self._work += self._last
         if self._last > MUCH:
             self._dear.setdefault(purpose(call), self._check)
         error = examples.first_problem if examples.failed is not None else None
@@ -158,22 +154,21 @@ class FurtherInputs:
                 found.ran[text] = call
                 call.tried()
                 yield call
+                self._work += self._last
 
     def _see_kernels(self) -> None:
         self._kernels.see(self._subject.branches.kernels, self._subject.branches.ways)
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        forms = self._traced()
-
-        for stretch in self._stretches.begun(draws, forms, self._kernels.counts_in_few_bits):
-            while call := stretch.next():
+        forms, work = self._traced(), 0
+        for stretch in self._stretches.begun(self._check, draws, forms, self._kernels.counts_in_few_bits):
+            while work < MOST_WORK and (call := stretch.next()):
                 self._last, failed = 0, len(found.untried)
-                if self._work >= MOST_WORK:
-                    break
                 if repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
                     found.long += 1
                     yield call
+                    work += self._last
                 stretch.spent(self._last if len(found.untried) == failed else None)
 
     def _traced(self) -> list[TracedForm]:
@@ -224,19 +219,19 @@ take too long for the longest."""
 
 
 class LongestCalls:
-    """Looks at each of them once for a submission."""
+    """Looks at each of them in one of the checks."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject, self._promised = subject, PromisedSizes()
+    def __init__(self, subject: Subject, checks: Checks) -> None:
+        self._subject, self._promised = subject, PromisedSizes(checks)
         self._is_steady: dict[tuple[str, str], bool] = {}
-        self._is_too_large = False  # a grid has been found to be: it fails one check, and not all
 
-    def shortage(self, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
+    def shortage(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Failure | None:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
-        for call in self._promised.calls(draws, forms):
+        for call in self._promised.calls(check, draws, forms):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
-            if failure is not None and not (self._is_too_large and TOO_LARGE in failure.message):
-                self._is_too_large |= TOO_LARGE in failure.message
+            if failure is not None and (
+                TOO_LARGE not in failure.message or self._promised.tells_of_grids(check, draws)
+            ):
                 return failure
         return None
 

@@ -12,6 +12,7 @@ from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
 from gradekit.plugin.check_workers import CheckWorkers, FirstLook
+from gradekit.plugin.design import drawn_by
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
 
@@ -61,6 +62,9 @@ class GradingPlugin:
         order = {nodeid: number for number, nodeid in enumerate(self._collected)}
         items.sort(key=lambda item: order[item.nodeid])
         self.run.possible = check_points.possible_points(items)
+        self.run.drawn = [
+            (item.name, drawn[1]) for item in items if (drawn := drawn_by(getattr(item, "obj", None))) is not None
+        ]
         kind = self.run.request.options.kind
         if kind:
             items[:] = [item for item in items if check_points.worth(item).kind == kind]

@@ -25,6 +25,7 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
+    from gradekit.inputs.draws import Draws
     from gradekit.judge.trivial import WatchedResults
     from gradekit.repair.tutor import Tutor
     from gradekit.sandbox import Loaded, TraceError, Tracer
@@ -65,6 +66,7 @@ class GradingRun:
     """One run of the tests of `request.assignment` on its submission, while it is `opened`.
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
+    `drawn` has what each check of the assignment draws its calls from, those that are left out among them.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
     this one. `on_progress` to `on_failing` are who watches. `exact` has what exact arithmetic showed of each form of a
@@ -78,6 +80,7 @@ class GradingRun:
     possible: dict[str, float] = field(default_factory=dict)
     items: list[pytest.Item] = field(default_factory=list)
     order: dict[str, int] = field(default_factory=dict)
+    drawn: list[tuple[str, Draws]] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)

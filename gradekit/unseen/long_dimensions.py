@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,56 +55,80 @@ MOST_WORK, MOST_SUMMED = 60_000_000, 300_000_000
 goes through all of a dimension that is in no result, and how far it comes shows in long calls alone."""
 
 
-@dataclass
+Checks = Sequence[tuple[str, Draws]]
+"""All checks of an assignment in their order, by name, with what each draws its calls from."""
+
+
+def first_of(checks: Checks, keys: Callable[[str, Draws], Iterable[Hashable]]) -> dict[Hashable, str]:
+    """For each of the `keys` that checks have, the first check that has it: it alone makes the calls that belong to it.
+    So these follow from an assignment's tests, whatever process runs them, and whichever of them are chosen."""
+    found: dict[Hashable, str] = {}
+    for check, draws in checks:
+        for key in keys(check, draws):
+            found.setdefault(key, check)
+    return found
+
+
+@dataclass(frozen=True)
 class LongDimensions:
-    """Which dimensions have been stretched: by entry, name, and whether the backward pass was asked for; where kernels
-    count in few bits, those that are summed for each kind of values; once more for each kind of tensors that say where
-    others are read; and a little of gradients for each `check`, since each may be about another gradient."""
+    """Which dimensions each of the `checks` stretches: for an entry and a name, and with its backward pass, the first
+    check of it; where kernels count in few bits, those that are summed for each kind of values; once more for each
+    other choice, and for each kind of tensors that say where others are read; and a little of gradients for each test,
+    since each may be about another gradient."""
 
-    check: str = ""
-    _done: set[tuple[Any, ...]] = field(default_factory=set)
-    _made: dict[tuple[Any, ...], list[Stretch]] = field(default_factory=dict)
+    checks: Checks
 
-    def begun(self, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
-        """Those that are left of this check's calls, of kernels that may count in `few_bits`. Each is to be run before
-        the next is asked for."""
+    @functools.cached_property
+    def _first(self) -> dict[Hashable, str]:
+        return first_of(self.checks, _keys)
+
+    def begun(self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
+        """Those of a check's calls, of kernels that may count in `few_bits`. Each is to be run before the next is asked
+        for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
-        form = min(mine, key=lambda one: abs(rank_of(draws, one) - 1))  # with a dimension that has no name, if it may
+        form = min(mine, key=lambda one: abs(rank_of(draws, one) - _rank(draws)))
         scope = CallScope(draws, rank_of(draws, form), True, FAR)
         for name in scope.sizes:
-            if few_bits and not _outer(draws, name) and self._is_new(form, name, draws.values):
+            if few_bits and not _outer(draws, name) and self._is_first(check, draws, name, draws.values):
                 yield Stretch(draws, form, scope, name, 1, most=LARGEST)  # one counter has them all
-            yield from self._usual(draws, form, scope, name)
+            yield from self._usual(check, draws, form, scope, name)
 
-    def _usual(self, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
-        """Those of one dimension; with other choices as long as it could be."""
-        is_first, made = self._is_new(form, name), self._made.setdefault(_key(form, name), [])
-        is_other = self._is_new(form, name, (_indices(draws), self.check if form.wanted else "")) and not is_first
+    def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
+        """Those of one dimension; with other choices and values only as long as shows most."""
+        is_first, made = self._is_first(check, draws, name), list[Stretch]()
         others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
         for other in others if is_first else ():
             made.append(Stretch(draws, form, scope, name, other))
             yield made[-1]
-        if any(one.has_failed for one in made):
-            return
-        longest = max([LENGTHS[0], *(one.reached for one in made)])
+        longest = max((one.reached for one in made), default=0)
         for number, more in enumerate(_choices(draws)):
-            if self._is_new(form, name, more) and (number > 0 or not is_first):
-                made.append(Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[2])], more=dict(more)))
-                yield made[-1]
-        if is_other:
-            yield Stretch(draws, form, scope, name, OTHERS[0], [min(longest, LENGTHS[1])])
+            if self._is_first(check, draws, name, more) and (number > 0 or not is_first):
+                lengths = [min(longest, LENGTHS[2])] if longest else LENGTHS[:3]
+                yield Stretch(draws, form, scope, name, OTHERS[0], lengths, more=dict(more))
+        if not is_first and self._is_first(check, draws, name, _told_apart(check, draws)):
+            yield Stretch(draws, form, scope, name, OTHERS[0], LENGTHS[1:2])
 
-    def _is_new(self, form: TracedForm, name: str, values: Any = None) -> bool:
-        key = *_key(form, name), values
-        is_new = key not in self._done
-        self._done.add(key)
-        return is_new
+    def _is_first(self, check: str, draws: Draws, name: str, what: Hashable = None) -> bool:
+        return self._first.get((draws.entry.name, draws.upstream, name, what)) == check
 
 
-def _key(form: TracedForm, name: str) -> tuple[str, str, bool]:
-    return form.entry, name, bool(form.wanted)
+def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
+    """What a check stretches where no check before it does."""
+    for name in CallScope(draws, _rank(draws)).sizes:
+        for what in (None, draws.values, _told_apart(check, draws), *_choices(draws)):
+            yield draws.entry.name, draws.upstream, name, what
+
+
+def _rank(draws: Draws) -> int:
+    """How many dimensions have no name in calls that are stretched: one, if that may be."""
+    return min(draws.ranks, key=lambda rank: abs(rank - 1), default=0)
+
+
+def _told_apart(check: str, draws: Draws) -> Hashable:
+    """What others have besides; the test of a check, whatever its parameters, where it is about gradients."""
+    return "apart", _indices(draws), check.partition("[")[0] if draws.upstream else ""
 
 
 def _indices(draws: Draws) -> tuple[Any, ...]:
@@ -169,11 +193,6 @@ class Stretch:
     def reached(self) -> int:
         """The longest that a call was made with."""
         return self._seen[-1][0] if self._seen else 0
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether nothing was told of the last call: other checks need not fail by it."""
-        return bool(self._seen) and not self._seen[-1][1]
 
     @functools.cached_property
     def _end(self) -> tuple[int, int]:
@@ -299,27 +318,38 @@ class LongCall:
         )
 
 
-@dataclass
+@dataclass(frozen=True)
 class PromisedSizes:
-    """Which calls have been looked at: by entry, shapes, dtypes, and whether the backward pass was asked for."""
+    """Which of the `checks` looks at which calls: the first of an entry with such dtypes, and of its backward pass."""
 
-    _done: set[tuple[Any, ...]] = field(default_factory=set)
+    checks: Checks
 
-    def calls(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[LongCall]:
-        """One for each dimension of this check's calls that is left."""
+    @functools.cached_property
+    def _first(self) -> dict[Hashable, str]:
+        return first_of(self.checks, lambda check, draws: [_entry(draws), (*_entry(draws), draws.dtypes, draws.ranks)])
+
+    def calls(self, check: str, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[LongCall]:
+        """One for each dimension of a check's calls, if it is the first."""
         form = next((one for one in forms if fits(draws, one) and one.elements), None)
         if form is None or any(view.storage != place for place, view in enumerate(form.views)):
             return
-        own = form.entry, bool(form.wanted), tuple((view.dtype, len(view.shape)) for view in form.views)
+        if self._first.get((*_entry(draws), draws.dtypes, draws.ranks)) != check:
+            return
+        shapes: set[Hashable] = set()
         for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, BESIDE):
-            if (*own, name, other) in self._done:
-                continue
             call = LongCall.of(draws, form, name, other)
-            key = *own, tuple(view.shape for view in call.form.views)
-            is_new = key not in self._done and call.sizes[name] >= SHORTEST
-            self._done |= {(*own, name, other), key}
-            if is_new:
+            key = tuple(view.shape for view in call.form.views)
+            if key not in shapes and call.sizes[name] >= SHORTEST:
                 yield call
+            shapes.add(key)
+
+    def tells_of_grids(self, check: str, draws: Draws) -> bool:
+        """Whether a check fails where a grid is too large: one for an entry does, and one for its backward pass."""
+        return self._first.get(_entry(draws)) == check
+
+
+def _entry(draws: Draws) -> tuple[str, bool]:
+    return draws.entry.name, draws.upstream
 
 
 def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> TracedForm:

@@ -109,7 +109,7 @@ def test_lengths_grow_to_the_end_or_as_far_as_the_work_allows(power: int, longes
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
     form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
-    stretch = next(LongDimensions().begun(draws, [form]))
+    stretch = next(LongDimensions([("", draws)]).begun("", draws, [form]))
     lengths, in_part = [], []
     while call := stretch.next():
         (in_part if call.in_part else lengths).append(call.call[0].shape[0])
@@ -122,7 +122,7 @@ def test_what_every_call_takes_does_not_grow_with_its_length() -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
     form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
-    stretch = next(LongDimensions().begun(draws, [form]))
+    stretch = next(LongDimensions([("", draws)]).begun("", draws, [form]))
     while call := stretch.next():
         assert not call.in_part
         stretch.spent(40_000_000 + 16 * call.call[0].shape[0])
@@ -132,19 +132,25 @@ def test_what_every_call_takes_does_not_grow_with_its_length() -> None:
 def test_some_programs_of_a_call_that_took_too_much_are_run_at_the_end() -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
-    stretch = next(LongDimensions().begun(draws, [TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))]))
+    form = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),))
+    stretch = next(LongDimensions([("", draws)]).begun("", draws, [form]))
     first = stretch.next()
     stretch.spent(None)
     second = stretch.next()
     assert first and not first.in_part and second and second.in_part and stretch.next() is None
 
 
-def test_a_dimension_is_stretched_in_one_check_of_a_submission() -> None:
+def test_a_dimension_is_stretched_in_the_first_check_of_it_whichever_runs_first() -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
     assert draws is not None
-    form, long = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),)), LongDimensions()
-    assert {one.name for one in long.begun(draws, [form])} == {"M", "N"}
-    assert not [*long.begun(draws, [form])]
+    form, long = TracedForm("", "softmax", (View(0, "float32", (7, 7), (7, 1)),)), stretches(draws, draws)
+    assert not [*long.begun("b", draws, [form])]
+    assert {one.name for one in long.begun("a", draws, [form])} == {"M", "N"}
+
+
+def stretches(*draws: Draws | None) -> LongDimensions:
+    """Of checks that are called a, b and so on."""
+    return LongDimensions([(name, one) for name, one in zip("abc", draws, strict=False) if one is not None])
 
 
 def spmm_draws(*patterns: str) -> Draws:
@@ -160,33 +166,30 @@ def form_of(entry: str, *shapes: tuple[int, ...]) -> TracedForm:
 
 
 def test_a_dimension_is_stretched_once_more_with_each_other_choice() -> None:
-    form, long = form_of("spmm", (3,), (4,), (4,), (5, 6)), LongDimensions()
-    for stretch in long.begun(spmm_draws("even"), [form]):
-        while stretch.next():
-            stretch.spent(10)
-    further = {one.name: one.next() for one in long.begun(spmm_draws("even", "few"), [form])}
+    form, even, both = form_of("spmm", (3,), (4,), (4,), (5, 6)), spmm_draws("even"), spmm_draws("even", "few")
+    further = {one.name: one.next() for one in stretches(even, both).begun("b", both, [form])}
     assert {*further} == {"M", "K", "N"} and all(call and ":few:" in call.call[0].profile for call in further.values())
-    assert not [*long.begun(spmm_draws("even", "few"), [form])]
+    assert not [*stretches(even, both, both).begun("c", both, [form])]
 
 
 def test_a_dimension_is_stretched_again_for_other_lengths_of_sequences() -> None:
-    decode, long = domain_of(get("decode_attention").tests)["decode_attention"], LongDimensions()
+    decode = domain_of(get("decode_attention").tests)["decode_attention"]
     form = form_of("decode_attention", (2, 2, 16), (2, 2, 9, 16), (2, 2, 9, 16), (2,))
-    draws = [draws_of(calls(decode, values={"lengths": [kind]})) for kind in ("lengths:{S}:-1", "lengths:{S}:{seed}")]
-    assert draws[0] is not None and draws[1] is not None
-    assert [*long.begun(draws[0], [form])] and not [*long.begun(draws[0], [form])]
-    assert {stretch.name for stretch in long.begun(draws[1], [form])} == {"B", "H", "G", "S", "D"}
+    kinds = ("lengths:{S}:-1", "lengths:{S}:{seed}", "lengths:{S}:{seed}")
+    draws = [one for kind in kinds if (one := draws_of(calls(decode, values={"lengths": [kind]}))) is not None]
+    long = stretches(*draws)
+    assert [*long.begun("a", draws[0], [form])] and not [*long.begun("c", draws[2], [form])]
+    assert {stretch.name for stretch in long.begun("b", draws[1], [form])} == {"B", "H", "G", "S", "D"}
 
 
 def test_a_dimension_is_stretched_for_each_check_of_gradients() -> None:
-    draws, long = draws_of(calls(domain_of(get("custom_op").tests)["bias_gelu"], upstream=["normal"])), LongDimensions()
+    draws = draws_of(calls(domain_of(get("custom_op").tests)["bias_gelu"], upstream=["normal"]))
     assert draws is not None
     shapes = [(5,), (5,), (5,)], [(4, 5), (5,), (4, 5)]
     forms = [replace(form_of("bias_gelu", *each), wanted=(0, 1)) for each in shapes]
-    for check in ("gradient_of_x", "gradient_of_bias"):
-        long.check = check
-        assert {stretch.name for stretch in long.begun(draws, forms)} == {"...0", "N"}
-        assert not [*long.begun(draws, forms)]
+    checks = ("gradient_of_x", "gradient_of_bias[float16]", "gradient_of_bias[float32]")
+    found = [len([*LongDimensions([(one, draws) for one in checks]).begun(name, draws, forms)]) for name in checks]
+    assert found == [4, 2, 0]
 
 
 def test_a_grid_as_large_as_its_limit_is_not_beyond_it() -> None:

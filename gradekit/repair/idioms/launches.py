@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
+from gradekit.source.kernel import target_of
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -28,6 +29,21 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
                     rank = 4 if _is_reversed(draft, first, second) else rank
                     yield _swapped(draft, launch, (first, second), (p, q), rank)
+
+
+def named_otherwise(draft: Draft) -> Iterator[Mend]:
+    """Another name than the parameter's, where host code has made something of that name. A look at all changes of host
+    code finds it, too, but has none where two calls were compared with each other."""
+    made = {target_of(node) for node in draft.host_nodes if isinstance(node, ast.Assign)}
+    for launch in draft.launches:
+        for param, value in launch.given.items():
+            if isinstance(value, ast.Name) and value.id != param and param in made:
+                yield Mend(
+                    Family.STRIDES, 6, value.lineno, (draft.source.replaced(value, param),),
+                    f"The launch passes {value.id} for {param} of {launch.kernel.name} in line {value.lineno}, where "
+                    f"{param} belongs.",
+                    f"pass {param} for {param}",
+                )  # fmt: skip
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
@@ -137,4 +153,4 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, strides_exchanged)
+RULES = (arguments_swapped, named_otherwise, strides_exchanged)
