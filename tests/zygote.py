@@ -18,7 +18,6 @@ import atexit
 import contextlib
 import ctypes
 import functools
-import gc
 import json
 import os
 import runpy
@@ -244,7 +243,6 @@ def _settle(environment: Mapping[str, str]) -> None:
     path = [part for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
     sys.path[:] = path + [part for part in sys.path if part not in own]
     sys.dont_write_bytecode = bool(environment.get("PYTHONDONTWRITEBYTECODE"))
-    gc.freeze = lambda: None  # else what a template looks for in the torch that it imports is hidden: it is here already
     for action in filter(None, environment.get("PYTHONWARNINGS", "").split(",")):
         warnings.simplefilter(action)  # type: ignore[arg-type]
 

@@ -184,6 +184,7 @@ def keep_dynamo_out() -> None:
     Raises:
         Incompatible: torch has no such helpers.
     """
+    gc.unfreeze()  # what was frozen when a template forked this process would not be among the objects
     helpers = [_wrapped(thing) for thing in gc.get_objects() if _is_helper(thing)]
     if not any(helpers):
         raise Incompatible("torch", "functions made by torch._disable_dynamo around `fn`")

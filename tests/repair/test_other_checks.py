@@ -255,7 +255,7 @@ class Told(Tutor):
         check = lambda name: SimpleNamespace(
             name=name, error=wrong(1.0), example=name, call=SimpleNamespace(observation=None)
         )
-        self._said = {name: Said(check(name), None, mend) for name, mend in told.items()}  # type: ignore[arg-type]
+        self._said = {name: Said(check(name), mend) for name, mend in told.items()}  # type: ignore[arg-type]
         self._errors = after
         self._texts = SimpleNamespace(subject=SimpleNamespace(found_in_memory=()))  # type: ignore[assignment]
         self._mending = SimpleNamespace(text="")  # type: ignore[assignment]

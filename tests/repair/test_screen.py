@@ -347,7 +347,7 @@ def test_a_name_that_several_pieces_of_a_line_may_lack_is_told_as_missing() -> N
     found, text = survivors("tl.exp(total * scale)", "tl.exp(total)")
     lacking = [change for change in found if change.lacks == "scale" and change.lines == (15,)]
     tried = mends_of([*lacking, replace(lacking[0], new="(total * scale * 1)")], ParsedSource(text))
-    assert [(mend.sentence, mend.line) for mend in tried] == [("`scale` is missing from line 15.", 15)] * 2
+    assert [(mend.sentence, mend.line) for mend in tried] == [("`scale` is missing as a factor, in line 15.", 15)] * 2
 
 
 def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
