@@ -20,7 +20,7 @@ import torch
 
 from gradekit.findings import Cause
 from gradekit.inputs.spec import laid_out_as, values_of
-from gradekit.judge.compare import assert_close
+from gradekit.judge.compare import assert_close, telling
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
 from gradekit.relations.relation import RelatedCall, Relation
@@ -81,7 +81,8 @@ def assert_computes_anew(subject: Subject, seen: Observation, expected: Sequence
     """
     says = f"Called again with the same tensors, whose values were changed in place, {seen.entry} must compute anew"
     try:
-        assert_same(subject.changed_in_place(seen), expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+        with telling(lambda actual, wanted: None):  # it has more inputs than a call that is right
+            assert_same(subject.changed_in_place(seen), expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
     except Failure as failure:
         if failure.cause is Cause.DEPENDS_ON_EARLIER_CALLS:
             raise
