@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +31,15 @@ from gradekit.engine.values import (
     absolute,
     dense,
 )
+from gradekit.findings import Cause
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op, Type
 
 PAD_NAN = 2
+
+DESCRIBED = 16
+"""Bytes of which the address of a descriptor and its strides are multiples, all but the last stride."""
 
 # --- pointers ---------------------------------------------------------------------------------------------------------
 
@@ -185,7 +191,18 @@ def _evaluate_make_block(frame: Frame, op: Op) -> BlockPointer:
     rank = len(tile.shape)
     shape, strides, offsets = (tuple(numbers[at : at + rank]) for at in (0, rank, 2 * rank))
     padding = "nan" if op.attributes.get("padding") == PAD_NAN else "zero"
+    if op.name == "tt.make_tensor_descriptor":
+        _look_at_alignment(frame, op, base, (base.offset, *strides[:-1]))
     return BlockPointer(base, shape, strides, offsets or (0,) * rank, tile.shape, padding)
+
+
+def _look_at_alignment(frame: Frame, op: Op, base: Pointer, numbers: Sequence[Value]) -> None:
+    """A card's copies of whole tiles take no other address and no other strides (CUDA's cuTensorMapEncodeTiled)."""
+    each = (dense(number, torch.int64, (frame.count,)) * base.itemsize % DESCRIBED != 0 for number in numbers)
+    broken = functools.reduce(torch.logical_or, each).expand(frame.count)
+    if bool(broken.any()):
+        what = f"by tl.make_tensor_descriptor (address and strides are multiples of {DESCRIBED} bytes)"
+        frame.report(Cause.BROKEN_PROMISE, op, broken, what)
 
 
 @evaluates("tt.advance")

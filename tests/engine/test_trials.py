@@ -324,6 +324,18 @@ def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
 
 
 @triton.jit
+def described(x, out, begin, stride):
+    rows = tl.make_tensor_descriptor(x + begin, shape=[2, 4], strides=[stride, 1], block_shape=[1, 4])
+    tl.store(out + tl.arange(0, 4), rows.load([0, 0]).reshape(4))
+
+
+@pytest.mark.parametrize(("begin", "stride", "found"), [(0, 8, []), (4, 8, []), (2, 8, [Cause.BROKEN_PROMISE]), (0, 6, [Cause.BROKEN_PROMISE])])
+def test_a_descriptor_begins_at_and_steps_by_multiples_of_16_bytes(begin, stride, found):
+    """A card's copies of whole tiles take no others: there it faults, or reads elsewhere"""
+    assert causes(launched(described, (1,), [X], [torch.empty(4)], [begin, stride])) == found
+
+
+@triton.jit
 def wrapped(x, out, n, WRAP: tl.constexpr, B: tl.constexpr):
     lane = tl.arange(0, B)
     at = tl.max_contiguous(lane % WRAP, B)
