@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 PAD_NAN = 2
 
-DESCRIBED = 16
+DESCRIPTOR_ALIGNMENT = 16
 """Bytes of which the address of a descriptor and its strides are multiples, all but the last stride."""
 
 # --- pointers ---------------------------------------------------------------------------------------------------------
@@ -198,10 +198,11 @@ def _evaluate_make_block(frame: Frame, op: Op) -> BlockPointer:
 
 def _look_at_alignment(frame: Frame, op: Op, base: Pointer, numbers: Sequence[Value]) -> None:
     """A card's copies of whole tiles take no other address and no other strides (CUDA's cuTensorMapEncodeTiled)."""
-    each = (dense(number, torch.int64, (frame.count,)) * base.itemsize % DESCRIBED != 0 for number in numbers)
-    broken = functools.reduce(torch.logical_or, each).expand(frame.count)
+    in_bytes = (dense(number, torch.int64, (frame.count,)) * base.itemsize for number in numbers)
+    broken = functools.reduce(torch.logical_or, (size % DESCRIPTOR_ALIGNMENT != 0 for size in in_bytes))
+    broken = broken.expand(frame.count)
     if bool(broken.any()):
-        what = f"by tl.make_tensor_descriptor (address and strides are multiples of {DESCRIBED} bytes)"
+        what = f"by tl.make_tensor_descriptor (address and strides are multiples of {DESCRIPTOR_ALIGNMENT} bytes)"
         frame.report(Cause.BROKEN_PROMISE, op, broken, what)
 
 

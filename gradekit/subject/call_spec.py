@@ -24,7 +24,7 @@ MOST = 1 << 14
 """Calls that are remembered."""
 
 CHANGED = "changed in place"
-"""As `gradekit.tracer.trace` calls it."""
+"""The way of calling in which tensors have changed since an earlier call, by its name in `gradekit.tracer.trace`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,7 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
     """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the
     arguments of both, in the order of the program's inputs."""
-    *own, upstream = args
-    others = [_another(arg) for arg in own]
-    arguments = to_arguments([*own, *others, upstream])
-    form = _form(
-        entry, (*arguments[: len(own)], arguments[-1]), wanted, multiprocessors_for(arguments, repr((entry, arguments)))
-    )
-    form = replace(form, others=arguments[len(own) : -1], is_exact=False)
-    return CallSpec(form, form.name, is_known=False), (*own, *others, upstream)
+    return _with_others(entry, args, wanted, [_another(arg) for arg in args[:-1]])
 
 
 def changed_in_place(
@@ -74,14 +67,22 @@ def changed_in_place(
 ) -> tuple[CallSpec, tuple[Any, ...]]:
     """The call of `interleaved`, or without a backward pass `entry(*args)`, with tensors that had other values in a
     call before, but for those at positions that are `written`; and the arguments of both."""
-    own, upstream = (args[:-1], args[-1:]) if wanted else (args, ())
     others = [None if place in written else with_other_values(arg) if isinstance(arg, Input) else arg
-              for place, arg in enumerate(own)]  # fmt: skip
-    arguments = to_arguments([*own, *others, *upstream])
-    count = multiprocessors_for(arguments, repr((entry, arguments)))
-    form = _form(entry, (*arguments[: len(own)], *arguments[len(own) + len(others) :]), wanted, count)
-    form = replace(form, others=arguments[len(own) : len(own) + len(others)], way=CHANGED, is_exact=False)
-    return CallSpec(form, form.name, is_known=False), (*own, *others, *upstream)
+              for place, arg in enumerate(args[:-1] if wanted else args)]  # fmt: skip
+    return _with_others(entry, args, wanted, others, CHANGED)
+
+
+def _with_others(
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str = ""
+) -> tuple[CallSpec, tuple[Any, ...]]:
+    """A call with these `args`, and one of the same entry with `others`; and the arguments of both."""
+    count = len(others)
+    given = (*args[:count], *others, *args[count:])
+    arguments = to_arguments(given)
+    multiprocessors = multiprocessors_for(arguments, repr((entry, arguments)))
+    form = _form(entry, (*arguments[:count], *arguments[2 * count :]), wanted, multiprocessors)
+    form = replace(form, others=arguments[count : 2 * count], way=way, is_exact=False)
+    return CallSpec(form, form.name, is_known=False), given
 
 
 def _another(arg: Any) -> Any:

@@ -156,15 +156,15 @@ class Subject:
         None where `seen` is no backward pass."""
         if not seen.wanted:
             return None
-        this, args = interleaved(seen.entry, seen.inputs, seen.wanted)
-        program = self.retraced(this.form)
-        self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
-        return _same_part(seen, self._runs.again(Case(this, args, program)))
+        return self._with_another(seen, *interleaved(seen.entry, seen.inputs, seen.wanted))
 
     def changed_in_place(self, seen: Observation) -> Observation:
         """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""
         written = self._runs.contracts.written(seen.entry)
-        this, args = changed_in_place(seen.entry, seen.inputs, seen.wanted, written)
+        return self._with_another(seen, *changed_in_place(seen.entry, seen.inputs, seen.wanted, written))
+
+    def _with_another(self, seen: Observation, this: CallSpec, args: tuple[Any, ...]) -> Observation:
+        """The call of `seen` in a program that has another call of the entry, too."""
         program = self.retraced(this.form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
         return _same_part(seen, self._runs.again(Case(this, args, program)))
