@@ -113,7 +113,7 @@ def bench(
     """
     submission = read(path)
     assignment = find(submission, given_id, None if path.is_file() else path)
-    plan, card = sweep(assignment, sizes, vary), Device(device)
+    plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
     card.need()
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card)
     rows = []

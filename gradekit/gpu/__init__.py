@@ -10,6 +10,7 @@ server.py     the worker's requests               ceilings.py   how fast this ca
 worker.py     the worker, as the grader sees it     worker_process.py its process
 sandboxing.py what the worker may reach               device_memory.py  storages on the device, with red zones
 preparation.py a program made ready to be timed       cuda_machine.py  TTIR to machine code, and launches ready to go
+contest.py    who takes part, and how long          known_facts.py  what was measured on a card before
 faults.py     what can go wrong on a card             shared_memory.py  tensors between the grader and the worker
 stream.py     a kernel that measures memory speed     cpu_emulation.py  a card's stand-in on machines that have none
 """

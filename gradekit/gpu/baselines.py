@@ -1,16 +1,20 @@
 """What torch takes for the same call: the reference run eagerly, and under torch.compile.
 
 Runs in the grader's process, on the same sets of inputs as the submission, with the same kind of clock. Compilation is
-over before the clock starts, and how long it took is reported apart.
+over before the clock starts, and how long it took is reported apart. How much faster the compiled reference is than the
+eager one is kept for a card (`compared`), since torch.compile takes seconds to import and to compile.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +22,10 @@ import torch
 from gradekit.compat import torch_compile
 from gradekit.gpu.card import Card
 from gradekit.gpu.cpu_emulation import CpuClock
+from gradekit.gpu.known_facts import keep, known
 from gradekit.gpu.timing import Clock
+from gradekit.inputs.spec import Input
+from gradekit.judge.speed import Ratio
 
 Function = Callable[..., Any]
 
@@ -84,3 +91,50 @@ def _tried(name: str, action: Callable[[], Any]) -> Any:
     except Exception as error:  # whatever torch or the reference raises: its own words are all that helps
         words = str(error).strip().partition("\n")[0]
         raise BaselineError(f"{name}: {type(error).__name__}: {words}") from error
+
+
+# --- how the two compare, kept for a card -----------------------------------------------------------------------------
+
+
+class Comparison:
+    """How many times as fast as the eager function the compiled one is on a card, for arguments like `args`.
+
+    What counts for a function is its text and that of all files beside it; one that holds other things than numbers and
+    texts is measured each time.
+    """
+
+    def __init__(self, function: Function, args: Sequence[Any], card: Card) -> None:
+        self._card, self._name = card, "" if card.device.type == "cpu" else _name(function, args)
+
+    @property
+    def found(self) -> Ratio | None:
+        """What was kept, or None."""
+        facts = known(self._card, self._name) if self._name else None
+        try:
+            return Ratio(**facts) if facts else None
+        except TypeError:  # kept by another version
+            return None
+
+    def keep(self, ratio: Ratio) -> None:
+        """For the next time."""
+        if self._name:
+            keep(self._card, self._name, asdict(ratio))
+
+
+def _name(function: Function, args: Sequence[Any]) -> str:
+    """A name for `function` at arguments like these, whatever the seeds of their values; "" where there is none."""
+    text = _text(function)
+    forms = [(a.dtype, a.shape, a.stride, a.offset, a.profile, a.base) if isinstance(a, Input) else a for a in args]
+    return f"compiled {hashlib.sha256(repr((text, forms)).encode()).hexdigest()}" if text else ""
+
+
+def _text(function: Function) -> str:
+    if inspect.isbuiltin(function):
+        return f"{function.__module__} {function.__qualname__}"
+    if not inspect.isfunction(function):
+        return ""
+    held = [cell.cell_contents for cell in function.__closure__ or ()] + list(function.__defaults__ or ())
+    if not all(isinstance(value, (str, int, float, type(None))) for value in held):
+        return ""
+    files = sorted(Path(inspect.getfile(function)).parent.glob("*.py"))
+    return repr((function.__qualname__, held, [file.read_text(encoding="utf-8") for file in files]))

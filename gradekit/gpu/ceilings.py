@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import torch
 
 from gradekit.compat.torch import float8_product
-from gradekit.gpu.card import Card, driver
+from gradekit.gpu.card import Card
+from gradekit.gpu.known_facts import keep, known
 from gradekit.gpu.timing import Clock
 from gradekit.judge.speed import Ceilings
-from gradekit.versions import cache_folder, version
 
 _BYTES = 256 << 20
 """Bytes of each of three buffers: several times the L2 cache of any card (a sixteenth of memory if that is less)."""
@@ -41,7 +37,7 @@ EMULATED = Ceilings(1e30, {})
 @functools.cache
 def measure(card: Card) -> Ceilings:
     """The ceilings of this card, as they were measured once. Nobody else should be using the card meanwhile."""
-    return EMULATED if card.device.type == "cpu" else _kept(_file(card)) or _measured(card)
+    return EMULATED if card.device.type == "cpu" else _kept(card) or _measured(card)
 
 
 def raised(card: Card, before: Ceilings) -> Ceilings:
@@ -52,7 +48,7 @@ def raised(card: Card, before: Ceilings) -> Ceilings:
     now = _measured(card)
     flops = {name: max(rate, before.flops_per_second.get(name, 0.0)) for name, rate in now.flops_per_second.items()}
     best = replace(now, bytes_per_second=max(now.bytes_per_second, before.bytes_per_second), flops_per_second=flops)
-    _keep(_file(card), best)
+    keep(card, "ceilings", asdict(best))
     return best
 
 
@@ -63,30 +59,16 @@ def _measured(card: Card) -> Ceilings:
     torch.cuda.empty_cache()
     best = max(rates, key=rates.__getitem__)
     found = Ceilings(rates[best], flops, card.l2_bytes, {"bytes": best} | {name: "matmul" for name in flops})
-    _keep(_file(card), found)
+    keep(card, "ceilings", asdict(found))
     return found
 
 
-def _file(card: Card) -> Path:
-    versions = [card.uuid, driver(), torch.__version__, torch.version.cuda, version("triton")]
-    return cache_folder() / "cards" / hashlib.sha256(repr(versions).encode()).hexdigest()[:32]
-
-
-def _kept(file: Path) -> Ceilings | None:
-    with contextlib.suppress(OSError, ValueError, TypeError):
-        found = Ceilings(**json.loads(file.read_text(encoding="utf-8")))
+def _kept(card: Card) -> Ceilings | None:
+    with contextlib.suppress(ValueError, TypeError):
+        found = Ceilings(**(known(card, "ceilings") or {}))
         if min(found.bytes_per_second, *found.flops_per_second.values()) > 0:
             return found
     return None
-
-
-def _keep(file: Path, found: Ceilings) -> None:
-    """If it can be kept: as a whole, whoever else reads or writes it."""
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(asdict(found)), encoding="utf-8")
-        new.replace(file)
 
 
 def _seconds(action: Action, calls: int, card: Card) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from statistics import fmean, median
 from typing import TypeVar
@@ -74,6 +74,11 @@ class Ratio:
     rounds: int
     discarded: int
     clock_known: bool = True
+
+    def beside(self, other: Ratio) -> Ratio:
+        """How many times as fast as `other` is, where both were held against the same baseline."""
+        value, low, high = self.value / other.value, self.low / other.high, self.high / other.low
+        return replace(self, value=value, low=low, high=high)
 
 
 def decide(ratio: Ratio, at_least: float) -> Verdict:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradekit.findings import Cause, Check, Kind, SourceLine
-from gradekit.plugin import check_points
+from gradekit.findings import Cause, Check, SourceLine
 from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
@@ -148,11 +147,6 @@ class GradingRun:
         )  # fmt: skip
         if programs is not None:
             return
-        only_times = all(check_points.worth(item).kind is Kind.SPEED for item in self.items)
-        if only_times and self._device is not None and self._device.is_real:
-            from gradekit.compat import torch_compile
-
-            torch_compile.load()  # torch's side will need it, and the submission's process begins meanwhile
         try:
             loaded = self.subject.load()
         except TraceError as error:

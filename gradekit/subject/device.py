@@ -43,12 +43,15 @@ class NeedsCard(Exception):
 class Device:
     """What `wanted` names: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1" (that card).
 
-    `start` makes the worker for a card. `used` says whether anything ran on the card so far, `troubles` what it
+    `start` makes the worker for a card; `fresh` has all sides of a timed call measured, though a card's figures of one
+    are known. `used` says whether anything ran on the card so far, `troubles` what it
     failed to do for reasons of its own.
     """
 
-    def __init__(self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None) -> None:
-        self.wanted = wanted
+    def __init__(
+        self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None, *, fresh: bool = False
+    ) -> None:
+        self.wanted, self.fresh = wanted, fresh
         self.used = False
         self.troubles: list[str] = []
         self._start = start or _worker

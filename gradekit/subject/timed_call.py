@@ -9,7 +9,6 @@ against: "eager" is torch as it is, "compiled" the same function under torch.com
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ from gradekit.judge.speed import (
     impossible,
     ratio,
     seconds,
-    settled,
 )
 from gradekit.program import Program
 from gradekit.subject.device import Device, NeedsCard
@@ -42,7 +40,6 @@ from gradekit.subject.rules import options
 if TYPE_CHECKING:
     from gradekit.gpu.baselines import Baseline
     from gradekit.gpu.card import Card
-    from gradekit.gpu.timing import Turn
     from gradekit.gpu.worker import Prepared, Worker
 
 STUDENT = "student"
@@ -78,7 +75,8 @@ class Timed:
     `configuration` is the fastest of an autotuned kernel (`choices` has the seconds of all), `compile_seconds` what
     compiling took for each side, outside of all timing. `cards` has, by a part of a card's name and by side, the
     share of a test's factor that is asked for there. `notes` are what a reader must know of how it was timed.
-    `release` gives back what the card holds for it.
+    `compiled` is how many times as fast as eager torch the compiled function was on this card before; it stands for
+    rounds of that side until `measure_longer` has some. `release` gives back what the card holds for it.
     """
 
     entry: str
@@ -97,6 +95,7 @@ class Timed:
     release: Callable[[], None] = lambda: None
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     cards: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    compiled: Ratio | None = None
 
     @property
     def size(self) -> str:
@@ -107,11 +106,21 @@ class Timed:
 
     def seconds(self, side: str = STUDENT) -> float:
         """The typical device seconds of one call."""
-        return seconds(self.rounds, side)
+        if self.is_measured(side):
+            return seconds(self.rounds, side)
+        assert self.compiled is not None
+        return seconds(self.rounds, "eager") / self.compiled.value
 
     def ratio(self, side: str) -> Ratio:
         """How many times as fast as `side` the submission is."""
-        return ratio(self.rounds, side)
+        if self.is_measured(side):
+            return ratio(self.rounds, side)
+        assert self.compiled is not None
+        return ratio(self.rounds, "eager").beside(self.compiled)
+
+    def is_measured(self, side: str) -> bool:
+        """Whether the rounds have that side; of the compiled one it may be known what it was before."""
+        return side in self.rounds[0].seconds
 
     def measure_longer(self, thresholds: Thresholds) -> None:
         """More rounds, as far as the budget goes, until it is clear on which side of
@@ -162,7 +171,7 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
     """Hold `timed` against every requirement; the check earns what the worst of them leaves.
 
     Where noise leaves it open whether one is met, more is measured; where that does not decide it, the student gets the
-    benefit and the report says so.
+    benefit and the report says so. What was known before of a side may meet a requirement, and never costs a point.
 
     Raises:
         Failure: too-slow, where one of them earns nothing; both figures are in the message.
@@ -172,7 +181,7 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
         raise ValueError("say how fast it must be: assert_speed(timed, at_least(1.5, 'eager'))")
     requirements = _on_this_card(timed, requirements)
     thresholds = {side: [r.factor for r in requirements if r.side == side] for side in {r.side for r in requirements}}
-    if any(_verdict(timed, requirement) is Verdict.TOO_CLOSE for requirement in requirements):
+    if any(_is_open(timed, requirement) for requirement in requirements):
         timed.measure_longer(thresholds)
     share, worst = min(((_judged(timed, r), r) for r in requirements), key=lambda pair: pair[0])
     if share == 0:
@@ -207,6 +216,11 @@ def _judged(timed: Timed, requirement: Requirement) -> float:
          "verdict": verdict.value, "share": share}
     )  # fmt: skip
     return share
+
+
+def _is_open(timed: Timed, requirement: Requirement) -> bool:
+    verdict = _verdict(timed, requirement)
+    return verdict is Verdict.TOO_CLOSE or (verdict is Verdict.FAIL and not timed.is_measured(requirement.side))
 
 
 def _verdict(timed: Timed, requirement: Requirement) -> Verdict:
@@ -256,12 +270,13 @@ def assert_peak_memory(timed: Timed, *, at_most: int) -> None:
 
 def facts(timed: Timed) -> dict[str, Any]:
     """What the report's record says of it: docs/report.md has the fields."""
-    ratios = {side: timed.ratio(side) for side in SIDES if side in timed.rounds[0].seconds}
+    sides = [side for side in SIDES if timed.is_measured(side) or (side == "compiled" and timed.compiled)]
+    ratios = {side: timed.ratio(side) for side in sides}
     used = next(iter(ratios.values()))
     return {
         "card": timed.card,
         "size": timed.size,
-        "microseconds": {side: 1e6 * timed.seconds(side) for side in timed.rounds[0].seconds},
+        "microseconds": {side: 1e6 * timed.seconds(side) for side in (STUDENT, *sides)},
         "ratios": {side: {"value": r.value, "low": r.low, "high": r.high} for side, r in ratios.items()},
         "rounds": used.rounds,
         "discarded": used.discarded,
@@ -273,8 +288,14 @@ def facts(timed: Timed) -> dict[str, Any]:
         "launches": timed.counters.launches,
         "peak_bytes": timed.counters.bytes_allocated,
         "roofline": _roofline(timed),
-        "notes": list(timed.notes),
+        "notes": [*timed.notes, *_known_before(timed)],
     }
+
+
+def _known_before(timed: Timed) -> Iterator[str]:
+    if timed.compiled is not None and not timed.is_measured("compiled"):
+        gain = timed.compiled.value
+        yield f"torch.compile was measured on this card before: {gain:.2f} times as fast as eager torch."
 
 
 def _clocks(rounds: Rounds) -> dict[str, int] | None:
@@ -307,9 +328,6 @@ def _roofline(timed: Timed) -> dict[str, Any]:
 
 FIRST = 4.0
 """Wall seconds that the rounds of one call may take at first."""
-
-LONGER = 10.0
-"""And in all, where noise leaves it open whether a threshold is reached."""
 
 WHOLE_NUMBERS = 1 << 22
 """Integer inputs of up to so many elements are read when traffic is counted: loops and addresses may depend on them."""
@@ -351,7 +369,7 @@ def measure(trial: SpeedTrial, device: Device) -> Timed:
     from gradekit.gpu.faults import CardFault
 
     try:
-        return _measured(trial, card, device.worker)
+        return _measured(trial, card, device.worker, device.fresh)
     except CardFault as fault:
         raise device.judged(fault, trial.entry) from None
     except BaselineError as error:
@@ -362,22 +380,22 @@ def measure(trial: SpeedTrial, device: Device) -> Timed:
         raise NeedsCard(f"{card.name} did not run evenly enough: {error}") from None
 
 
-def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
+def _measured(trial: SpeedTrial, card: Card, worker: Worker, fresh: bool) -> Timed:
     from gradekit.gpu.ceilings import measure as ceilings_of
+    from gradekit.gpu.contest import Contest
     from gradekit.gpu.replay import touched_bytes
     from gradekit.gpu.timing import sets_for
 
-    sides: list[Baseline] = []
+    contest = Contest(trial.against, trial.args, card, worker, fresh=fresh)
     if card.device.type == "cpu" or trial.program.choices():  # the fastest option is found with the card at rest
-        prepared = worker.prepare(trial.program, trial.args, allow=trial.allow)
-        sides += _baselines(trial, card, prepared.sets)
+        prepared = worker.prepare(trial.program, trial.args, allow=trial.allow, meanwhile=contest.import_needed)
+        contest.begin(prepared.sets)
     else:
         sets = sets_for(card, touched_bytes(trial.program))
-        prepared = worker.prepare(
-            trial.program, trial.args, allow=trial.allow, meanwhile=lambda: sides.extend(_baselines(trial, card, sets))
-        )
+        prepared = worker.prepare(trial.program, trial.args, allow=trial.allow, meanwhile=lambda: contest.begin(sets))
+    contest.prepared, sides = prepared, contest.sides
     ceilings = ceilings_of(card)
-    rounds = _rounds(worker, prepared, sides, (), {side: () for side in SIDES}, FIRST)
+    rounds = contest.rounds((), {side.name: () for side in sides}, FIRST)
     for number, found in enumerate(worker.results(prepared.id, card.device)):
         _verify(trial, card, number, found)
     timed = Timed(
@@ -385,8 +403,7 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker) -> Timed:
         Launched(prepared.launches, prepared.peak_bytes), work(trial, prepared.chosen), ceilings,
         prepared.option_label, prepared.choices,
         {STUDENT: prepared.seconds} | {side.name: side.compile_seconds for side in sides},
-        tuple(_notes(prepared, sides)), functools.partial(_rounds, worker, prepared, sides),
-        functools.partial(_release, worker, prepared, sides),
+        tuple(_notes(prepared, sides)), contest.longer, contest.release, compiled=contest.compiled,
     )  # fmt: skip
     _possible(timed, card, prepared.sets)
     return timed
@@ -396,31 +413,6 @@ def _notes(prepared: Prepared, sides: Sequence[Baseline]) -> Iterator[str]:
     if prepared.how != "graph":
         yield f"The submission was timed without a CUDA graph, launches included ({prepared.why})."
     yield from (f"{side.name.capitalize()} torch was {side.note}." for side in sides if side.note)
-
-
-def _release(worker: Worker, prepared: Prepared, sides: Sequence[Baseline]) -> None:
-    worker.forget(prepared.id)
-    for side in sides:
-        side.clock.close()
-
-
-def _baselines(trial: SpeedTrial, card: Card, sets: int) -> list[Baseline]:
-    from gradekit.gpu import baselines
-    from gradekit.gpu.inputs import make_set
-
-    made = [make_set(trial.args, number, card.device) for number in range(sets)]
-    return [baselines.eager(trial.against, made, card), baselines.compiled(trial.against, made, card)]
-
-
-def _rounds(
-    worker: Worker, prepared: Prepared, sides: Sequence[Baseline], before: Rounds, thresholds: Thresholds,
-    budget: float = LONGER,
-) -> Rounds:  # fmt: skip
-    from gradekit.gpu.interleaved import TURN, interleave
-
-    turns: dict[str, Callable[[], Turn]] = {STUDENT: lambda: worker.turn(prepared.id, milliseconds=TURN)}
-    turns |= {side.name: functools.partial(side.clock.turn, TURN) for side in sides}
-    return interleave(turns, settled(thresholds), before=before, budget=budget).rounds
 
 
 # --- what the timed calls returned -----------------------------------------------------------------------------------

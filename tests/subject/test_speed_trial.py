@@ -19,12 +19,12 @@ from gradekit.gpu.timing import Turn
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
-from gradekit.judge.speed import Ceilings
+from gradekit.judge.speed import Ceilings, Ratio
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject import timed_call
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.subject import Subject
-from gradekit.subject.timed_call import assert_speed, at_least
+from gradekit.subject.timed_call import assert_speed, at_least, facts
 from gradekit.submission import Submission
 from tests.cards import CEILINGS, FakePrepared, FakeWorker, device
 
@@ -248,6 +248,40 @@ def test_more_rounds_are_added_to_those_that_there_are(subject: Make) -> None:
     before = len(timed.rounds)
     timed.measure_longer({"eager": [1.5]})
     assert len(timed.rounds) > before
+
+
+@pytest.fixture
+def known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled function was 2.2 times as fast as eager torch on this card."""
+    found = Ratio(2.2, 2.18, 2.22, rounds=16, discarded=0)
+    monkeypatch.setattr(baselines.Comparison, "found", found)
+
+
+@pytest.mark.usefixtures("known_before")
+def test_what_is_known_of_a_card_meets_a_requirement_without_another_measurement(subject: Make) -> None:
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    assert_speed(timed, at_least(1.5, "eager"), at_least(0.8, "compiled"))
+    assert "compiled" not in timed.rounds[0].seconds
+    said = facts(timed)
+    assert said["ratios"]["compiled"]["value"] == pytest.approx(2 / 2.2)
+    assert said["microseconds"]["compiled"] == pytest.approx(200 / 2.2)
+    assert said["notes"] == ["torch.compile was measured on this card before: 2.20 times as fast as eager torch."]
+
+
+@pytest.mark.usefixtures("known_before")
+@pytest.mark.parametrize("factor", [2 / 2.2, 0.95])
+def test_what_is_known_of_a_card_costs_no_point(subject: Make, factor: float) -> None:
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    with pytest.raises(Failure, match="torch.compile takes 90 µs"):
+        assert_speed(timed, at_least(factor, "compiled"))
+    assert facts(timed)["notes"] == []
+
+
+@pytest.mark.usefixtures("known_before")
+def test_a_sweep_measures_all_sides_though_one_is_known(subject: Make) -> None:
+    one = subject(FakeWorker())
+    one.device.fresh = True
+    assert one.double.timed(X, against=twice, expected=expected).is_measured("compiled")
 
 
 def test_whole_numbers_are_read_for_the_count_because_loops_may_depend_on_them() -> None:
