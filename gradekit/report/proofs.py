@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gradekit.report.text import clean
@@ -12,27 +14,7 @@ MOST_NAMED = 2
 """Sizes that a check's line names."""
 
 _MARKS = {"proved": "✓", "refuted": "✗", "open": "?"}
-_CLAIMS = {
-    "in-bounds": "stays inside",
-    "no-wrap": "has no integer that wraps around",
-    "one-writer": "has one program for each element",
-    "no-race": "meets no element that another program writes",
-    "covered": "is written",
-    "grid-limit": "is one that CUDA launches",
-    "tile-limit": "have no more elements than Triton's may",
-}
-
-
-_TO_DO = {
-    "in-bounds": "let a mask bound the offsets there, in each dimension",
-    "no-wrap": "compute these offsets in 64 bits, with .to(tl.int64)",
-    "one-writer": "let each element be written by one program, or add with tl.atomic_add",
-    "no-race": "split the work into two launches, or use an atomic",
-    "covered": "see that the grid and the mask leave no element out",
-    "grid-limit": "let each program do more, or use another axis of the grid",
-    "tile-limit": "take a smaller block, and go along it in a loop",
-}
-"""What a student can do where a claim does not hold."""
+_CLAIMS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
 
 OPEN = "?: nobody has shown that this holds, nor that it does not. Checks try such sizes; you need not change anything."
 
@@ -83,11 +65,11 @@ def row(claim: Mapping[str, Any]) -> dict[str, str]:
     to do where it is refuted."""
     is_refuted = claim["verdict"] == "refuted"
     why = f"for {sized(claim.get('sizes', {}))}: {claim.get('finding', '')}" if is_refuted else claim.get("why", "")
-    to_do = f"to do: {_TO_DO[claim['claim']]}" if is_refuted and claim["claim"] in _TO_DO else ""
+    said = _CLAIMS[claim["claim"]]
     return {
         "verdict": clean(claim["verdict"]), "sign": _MARKS[claim["verdict"]], "line": str(claim.get("line", "")),
-        "what": clean(f"{claim['subject']} {_CLAIMS.get(claim['claim'], claim['claim'])}"), "why": clean(why),
-        "to_do": to_do,
+        "what": clean(said["says"].format(subject=claim["subject"])), "why": clean(why),
+        "to_do": f"to do: {said['hint']}" if is_refuted else "",
     }  # fmt: skip
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from gradekit.causes import Cause
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
@@ -185,8 +183,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
-                made = site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
-                yield replace(made, cause=Cause.IGNORES_STRIDES) if is_idle and site.role(idle) == "stride" else made
+                yield site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
 
 
 def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:

@@ -220,10 +220,12 @@ class ChangeSite:
         built: ast.AST | None = None,
         lacks: str = "",
     ) -> Change:
-        """A change with what it says: a sentence without its "Line n", and a hint."""
-        line = getattr(node, "lineno", 0)
-        told = f"Line {line} {says[0]}", says[1]
-        return Change(kind, self.kernel.name, node, new, *told, turn, built, lacks=lacks)
+        """A change with what it says: a sentence without its "Line n", and a hint. A stride that nobody used is why
+        whatever was seen went wrong."""
+        told = f"Line {getattr(node, 'lineno', 0)} {says[0]}", says[1]
+        is_stride = kind is ChangeKind.IDLE and "stride" in (self.role(new), self.role(lacks))
+        cause = Cause.IGNORES_STRIDES if is_stride else None
+        return Change(kind, self.kernel.name, node, new, *told, turn, built, lacks=lacks, cause=cause)
 
 
 def context(site: ChangeSite, node: ast.AST) -> str:
