@@ -1,20 +1,17 @@
 """Questions to the solver: does a goal follow from hypotheses, for all integers?
 
-First every product of variables is taken for a number of which nothing is known but a few consequences of the
-hypotheses: what follows then, follows, and linear arithmetic decides it in a millisecond. Only what does not is asked
-with products as they are. Limits are counted in the solver's own steps, which are the same on every machine.
+z3 decides them, products of sizes included. Limits are counted in its own steps, which are the same on every machine.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import islice, permutations
+from itertools import permutations, product
 from typing import Any
 
 import z3
@@ -33,22 +30,21 @@ from gradekit.prove.terms import (
     equal,
     of_atom,
     parts_of,
+    split,
 )
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.reuse import SharedCache, shared
 
-STEPS, FEW_STEPS = 400_000, 30_000
-"""What the solver may take for one question: about a tenth of a second, or for a lemma a hundredth."""
+STEPS = (30_000, *6 * (100_000,))
+"""What the solver may take for each try of one question, which looks in an order of its own: hundredths of a second."""
+
+ALL = len(STEPS)
 
 MOST_STEPS = 15_000_000
 """What all questions of one solver may take together, where nobody says less."""
 
-ROUNDS = 12
-"""How often facts about products are added, so many each time."""
-
-MOST_TRIED = 24
-"""Facts that hold if something else does and that are tried for one question, and counterexamples that are kept, to be
-tried on later ones."""
+MOST_KEPT = 24
+"""Counterexamples that are kept, to be tried on later questions."""
 
 SMALL = (8, 200, 5000, 100_000, 1 << 21)
 """Counterexamples are looked for among sizes up to these, one after the other."""
@@ -71,7 +67,7 @@ _answers: SharedCache[bytes, tuple[Answer, int]] = shared(1 << 14)
 
 
 class Solver:
-    """Answers questions, equal ones once; `steps` counts what they took, `asked` how many were not known.
+    """Answers questions, equal ones once; `steps` counts what they took.
 
     Counterexamples have `sizes` that are small, where that can be. Once `limit` steps are used up,
     everything that is not known yet is open.
@@ -80,59 +76,59 @@ class Solver:
     def __init__(self, limit: int = MOST_STEPS) -> None:
         self._known: dict[str, Answer] = {}
         self._asked = b""  # a digest of all questions so far
-        self._unasked = list[tuple[Truth, bool]]()  # those since z3 was asked last, whose answers were remembered
-        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_TRIED)  # of questions that were refuted
+        self._unasked = list[tuple[Truth, int]]()  # those since z3 was asked last, whose answers were remembered
+        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_KEPT)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
-        self.steps = self.asked = 0
+        self.steps = 0
 
-    def ask(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = False) -> Answer:
+    def ask(self, hypotheses: Sequence[Truth], goal: Truth, tries: int = ALL) -> Answer:
         """Whether the goal follows from the hypotheses: each part of it, from those about
         the same variables or from all."""
         parts = [*alone(goal)]
         if len(parts) > 1:
-            answers = (self.ask(hypotheses, part, linear_only) for part in parts)
+            answers = (self.ask(hypotheses, part, tries) for part in parts)
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
-        answer = self._decided(hypotheses, goal, linear_only)
+        answer = self._decided(hypotheses, goal, tries)
         return self._smaller(hypotheses, goal, answer) if answer.verdict == "refuted" and self.sizes else answer
 
-    def _decided(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool) -> Answer:
+    def _decided(self, hypotheses: Sequence[Truth], goal: Truth, tries: int) -> Answer:
         near = _near(hypotheses, goal)
-        if len(near) < len(hypotheses) and self.ask_once(near, goal, linear_only=True).verdict == "proved":
+        if len(near) < len(hypotheses) and self._once(near, goal, 1).verdict == "proved":
             return PROVED
-        return self.ask_once(hypotheses, goal, linear_only)
+        return self._once(hypotheses, goal, tries)
 
     def _smaller(self, hypotheses: Sequence[Truth], goal: Truth, found: Answer) -> Answer:
         """The same with smaller sizes, if there are such: what the engine can run, and a person imagine."""
         for bound in SMALL:
             bounds = [Truth("le", (size - bound,)) for size in self.sizes]
-            answer = self.ask_once([*hypotheses, *bounds], goal, linear_only=False)
+            answer = self._once([*hypotheses, *bounds], goal)
             if answer.verdict == "refuted":
                 return answer
         return found
 
-    def ask_once(self, hypotheses: Sequence[Truth], goal: Truth, linear_only: bool = True) -> Answer:
+    def _once(self, hypotheses: Sequence[Truth], goal: Truth, tries: int = ALL) -> Answer:
         """The same as a whole, without a search for small sizes."""
         claim = both(*hypotheses, ~goal)
         if claim.op == "false":
             return PROVED
-        key = claim.key + str(linear_only)
+        key = claim.key + f" {tries}"
         if key not in self._known:
             if self.steps > self.limit:
                 return OPEN
-            self._known[key] = answer = self._answer(claim, linear_only)
+            self._known[key] = answer = self._answer(claim, tries)
             if answer.values:
                 self._models.append(answer.values)
         return self._known[key]
 
     def follows(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
-        """Whether linear arithmetic shows that the goal follows."""
+        """Whether one try shows that the goal follows."""
         return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in alone(goal))
 
     def _follows_alone(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
             return False
-        return self._decided(hypotheses, goal, linear_only=True).verdict == "proved"
+        return self._decided(hypotheses, goal, 1).verdict == "proved"
 
     def follows_by_cases(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         """The same, also in each case alone of a choice that the goal depends on."""
@@ -156,130 +152,55 @@ class Solver:
     def _context(self) -> z3.Context:
         return z3.Context()
 
-    def _answer(self, claim: Truth, linear_only: bool) -> Answer:
+    def _answer(self, claim: Truth, tries: int) -> Answer:
         """z3's answer, whose choices depend on the questions before: remembered for those that begin like others."""
-        self.asked += 1
         ranges = [(key, atom.range) for key, atom in atoms(claim).items()]
-        said = repr((self._asked, claim.key, linear_only, ranges))
+        said = repr((self._asked, claim.key, tries, ranges))
         self._asked = hashlib.blake2b(said.encode()).digest()
         known = _answers.get(self._asked)
         if known is None:
             for before in self._unasked:
                 self._answered(*before)
             self._unasked.clear()
-            known = self._answered(claim, linear_only), self.steps
+            known = self._answered(claim, tries), self.steps
             _answers.put(self._asked, known)
         else:
-            self._unasked.append((claim, linear_only))
+            self._unasked.append((claim, tries))
         answer, self.steps = known
         return answer
 
-    def _answered(self, claim: Truth, linear_only: bool) -> Answer:
-        question = Query(claim)
-        found = self._linear(question, linear_only)
-        if found is not OPEN or linear_only or question.is_linear:
-            return found
-        return self._with_products(question, STEPS)
+    def _answered(self, claim: Truth, tries: int) -> Answer:
+        """By linear arithmetic alone; what that leaves open with products as they are, and so many `tries`."""
+        answer = self._tried(claim, STEPS[-1], seed=None)
+        for seed, steps in enumerate(STEPS[:tries]) if answer is OPEN else ():
+            if answer is OPEN:
+                answer = self._tried(claim, steps, seed)
+        return answer
 
-    def _with_products(self, question: Query, steps: int) -> Answer:
-        found = self._run(question.text(linear=False), steps)
-        if found is z3.unsat:
-            return PROVED
-        return _refuted(question, found) if isinstance(found, dict) else OPEN
-
-    def _linear(self, question: Query, linear_only: bool) -> Answer:
-        """By linear arithmetic, to which facts about products are added until they suffice, or no more are known."""
-        solver = self._solver(question.text(linear=True))
-        lemmas, tried = None, dict[str, bool]()
-        for _ in range(ROUNDS):
-            found = self._check(solver, STEPS)
-            if found is z3.unsat:
-                return PROVED
-            if found is z3.unknown:
-                return OPEN
-            model = _model(solver)
-            answer = _refuted(question, model)
-            if answer.verdict == "refuted":
-                return answer
-            missed = question.powers_missed(model)
-            if missed:
-                solver.from_string(missed)
-                continue
-            if question.is_linear:
-                return answer
-            lemmas = lemmas or Lemmas([*question.products], question.conditions, self._positive(solver, question))
-            values = question.values(model)
-            added = [*islice(lemmas.violated(lemmas.certain, values), ROUNDS)]
-            if not added and not tried and not linear_only:
-                found = self._with_products(Query(question.claim), FEW_STEPS)
-                if found is not OPEN:
-                    return found
-            added = added or self._wanted(solver, question, lemmas, values, tried)
-            if not added:
-                return OPEN
-            solver.from_string(question.more(*(lemma.fact for lemma in added)))
-        return OPEN
-
-    def _positive(self, solver: Any, question: Query) -> frozenset[Atom]:
-        """The factors that the solver shows not to be negative, where their ranges do not."""
-        doubtful = {atom: None for mono in question.products for atom in mono if not never_negative(atom)}
-        return frozenset(atom for atom in doubtful if self._shows(solver, question, of_atom(atom)))
-
-    def _shows(self, solver: Any, question: Query, value: Term, *beside: Term) -> bool:
-        """Whether the value is not negative; `beside` are not if it is."""
-        solver.push()
-        solver.from_string(question.more(-value - 1, *beside))
-        found = self._check(solver, FEW_STEPS) is z3.unsat
-        solver.pop()
-        return found
-
-    def _wanted(
-        self, solver: Any, question: Query, lemmas: Lemmas, values: Values, tried: dict[str, bool]
-    ) -> list[Lemma]:
-        """Facts that the solver's answer contradicts and that follow: each from something that is tried."""
-        candidates = lemmas.violated(lemmas.conditional, values)
-        return [*islice((c for c in candidates if self._follows(solver, question, lemmas, c, tried)), ROUNDS)]
-
-    def _follows(self, solver: Any, question: Query, lemmas: Lemmas, lemma: Lemma, tried: dict[str, bool]) -> bool:
-        """Whether what a lemma takes for granted follows."""
-        assert lemma.premise is not None
-        key = lemma.premise.key
-        if key not in tried:
-            if len(tried) >= MOST_TRIED:
-                return False
-            tried[key] = self._shows(solver, question, lemma.premise, *lemmas.beside(lemma))
-        return tried[key]
-
-    def _run(self, text: str, steps: int) -> Any:
-        solver = self._solver(text)
-        found = self._check(solver, steps)
-        return _model(solver) if found is z3.sat else found
-
-    def _solver(self, text: str) -> Any:
+    def _tried(self, claim: Truth, steps: int, seed: int | None) -> Answer:
+        query = Query(claim, is_linear=seed is None)
         solver = z3.SimpleSolver(ctx=self._context)
         solver.set("ctrl_c", False)  # an interrupt is Python's, and no answer of the solver's
-        solver.from_string(text)
-        return solver
+        for name in ("grobner", "horner"):
+            solver.set(f"smt.arith.nl.{name}", False)  # they take most of the steps, and decide next to nothing here
+        solver.set("random_seed", seed or 0)
+        solver.from_string(query.text)
+        while (found := self._check(solver, steps)) == z3.sat:
+            values = query.values(solver.model().sexpr())
+            if _holds(claim, values):
+                return Answer("refuted", values)
+            missed = query.powers_missed(values)
+            if not missed:
+                return OPEN
+            solver.from_string(missed)
+        return PROVED if found == z3.unsat else OPEN
 
     def _check(self, solver: Any, steps: int) -> Any:
         solver.set("rlimit", steps)
         result = solver.check()
-        self.steps = max(self.steps, _steps(solver))  # the context's own count, of all questions
-        return z3.unsat if result == z3.unsat else z3.sat if result == z3.sat else z3.unknown
-
-
-_CONSTANT = re.compile(r"\(define-fun (\|[^|]*\||\S+) \(\) (?:Int|Bool)\s+(true|false|\d+|\(- \d+\))\)")
-
-
-def _model(solver: Any) -> dict[str, Any]:
-    """The values of the solver's answer by their names, read from its text: z3's objects take much longer."""
-    return {name.strip("|"): _number(value) for name, value in _CONSTANT.findall(solver.model().sexpr())}
-
-
-def _refuted(question: Query, found: Mapping[str, Any]) -> Answer:
-    """A model, where it is one indeed: what was left out of the question may say no."""
-    values = question.named(found)
-    return Answer("refuted", values) if _holds(question.claim, values) else OPEN
+        count = _COUNT.search(str(solver.statistics()))
+        self.steps = max(self.steps, int(count[1]) if count else 0)  # the context's own count, of all questions
+        return result
 
 
 def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
@@ -290,11 +211,7 @@ def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
 
 
 _COUNT = re.compile(r":rlimit-count\s+(\d+)")
-
-
-def _steps(solver: Any) -> int:
-    found = _COUNT.search(str(solver.statistics()))
-    return int(found[1]) if found else 0
+_CONSTANT = re.compile(r"\(define-fun (\|[^|]*\||\S+) \(\) (?:Int|Bool)\s+(true|false|\d+|\(- \d+\))\)")
 
 
 def _number(value: str) -> int | bool:
@@ -318,75 +235,45 @@ def _contradicts(values: Mapping[str, int], hypotheses: Sequence[Truth], goal: T
 
 # --- a claim as text for the solver (SMT-LIB), with what is true of each operation in it ------------------------------
 
-
 BITS = 64
 """Powers of two up to two to this one are told apart."""
 
 
 class Query:
-    """A claim as text in SMT-LIB, satisfiable where the claim can hold."""
+    """A claim as text in SMT-LIB, satisfiable where the claim can hold; where it `is_linear`, products are variables of
+    which nothing is known."""
 
-    def __init__(self, claim: Truth) -> None:
-        self.claim = claim
+    def __init__(self, claim: Truth, is_linear: bool) -> None:
+        self.claim, self._is_linear = claim, is_linear
         self.facts = [fact for atom in atoms(claim).values() for fact in _meaning(atom)]
         self.powers = {atom.key: atom for atom in atoms(claim).values() if atom.op == "power"}
         self.atoms = atoms(claim, *self.facts)
-        self.facts += [*_same_reads(self.atoms), *_ordered_quotients(self.atoms, self.conditions)]
+        known = [one.args[0] for one in (*parts_of(claim), *self.facts) if one.op == "le"]
+        self.facts += [*_same_reads(self.atoms), *_of_quotients(self.atoms, known)]
         self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
         self.products: dict[Monomial, str] = {}
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether no two variables are multiplied, in the claim or in its facts."""
-        compared = (one for one in _leaves([self.claim, *self.facts]) if one.op != "free")
-        return all(len(mono) < 2 for one in compared for mono in one.args[0].parts)
+    def values(self, model: str) -> dict[str, int]:
+        """The numbers that a model gives, by the keys of the atoms, read from its text: z3's objects take longer."""
+        given = {name.strip("|"): _number(value) for name, value in _CONSTANT.findall(model)}
+        found = {key: given.get(name, _any(self.atoms[key])) for key, name in self.names.items()}
+        return found | {name[5:]: value for name, value in given.items() if name.startswith("free_")}
 
-    def named(self, values: Mapping[str, Any]) -> dict[str, int]:
-        """The model's values by the keys of the atoms."""
-        found = {key: values.get(name, _any(self.atoms[key])) for key, name in self.names.items()}
-        return found | {name[5:]: value for name, value in values.items() if name.startswith("free_")}
-
-    @property
-    def conditions(self) -> list[Truth]:
-        """What holds if the claim does, each alone."""
-        return [*(self.claim.args if self.claim.op == "and" else [self.claim]), *self.facts]
-
-    def values(self, found: Mapping[str, Any]) -> Values:
-        """The numbers that a model of the linear question gives."""
-        return Values(
-            self.named(found), {mono: int(found[name]) for mono, name in self.products.items() if name in found}
-        )
-
-    def more(self, *terms: Term) -> str:
-        """What tells the solver of the linear question that terms are not negative."""
-        before = len(self.products)
-        asserts = [f"(assert (>= {self._term(term)} 0))" for term in terms]
-        new = list(self.products.items())[before:]
-        declared = [f"(declare-const {name} Int)" for _, name in new]
-        return "\n".join([*declared, *(bound for mono, name in new for bound in _product_bounds(mono, name)), *asserts])
-
-    def powers_missed(self, values: Mapping[str, Any]) -> str:
+    def powers_missed(self, values: Mapping[str, int]) -> str:
         """What tells the solver which numbers the powers are that are others in its answer; "" where none is."""
-        named = self.named(values)
-        missed = [atom for atom in self.powers.values() if not _is_power(atom, named)]
+        missed = [atom for atom in self.powers.values() if not _is_power(atom, values)]
         self.powers = {key: atom for key, atom in self.powers.items() if atom not in missed}
         return "\n".join(f"(assert {self._truth(_power(of_atom(atom), atom.args[0]))})" for atom in missed)
 
-    def text(self, linear: bool) -> str:
-        """The question; `linear`: with a variable for each product."""
-        self.products = {}
-        self.linear = linear
-        conditions = [self.claim, *self.facts, *(() if linear else self._exact_powers())]
-        asserts = [f"(assert {self._truth(condition)})" for condition in conditions]
+    @property
+    def text(self) -> str:
+        """The question."""
+        asserts = [f"(assert {self._truth(condition)})" for condition in (self.claim, *self.facts)]
         bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
-        bounds += [bound for mono, name in self.products.items() for bound in _product_bounds(mono, name)]
         free = dict.fromkeys(one.args[0] for one in _leaves([self.claim, *self.facts]) if one.op == "free")
-        declared = [f"(declare-const {name} Int)" for name in [*self.names.values(), *self.products.values()]]
+        declared = [f"(declare-const {name} Int)" for name in (*self.names.values(), *self.products.values())]
         declared += [f"(declare-const |free_{name}| Bool)" for name in free]
         return "\n".join([*declared, *bounds, *asserts])
-
-    def _exact_powers(self) -> Iterator[Truth]:
-        return (_power(of_atom(atom), atom.args[0]) for atom in self.atoms.values() if atom.op == "power")
 
     def _truth(self, value: Truth) -> str:
         match value.op:
@@ -406,16 +293,15 @@ class Query:
         return f"(+ {' '.join(pieces)})" if len(pieces) > 1 else pieces[0] if pieces else "0"
 
     def _product(self, mono: Monomial, factor: int) -> str:
-        number = str(factor) if factor >= 0 else f"(- {-factor})"
-        if not mono:
-            return number
-        if len(mono) > 1 and self.linear:
-            inner = self.products.setdefault(mono, f"p{len(self.products)}")
-        elif len(mono) > 1:
-            inner = f"(* {' '.join(self.names[atom.key] for atom in mono)})"
-        else:
-            inner = self.names[mono[0].key]
-        return inner if factor == 1 else f"(* {number} {inner})"
+        names = [self.names[atom.key] for atom in mono]
+        if len(mono) > 1 and self._is_linear:
+            names = [self.products.setdefault(mono, f"p{len(self.products)}")]
+        inner = f"(* {' '.join(names)})" if len(names) > 1 else names[0] if names else "1"
+        return inner if factor == 1 else _written(factor) if not mono else f"(* {_written(factor)} {inner})"
+
+
+def _written(number: int) -> str:
+    return str(number) if number >= 0 else f"(- {-number})"
 
 
 def _any(atom: Atom) -> int:
@@ -424,21 +310,12 @@ def _any(atom: Atom) -> int:
 
 
 def _bounds(name: str, atom: Atom) -> Iterator[str]:
-    if atom.op in ("var", "read", "choose"):  # the others' ranges hold under a condition, which `_meaning` says
-        yield from _bounded(name, atom.range)
-
-
-def _bounded(name: str, range: tuple[int | None, int | None]) -> Iterator[str]:
-    low, high = range
+    """Of a quotient, a remainder or a power they hold under a condition, which `_meaning` says."""
+    low, high = atom.range if atom.op in ("var", "read", "choose") else (None, None)
     if low is not None:
-        yield f"(assert (>= {name} {low if low >= 0 else f'(- {-low})'}))"
+        yield f"(assert (>= {name} {_written(low)}))"
     if high is not None:
-        yield f"(assert (<= {name} {high if high >= 0 else f'(- {-high})'}))"
-
-
-def _product_bounds(mono: Monomial, name: str) -> Iterator[str]:
-    if all(map(is_sure, mono)):
-        yield from _bounded(name, Term({mono: 1}).range)
+        yield f"(assert (<= {name} {_written(high)}))"
 
 
 def _meaning(atom: Atom) -> Iterator[Truth]:
@@ -498,15 +375,20 @@ def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
     ]
 
 
-def _ordered_quotients(found: Mapping[str, Atom], conditions: Sequence[Truth]) -> Iterator[Truth]:
-    """From a + k * b <= c follows a // b + k <= c // b: an element below a size lies in a tile below their number."""
-    known = {condition.args[0].key for condition in conditions if condition.op == "le"}
+def _of_quotients(found: Mapping[str, Atom], known: Sequence[Term]) -> Iterator[Truth]:
+    """From a < b * x follows a // b < x, and from a + k * b <= c follows a // b + k <= c // b. What is `known` is that
+    these terms are no greater than zero."""
     quotients = [atom for atom in found.values() if atom.op == "div" and (atom.args[1].range[0] or 0) > 0]
+    keys = {term.key for term in known}
     for one, other in permutations(quotients, 2):
         if one.args[1] == other.args[1]:
             gap = one.args[0] - other.args[0]
-            steps = [k for k in (1, 0) if (gap + one.args[1] * k).key in known]
+            steps = [k for k in (1, 0) if (gap + one.args[1] * k).key in keys]
             yield from (Truth("le", (of_atom(one) - of_atom(other) + k,)) for k in steps[:1])
+    for one, term in product(quotients, known):
+        whole, rest = split(term - one.args[0], one.args[1])
+        if rest.number is not None and rest.number >= 0:
+            yield Truth("le", (of_atom(one) + whole + (rest.number > 0),))
 
 
 def _leaves(conditions: Sequence[Truth]) -> Iterator[Truth]:
@@ -516,152 +398,3 @@ def _leaves(conditions: Sequence[Truth]) -> Iterator[Truth]:
             yield condition
         else:
             yield from _leaves(condition.args)
-
-
-# --- products of variables without nonlinear arithmetic ---------------------------------------------------------------
-#
-# Each product is a variable of its own. A product m = x * rest is monotonic in x where `rest` is not negative: from x
-# < y follows (y - x - 1) * rest >= 0, and from any condition c <= 0 follows c * rest <= 0. There are too many of
-# these to say all. So the solver is asked without them, and where its answer contradicts some, those are added, until
-# it has no answer left, or one that contradicts none.
-
-MOST_PARTS = 12
-"""Conditions of more parts are not multiplied."""
-
-MOST_NEW = 1
-"""Products of which nobody asks and that a fact may bring in: each asks for further facts."""
-
-MOST_DEGREE = 5
-"""Products of more factors are left alone."""
-
-
-@dataclass(frozen=True)
-class Lemma:
-    """`fact` >= 0, which holds if `premise` >= 0 does (None: it holds). `x` and `y` are compared by the premise."""
-
-    fact: Term
-    premise: Term | None = None
-    x: Monomial = ()
-    y: Monomial = ()
-
-
-class Lemmas:
-    """What is known of the `products` of a question, of which the `conditions` hold; `positive` are atoms that are not
-    negative where these do."""
-
-    def __init__(self, products: Sequence[Monomial], conditions: Sequence[Truth], positive: frozenset[Atom]) -> None:
-        self._asked, self._positive = frozenset(products), positive
-        self._lefts: dict[Monomial, dict[Monomial, None]] = defaultdict(dict)
-        for product in products:
-            for rest, left in _splits(product) if len(product) <= MOST_DEGREE else ():
-                if self._all_positive(rest):
-                    self._lefts[rest][left] = None
-        self.certain = [*self._ranges(), *self._multiplied(conditions)]
-
-    @cached_property
-    def conditional(self) -> list[Lemma]:
-        """Those that have a premise: there are many, and often none is asked for."""
-        return [*self._compared()]
-
-    def _all_positive(self, product: Monomial) -> bool:
-        return all(never_negative(atom) or atom in self._positive for atom in product)
-
-    def violated(self, lemmas: Sequence[Lemma], values: Values) -> Iterator[Lemma]:
-        """Those that the solver's answer contradicts, whose premise it agrees with."""
-        for lemma in lemmas:
-            if values.of(lemma.fact) < 0 and (lemma.premise is None or values.of(lemma.premise) >= 0):
-                yield lemma
-
-    def beside(self, lemma: Lemma) -> Iterator[Term]:
-        """What is not negative if the premise does not hold: the same, the other way
-        round, for each product of both."""
-        assert lemma.premise is not None
-        turned = -lemma.premise - 1
-        for rest, lefts in self._lefts.items():
-            if rest and lemma.x in lefts and lemma.y in lefts:
-                yield turned * Term({rest: 1})
-        divisor = lemma.x[0].args[1] if lemma.x[0].op in ("div", "mod") else None
-        if divisor is not None and len(divisor.parts) == 1:
-            (by,) = divisor.parts
-            if by and self._all_positive(by):
-                yield turned * Term({by: 1})
-
-    def _ranges(self) -> Iterator[Lemma]:
-        """A factor is no less and no more than its range says."""
-        for rest, lefts in self._lefts.items():
-            for left in lefts:
-                if len(left) == 1 and rest and is_sure(left[0]):
-                    low, high = left[0].range
-                    number, scale = Term({left: 1}), Term({rest: 1})
-                    yield from (Lemma((number - low) * scale) for _ in (0,) if low is not None)
-                    yield from (Lemma((-number + high) * scale) for _ in (0,) if high is not None)
-
-    def _multiplied(self, conditions: Sequence[Truth]) -> Iterator[Lemma]:
-        """Conditions times what is not negative, where they have a part whose product with that is asked about."""
-        scales: dict[Monomial, dict[Monomial, None]] = defaultdict(dict)
-        for rest, lefts in self._lefts.items():
-            for left in lefts if rest else ():
-                scales[left][rest] = None
-        for condition in conditions:
-            parts = condition.args[0].parts if condition.op in ("le", "eq") else ()
-            if 1 < len(parts) <= MOST_PARTS:
-                for scale in dict.fromkeys(scale for part in parts for scale in scales.get(part, ())):
-                    yield from self._few_new(Lemma(-condition.args[0] * Term({scale: 1})))
-                    if condition.op == "eq":
-                        yield from self._few_new(Lemma(condition.args[0] * Term({scale: 1})))
-
-    def _few_new(self, lemma: Lemma) -> Iterator[Lemma]:
-        new = {mono for mono in lemma.fact.parts if len(mono) > 1} - self._asked
-        if len(new) <= MOST_NEW:
-            yield lemma
-
-    def _compared(self) -> Iterator[Lemma]:
-        """Of two products with a factor in common, the greater is the one whose other factor is."""
-        for rest, lefts in self._lefts.items():
-            for x, y in itertools.permutations(lefts, 2) if rest else ():
-                if len(x) == 1:
-                    gap = Term({y: 1, x: -1})
-                    for premise in (gap - 1, gap, -gap):
-                        yield Lemma(premise * Term({rest: 1}), premise, x, y)
-
-
-def _splits(product: Monomial) -> Iterator[tuple[Monomial, Monomial]]:
-    """Each (rest, left) with rest * left = product, and a left."""
-    for count in range(1, len(product)):
-        for places in itertools.combinations(range(len(product)), count):
-            rest = tuple(product[place] for place in places)
-            yield rest, tuple(atom for place, atom in enumerate(product) if place not in places)
-
-
-def is_sure(atom: Atom) -> bool:
-    """Whether the atom's range is that of its value whatever is assumed: no divisor can be zero."""
-    if atom.op in ("var", "read"):
-        return True
-    terms = [part for part in atom.args if isinstance(part, Term)]
-    if atom.op in ("div", "mod") and (terms[1].range[0] or 0) < 1:
-        return False
-    return all(is_sure(inner) for one in terms for mono in one.parts for inner in mono)
-
-
-def never_negative(atom: Atom) -> bool:
-    """Whether the atom's value cannot be negative, whatever is assumed."""
-    return (atom.range[0] if atom.range[0] is not None else -1) >= 0 and is_sure(atom)
-
-
-class Values:
-    """The numbers that an answer of the solver gives to `atoms`, by their keys, and to `products`."""
-
-    def __init__(self, atoms: Mapping[str, int], products: Mapping[Monomial, int]) -> None:
-        self._atoms, self._products = atoms, dict(products)
-
-    def of(self, term: Term) -> int:
-        """The term's number, with products as the answer has them."""
-        return sum(factor * self._product(mono) for mono, factor in term.parts.items())
-
-    def _product(self, mono: Monomial) -> int:
-        if mono not in self._products:
-            number = 1
-            for atom in mono:
-                number *= self._atoms[atom.key]
-            self._products[mono] = number
-        return self._products[mono]
