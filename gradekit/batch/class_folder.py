@@ -261,7 +261,7 @@ class Workers:
         """A pool for so many submissions, and for the GPUs of this machine."""
         if self.cluster:
             return contextlib.closing(pool.ClusterPool(self.cluster))
-        return pool.GraderPool(max(min(self.count, submissions), 1), gpus, warms=submissions > 1)
+        return pool.GraderPool(max(min(self.count, submissions), 1), gpus, jobs=submissions)
 
 
 class GradingSession:

@@ -36,7 +36,7 @@ from gradekit.assignment import Assignment, AssignmentError, get, search_path
 from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
-from gradekit.reuse import keep_between_submissions
+from gradekit.reuse import ForkedCache, keep_between_submissions
 from gradekit.server import template, tracers
 from gradekit.submission import (
     MAX_NOTEBOOK_BYTES,
@@ -128,13 +128,14 @@ class JobResult:
 class Graders:
     """Grades each job in a process of its own, as many at once as threads ask: forks of a template, which is started
     with the first job, and again after it has died. Where it `warms`, the template first grades the solution of the
-    assignment with the first job's options; for another assignment, or another release, it is started anew.
+    assignment with the first job's options; for another assignment, or another release, it is started anew. For the
+    `only` job, it imports nothing ahead that this may do without.
 
     They see the GPU with the UUID `card` and no other; none if that is empty, and a fake one for FAKE_GPU.
     """
 
-    def __init__(self, card: str = "", *, warms: bool = False) -> None:
-        self.card, self._warms = card, warms
+    def __init__(self, card: str = "", *, warms: bool = False, only: bool = False) -> None:
+        self.card, self._warms, self._only = card, warms, only
         self._lock = threading.Lock()
         self._template: ChildProcess | None = None
         self._about = ("", "")
@@ -189,7 +190,7 @@ class Graders:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._template, self._about = ChildProcess(self._command(theirs), ours, patience=2.0), about
-            ours.send(json.dumps([*about, dict(job.options) if self._warms else None]).encode())
+            ours.send(json.dumps([*about, dict(job.options) if self._warms else None, self._only]).encode())
             self._forking = tracers.Forks(ours, MODULE)
         return self._forking
 
@@ -211,13 +212,14 @@ def serve(control: socket.socket) -> NoReturn:
     said = control.recv(LARGEST_JOB)
     if not said:
         os._exit(0)
-    id, release, options = json.loads(said)
+    id, release, options, only = json.loads(said)
     with contextlib.suppress(AssignmentError):  # a grader says what is wrong
         if get(id).is_quiz:
             tracers.serve(control, lambda number: _become_grader(number, control, None))
     tracing = template.begin(control)
     keep_between_submissions()
-    collections.deque(template.everything(), 0)
+    if not only:
+        collections.deque(template.everything(), 0)
     if options is not None:
         _warm(GradingJob(id, release, options, "solution.py", ""), tracing)
     tracers.serve(control, lambda number: _become_grader(number, control, tracing))
@@ -227,8 +229,10 @@ def _warm(job: GradingJob, tracing: socket.socket) -> None:
     """Do the job for the assignment's own solution; where that fails, graders begin with less, or fail as well."""
     from gradekit.inputs import spec
     from gradekit.sandbox import host
+    from gradekit.subject import run_cache
 
     spec.remember(INPUT_BYTES)
+    run_cache.runs.current.in_class = ForkedCache(run_cache.CLASS_BYTES)
     with tracers.connected(tracing) as sock, contextlib.suppress(Exception):
         processes.forks = tracers.Forks(sock).start
         if (solution := get(job.assignment).solution) is not None:

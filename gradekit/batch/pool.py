@@ -51,6 +51,9 @@ SECONDS = 1800.0
 """A grading that takes longer is the grader's fault, on a busy machine too: tracing and running a submission have
 tighter limits of their own."""
 
+MANY = 10
+"""Jobs from which on it pays to grade the solution first, which takes as much as some of them."""
+
 RESOURCES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
 
@@ -83,11 +86,12 @@ def graded(text: str) -> JobResult:
 
 class GraderPool:
     """`count` graders of this machine at a time, and one for each of `cards`, which takes SpeedJobs. As many threads
-    may ask at once; one more waits until a grader is idle. It `warms` them, but for a single job (see Graders)."""
+    may ask at once; one more waits until a grader is idle. They are made for so many `jobs` (see Graders), or many."""
 
-    def __init__(self, count: int, cards: Sequence[str] = (), *, warms: bool = True) -> None:
-        lanes = {GradingJob: [Graders(warms=warms)] * count, SpeedJob: [Graders(card) for card in cards]}
-        self._lanes = {kind: graders for kind, graders in lanes.items() if graders}
+    def __init__(self, count: int, cards: Sequence[str] = (), *, jobs: int = MANY) -> None:
+        shared = Graders(warms=jobs >= MANY, only=jobs == 1)
+        lanes = {GradingJob: [shared] * count, SpeedJob: [Graders(card) for card in cards]}
+        self._lanes = {kind: each for kind, each in lanes.items() if each}
         self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in self._lanes.items()}
         self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._lanes}
         for kind, graders in self._lanes.items():

@@ -22,8 +22,6 @@ from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.engine.ttir import Module, Op, TTIRError
 from gradekit.program import Aten, Program, run_steps
 from gradekit.report.text import one_line
-from gradekit.reuse import SharedCache, shared
-from gradekit.subject import digest
 
 Fingerprint = Mapping[str, Any]
 
@@ -193,7 +191,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
     """
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
-    bags = [bag for ttir in kernels if (bag := _known_bag(ttir)) is not None]
+    bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]
     shingles: Counter[str] = Counter()
     for found, _, _ in bags:
         shingles |= found
@@ -210,18 +208,6 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
 
 
 _Bag = tuple[Counter[str], str, set[int]]
-
-_bags: SharedCache[bytes, tuple[_Bag | None]] = shared(1 << 12)
-"""Those of kernels that have come up before, wherever their lines stand: of a class, many have the same."""
-
-
-def _known_bag(ttir: str) -> _Bag | None:
-    kernel = digest.of_kernel(ttir)
-    found = _bags.get(kernel)
-    if found is None:
-        found = (_bag(ttir),)
-        _bags.put(kernel, found)
-    return found[0]
 
 
 def _bag(ttir: str) -> _Bag | None:

@@ -100,7 +100,7 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
             found = unchecked(id, "", Status.REJECTED, _upper(hand_in.problem), cause=Cause.UNREADABLE)
             return JobResult(record.to_dict(found)), None
         job = _job(assignment, hand_in.path, isolation)
-        with GraderPool(1, warms=False) as pool:
+        with GraderPool(1, jobs=1) as pool:
             return pool.graded(job, seconds), job
     except SubmissionError as error:
         return JobResult(record.to_dict(unchecked(id, "", Status.REJECTED, error.message, cause=error.cause))), None

@@ -9,8 +9,9 @@ Runs in the grader's process. One seed gives every student the same calls, so ea
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -32,27 +33,35 @@ class CallSpec:
     """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process.
 
     Equal calls are one CallSpec (but for those that were forgotten), so long as it `is_known` what they are given: of a
-    tensor nobody knows where it comes from.
+    tensor nobody knows where it comes from. Then their `key` is the same in every process, and no other call's.
     """
 
     form: Form
     signature: str
-    is_known: bool
+    key: bytes = b""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has a key."""
+        return bool(self.key)
 
 
-_specs: SharedCache[Hashable, CallSpec] = shared(MOST)
+_specs: SharedCache[bytes, CallSpec] = shared(MOST)
+_TELLING = tuple(field.name for field in fields(Input) if field.compare)
+"""What tells the spec of a tensor from others; two that are one tensor from two that are equal, `sharing` does."""
 
 
 def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False) -> CallSpec:
     """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these
     positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
-    inputs = inputs_of(args)
-    if inputs is None:
-        return _described(entry, to_arguments(args), wanted, is_known=False, timed=timed)
-    found = _specs.get((entry, inputs, wanted, timed))
+    if any(isinstance(arg, torch.Tensor) for arg in args):
+        return _described(entry, to_arguments(args), wanted, timed=timed)
+    given = [[getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg for arg in args]
+    key = hashlib.sha256(repr((entry, given, sharing(args), wanted, timed)).encode()).digest()
+    found = _specs.get(key)
     if found is None:
-        found = _described(entry, to_arguments(args), wanted, is_known=True, timed=timed)
-        _specs.put((entry, inputs, wanted, timed), found)
+        found = _described(entry, to_arguments(args), wanted, key, timed=timed)
+        _specs.put(key, found)
     return found
 
 
@@ -82,7 +91,7 @@ def _with_others(
     multiprocessors = multiprocessors_for(arguments, repr((entry, arguments)))
     form = _form(entry, (*arguments[:count], *arguments[2 * count :]), wanted, multiprocessors)
     form = replace(form, others=arguments[count : 2 * count], way=way, is_exact=False)
-    return CallSpec(form, form.name, is_known=False), given
+    return CallSpec(form, form.name), given
 
 
 def _another(arg: Any) -> Any:
@@ -107,15 +116,6 @@ def _another_number(value: float) -> float:
     return value + 1 if isinstance(value, int) else value / 2 + 0.25
 
 
-def inputs_of(args: Sequence[Any]) -> Hashable | None:
-    """What tells the arguments of a call from others: 1, 1.0 and True are three, and equal specs that are one tensor
-    differ from those that are two. None where one of them is a tensor."""
-    if any(isinstance(arg, torch.Tensor) for arg in args):
-        return None
-    comparable = [(type(arg), repr(arg) if isinstance(arg, float) else arg) for arg in args]
-    return (*zip(comparable, sharing(args), strict=True),)
-
-
 def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
     """The arguments of a call as the tracer takes them; no tensor is made for it.
 
@@ -132,13 +132,13 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
 
 
 def _described(
-    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], *, is_known: bool, timed: bool
+    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], key: bytes = b"", *, timed: bool
 ) -> CallSpec:
     signature = repr((entry, arguments, wanted))
     count = MANY if timed else multiprocessors_for(arguments, signature)
     told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
     form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
-    return CallSpec(form, signature + told, is_known)
+    return CallSpec(form, signature + told, key)
 
 
 def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], count: int) -> Form:

@@ -68,7 +68,7 @@ def exactly(program: Program) -> bytes:
     return _digest(repr((replace(program, kernels={}), sorted((key, repr(k)) for key, k in program.kernels.items()))))
 
 
-_WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors", "kept"}, Choice: {"labels"}}
+_WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors"}, Choice: {"labels"}}
 """Fields that do not change a run; a kernel is compared where it is launched."""
 
 

@@ -30,7 +30,7 @@ from gradekit.subject import rules, run_cache, written
 from gradekit.subject.call_spec import CHANGED, CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
-from gradekit.subject.run_cache import RunKey, digests_of
+from gradekit.subject.run_cache import RunKey
 from gradekit.subject.soundness import Soundness
 from gradekit.subject.written import Contracts
 
@@ -359,7 +359,7 @@ class Runs:
                 )
 
         shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
-        key = RunKey(digests_of(case.program), option, case.spec, tuple(names), frozenset(allow))
+        key = RunKey(case.program, option, case.spec, tuple(names), frozenset(allow))
         try:
             if some is not None:
                 seen = run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))

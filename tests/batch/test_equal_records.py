@@ -31,6 +31,7 @@ from tests.batch.clusters import BROKEN, RAISES, RIGHT, WRONG, assignments
 from tests.patience import GUARD
 from tests.sampling import sampled
 
+RENAMED = "# My own.\n\n" + re.sub(r"\bi\b", "offsets", RIGHT)
 TRIPLED = RIGHT.replace("2 * tl", "3 * tl")
 UNMASKED = RIGHT.replace(", i < n)", ")")
 BLIND = RIGHT.replace("tl.load(x_ptr + i, i < n)", "tl.load(x_ptr + i, i < n - 3)")
@@ -264,7 +265,9 @@ def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: s
 def test_each_grader_is_a_fork_of_one_template_that_has_graded_the_solution_and_makes_the_record_of_a_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    course, texts = assignments(tmp_path), {"right": RIGHT, "unmasked": UNMASKED, "broken": BROKEN}
+    texts = {"right": RIGHT, "renamed": RENAMED, "renamed and wrong": RENAMED.replace("2 *", "3 *"), "unmasked": UNMASKED,
+             "broken": BROKEN}  # fmt: skip
+    course = assignments(tmp_path)
     solution = tmp_path / "solutions/double/solution.py"
     solution.parent.mkdir(parents=True)
     solution.write_text(RIGHT)

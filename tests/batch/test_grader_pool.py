@@ -22,9 +22,9 @@ class CountingGraders:
 
     made: list[CountingGraders]
 
-    def __init__(self, card: str = "", *, warms: bool = False) -> None:
+    def __init__(self, card: str = "", *, warms: bool = False, only: bool = False) -> None:
         self.asked: list[GradingJob] = []
-        self.is_closed, self.warms = False, warms
+        self.is_closed, self.warms, self.only = False, warms, only
         self.busy = self.most = 0
         self._counting = threading.Lock()
         self.made.append(self)
@@ -76,6 +76,17 @@ def test_reports_come_in_the_order_of_what_was_asked_and_no_more_graders_work_at
     (graders,) = made
     assert graders.is_closed and graders.warms and 1 < graders.most <= 3
     assert {job.options["keyword"] for job in graders.asked} == {"test_a"}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "warms", "only"), [(1, False, True), (2, False, False), (9, False, False), (10, True, False)]
+)
+def test_a_few_submissions_do_not_pay_for_what_serves_many(
+    made: list[CountingGraders], jobs: int, warms: bool, only: bool
+) -> None:
+    with GraderPool(2, jobs=jobs):
+        (graders,) = made
+    assert (graders.warms, graders.only) == (warms, only)
 
 
 def test_a_grader_that_fails_is_idle_again(made: list[CountingGraders], softmax: Assignment, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class FakeGraders:
     failed: Answer
     asked: list[str]
 
-    def __init__(self, card: str = "", *, warms: bool) -> None:
+    def __init__(self, card: str = "", *, warms: bool, only: bool) -> None:
         assert not card
 
     def grade(self, job: GradingJob, seconds: float) -> JobResult:

@@ -1,5 +1,6 @@
 """RunCache that an earlier submission has had: told of the next where everything is the same, and of no other."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,14 @@ import torch
 from gradekit.engine.executor import Counters, RunResult
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import normal
+from gradekit.judge.contents import Results, content
 from gradekit.judge.failure import Failure
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
+from gradekit.reuse import ForkedCache
 from gradekit.sandbox import TraceError
 from gradekit.subject import run_cache
 from gradekit.subject.call_spec import call_spec
-from gradekit.subject.run_cache import ProgramDigests, RunCache, RunKey
+from gradekit.subject.run_cache import RunCache, RunKey
 from gradekit.subject.soundness import Soundness
 
 X = View(0, "float32", (4,), (1,), 0)
@@ -28,7 +31,7 @@ OTHER = replace(PROGRAM, steps=(replace(LAUNCH, grid=(2, 1, 1)),))
 
 def key(seed: int = 0, program: Program = PROGRAM, **other: Any) -> RunKey:
     call = call_spec("f", (normal((4,), seed=seed),))
-    return replace(RunKey(ProgramDigests(program), 0, call, ("x",), frozenset({"aten::sum"})), **other)
+    return replace(RunKey(program, 0, call, ("x",), frozenset({"aten::sum"})), **other)
 
 
 def running(size: int = 4, **shown: Any) -> tuple[Callable[[], RunResult], list[int]]:
@@ -50,7 +53,7 @@ FOUND = {"findings": [Finding(Cause.RACE, "races")]}
 def test_the_same_question_is_answered_without_running_again(shown: Any) -> None:
     runs, (run, ran) = RunCache(), running(**shown)
     first, second = (runs.get_or_run(key(), run) for _ in range(2))
-    assert torch.equal(first.results[0], second.results[0]) and list(second.results[1:]) == [None, 7]
+    assert isinstance(second.results, Results) and second.results._values == first.results._values  # type: ignore[attr-defined]
     assert (first.findings, first.prints, first.counters) == (second.findings, second.prints, second.counters)
     assert ran == [1]
 
@@ -62,6 +65,7 @@ def test_the_same_question_is_answered_without_running_again(shown: Any) -> None
         lambda: key(program=OTHER),
         lambda: key(option=1),
         lambda: key(allow=frozenset()),
+        lambda: key(program=replace(PROGRAM, kept=1)),
     ],
 )
 def test_any_difference_is_another_question(other: Callable[[], RunKey]) -> None:
@@ -88,12 +92,14 @@ def test_names_and_places_matter_where_something_is_to_be_told(other: Callable[[
     assert ran == [1, 1]
 
 
-def test_where_nothing_was_found_nobody_needs_to_know_exactly_which_program_it_was() -> None:
-    runs, (run, _) = RunCache(), running()
-    asked_for = [key() for _ in range(2)]
-    for each in asked_for:
-        runs.get_or_run(each, run)
-    assert not any("exactly" in vars(each.program) for each in asked_for)
+def test_where_nothing_was_found_nobody_needs_to_know_exactly_which_program_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RunKey, "by_text", property(lambda key: pytest.fail("its text was looked at")))
+    runs, (run, ran) = RunCache(), running()
+    for _ in range(2):
+        runs.get_or_run(key(), run)
+    assert ran == [1]
 
 
 def test_whoever_changes_a_result_changes_it_for_nobody_else() -> None:
@@ -112,15 +118,7 @@ def test_whoever_changes_counters_changes_them_for_nobody_else() -> None:
         counters.launches = 9
 
 
-def test_equal_results_of_different_programs_are_kept_once() -> None:
-    runs, (run, _) = RunCache(), running()
-    for program in (PROGRAM, OTHER):
-        runs.get_or_run(key(program=program), run)
-    assert runs._tensors.weight == 16
-
-
-def test_results_that_are_no_longer_kept_are_made_again_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_cache, "MOST_BYTES", 0)
+def test_results_of_an_earlier_run_are_made_again_when_somebody_looks() -> None:
     runs, (run, ran) = RunCache(), running()
     runs.get_or_run(key(), run)
     seen = runs.get_or_run(key(), run)
@@ -129,17 +127,68 @@ def test_results_that_are_no_longer_kept_are_made_again_when_somebody_looks(monk
     assert ran == [1, 1]
 
 
-def test_large_results_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_cache, "LARGEST", 64)
-    runs, (run, _) = RunCache(), running(size=17)
-    runs.get_or_run(key(), run)
-    assert runs._tensors.weight == 0
-
-
 def test_results_of_an_unshared_run_are_its_own() -> None:
     run, _ = running()
     made = run()
     assert run_cache.uncached(made).results[0] is made.results[0]
+
+
+# --- a class: what one fork has run, the others need not run ---------------------------------------------------------
+
+WAYS = {"ways": {(0, 3): 2, (1, 0): 7}, "in_place": True}
+
+
+def in_fork(work: Callable[[], object]) -> None:
+    """Does it in a fork of this process, which must not fail."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_fork_is_told_of_what_another_fork_has_run() -> None:
+    runs, (run, ran) = RunCache(), running(**WAYS)
+    runs.in_class = ForkedCache(1 << 20)
+    in_fork(lambda: runs.get_or_run(key(), run))
+    told, own = runs.get_or_run(key(), run), run()
+    assert ran == [1], "the one of this test's own"
+    assert (told.ways, told.in_place, told.counters) == (own.ways, own.in_place, own.counters)
+    assert isinstance(told.results, Results) and told.results.contents is None, "not all of them are tensors"
+    assert told.results._values[0] == content(own.results[0]) and list(told.results._values[1:]) == [None, 7]
+
+
+@pytest.mark.parametrize("shown", [SAID, FOUND])
+def test_a_run_with_something_to_be_told_is_no_fork_s_but_its_own(shown: Any) -> None:
+    runs, (run, ran) = RunCache(), running(**shown)
+    runs.in_class = ForkedCache(1 << 20)
+    in_fork(lambda: runs.get_or_run(key(), run))
+    runs.get_or_run(key(), run)
+    assert ran == [1]
+
+
+@pytest.mark.parametrize("torn", [b"\n", b"\n%(key)s", b"\n%(key)s [[1", b"\n%(key)s [[1]", b"\n%(key)s nonsense\n"])
+def test_what_a_killed_fork_has_left_of_an_entry_is_no_answer(torn: bytes) -> None:
+    cache, name = ForkedCache(1 << 20), b"key"
+    os.write(cache._file, torn % {b"key": name.hex().encode()})
+    assert cache.get(name) is None
+    cache.put(b"other", [2])
+    assert cache.get(b"other") == [2] and cache.get(name) is None
+
+
+def test_a_class_keeps_no_more_than_it_may() -> None:
+    cache = ForkedCache(64)
+    for number in range(9):
+        cache.put(bytes([number]), [number])
+    assert cache.get(b"\x00") == [0] and cache.get(b"\x08") is None
+    assert os.fstat(cache._file).st_size <= 64
+
+
+def test_a_program_that_is_started_does_not_inherit_what_a_class_shares() -> None:
+    assert not os.get_inheritable(ForkedCache(64)._file)
 
 
 # --- triton is asked about each kernel once ---------------------------------------------------------------------------
