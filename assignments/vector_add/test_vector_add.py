@@ -29,7 +29,7 @@ ANY_VIEW = calls(ADD, sizes={"...": [1, 3, 32], "N": [1, 16, 37]}, values=["norm
 
 
 def expected(x, y):
-    return reference(lambda x, y: x + y, x, y)
+    return reference(lambda x, y: x + y, x, y, steps="once")
 
 
 @points(16, handout="It returns x + y")

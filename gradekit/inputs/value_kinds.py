@@ -193,29 +193,29 @@ def _exponents(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
     return torch.ldexp(values, _ints(least, most, shape, generator))
 
 
+def _places(shape: tuple[int, ...], generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """All places of a row, and one of each row."""
+    size = (1, *shape)[-1]
+    one = _ints(0, max(size - 1, 0), (*shape[:-1], *[1] * len(shape[-1:])), generator)
+    return torch.arange(size).view(shape[-1:]), one
+
+
 def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, dtype, generator)
-    gone = _ints(0, 3, shape, generator) == 0
-    if shape and shape[-1]:
-        kept = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # in each row one value stays finite
-        gone.scatter_(-1, kept, False)
-    return values.masked_fill(gone & bool(shape), -math.inf)
+    values, gone = _normal(shape, dtype, generator), _ints(0, 3, shape, generator) == 0
+    every, kept = _places(shape, generator)  # in each row one value stays finite
+    return values.masked_fill(gone & (every != kept), -math.inf)
 
 
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
-    if not shape or not shape[-1]:
-        return values
-    first = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # the first that stays finite
-    return values.masked_fill(torch.arange(shape[-1]) < first, -math.inf)
+    every, first = _places(shape, generator)  # the first that stays finite
+    return values.masked_fill(every < first, -math.inf)
 
 
 def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
-    if not shape or not shape[-1]:
-        return values
-    kept = _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator)  # all but the run that this one is in
-    return values.masked_fill(torch.arange(shape[-1]) // RUN != kept // RUN, -math.inf)
+    every, kept = _places(shape, generator)  # all but the run that this one is in
+    return values.masked_fill(every // RUN != kept // RUN, -math.inf)
 
 
 RUN = 8
@@ -225,9 +225,8 @@ whole tiles of them in a long row."""
 
 def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
-    if shape and shape[-1]:
-        values.scatter_(-1, _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator), 1024.0)
-    return values
+    every, one = _places(shape, generator)
+    return values.masked_fill(every == one, 1024.0)
 
 
 def _some_nan(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -249,10 +248,29 @@ def _faded(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     return values
 
 
-def _faded_rows(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    size = (1, 1, *shape)[-1]
-    values = _faded(shape[:-1], dtype, generator).unsqueeze(-1).expand(shape) if shape else torch.zeros(shape)
-    return values.double() / math.sqrt(max(size, 1))
+def _sunk(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    values = _uniform(shape, generator) / 8
+    rows = values.view(math.prod(shape[:-1]), (1, *shape)[-1])
+    if rows.numel():
+        depth, pairs = math.log(rows.shape[1]) + STILL_SEEN, (len(rows) + 1) // 2
+        rows -= depth * (1 - torch.arange(len(rows)).div(2, rounding_mode="floor") / pairs).unsqueeze(-1)
+        rows[::2, 0], rows[1::2, -1] = 0.0, 0.0
+    return values
+
+
+STILL_SEEN = 10.0
+"""All but one of a row's exponentials are together e**-10 of that one: what float32 still tells."""
+
+
+def _as_scores(kind: Kind) -> Kind:
+    """Of each row of the kind, rows of one value each that give it as scores, for queries of 1."""
+
+    def rows(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+        size = (1, 1, *shape)[-1]
+        values = kind(shape[:-1], dtype, generator).unsqueeze(-1).expand(shape) if shape else torch.zeros(shape)
+        return values.double() / math.sqrt(max(size, 1))
+
+    return rows
 
 
 def _first_row_zero(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
@@ -314,10 +332,8 @@ def _few(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Gener
 
 
 def _one_hot(shape: tuple[int, ...], bounds: tuple[int, int], generator: torch.Generator) -> torch.Tensor:
-    values = torch.zeros(shape, dtype=torch.int64)
-    if shape and shape[-1]:
-        values.scatter_(-1, _ints(0, shape[-1] - 1, (*shape[:-1], 1), generator), 1)
-    return values
+    every, one = _places(shape, generator)
+    return (every == one).long()
 
 
 WHOLE: dict[str, WholeKind] = {
@@ -398,7 +414,9 @@ PROFILES: dict[str, Kind] = {
     # normal, times 8: scores made of two such rows are spread over hundreds
     "spread": lambda shape, dtype, generator: _normal(shape, dtype, generator) * 8,
     "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together
-    "faded_rows": _faded_rows,  # such scores, for queries that are all 1: rows of one value each
+    "faded_rows": _as_scores(_faded),  # such scores, for queries that are all 1: rows of one value each
+    "sunk": _sunk,  # 0 first or last in each row, and all others equally far below: each pair of rows less far
+    "sunk_rows": _as_scores(_sunk),
     "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
     "far_below": _far_below,  # around -1024
     "far_above": lambda shape, dtype, generator: -_far_below(shape, dtype, generator),  # around 1024

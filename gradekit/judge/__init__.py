@@ -17,20 +17,3 @@ diagnose.py         from evidence to a tutor's words, by the rules of by_finding
                     by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail
 """
-
-from gradekit.judge.compare import any_order, assert_close, ties
-from gradekit.judge.comparison import Comparison
-from gradekit.judge.diagnose import diagnose
-from gradekit.judge.evidence import Diagnosis
-from gradekit.judge.failure import Failure
-from gradekit.judge.memory_checks import (
-    assert_allocates,
-    assert_bytes_moved,
-    assert_inputs_unmodified,
-    assert_launches,
-    assert_memory_clean,
-    least_bytes,
-)
-from gradekit.judge.observation import Counters, Observed
-from gradekit.judge.reference import Reference, conditioned, own_tolerance, reference
-from gradekit.judge.trivial import TRIVIAL_RESULTS

@@ -93,9 +93,3 @@ def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | N
     if exact.shape != value.shape or not bool(same(value, exact, allowance).all()):
         return None
     return int((comparison.wrong & exact.isfinite() & ~same(value, right, 10 * allowance)).sum())
-
-
-def varied(values: torch.Tensor) -> bool:
-    """Whether a tensor has at least two different finite values: a constant proves nothing about places."""
-    finite = values[values.double().isfinite()]
-    return finite.numel() > 1 and bool((finite != finite[0]).any())

@@ -140,7 +140,7 @@ def reference(
     function: Function,
     *args: Any,
     scale: Function | None = None,
-    steps: Literal["float32", "native", "copied"] = "float32",
+    steps: Literal["float32", "native", "once", "copied"] = "float32",
     terms: int | None = None,
     input_precision: Precision = "ieee",
     bound: Function | None = None,
@@ -156,8 +156,9 @@ def reference(
             products it is `function` itself. Say it wherever terms can cancel or errors are amplified. A scale that
             needs the signs has the attribute `signed = True`.
         steps: the dtype of those values: "float32" where a right kernel computes in float32 and rounds its result once,
-            "native" where it may round every step to the inputs' dtype, as eager torch does; "copied" where each
-            element is one of an input's, with all its bits: the sign of 0, what a NaN holds.
+            "native" where it may round every step to the inputs' dtype, as eager torch does; "once" where it is one
+            operation of that dtype, whose result is exactly defined, subnormal ones too; "copied" where each element
+            is one of an input's, with all its bits: the sign of 0, what a NaN holds.
         terms: how many values are added up for one element; by default the largest dimension of any input.
         input_precision: "tf32" allows a float32 matmul on tensor cores, Triton's default for `tl.dot`; needs `scale`
             or `bound`.
@@ -272,8 +273,7 @@ def _worked_out(
     single = native
     if steps == "float32" and any(_is_narrow(n) for n in native):
         single = _unrounded(function, [_single(a) for a in tensors])
-    copied = steps == "copied"
-    before = [_before_rounding(*each, copied) for each in zip(exact, native, single, strict=True)]
+    before = [_before_rounding(*each, steps) for each in zip(exact, native, single, strict=True)]
     narrower = [n.dtype if n.dtype != one.dtype else None for n, one in zip(native, single, strict=True)]
 
     def rounded(allowances: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -372,10 +372,12 @@ def _copy(value: Any) -> Any:
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
-def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor, copied: bool) -> torch.Tensor:
+def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Tensor, steps: str) -> torch.Tensor:
     """What a result may be off whose steps have the dtype of `single`, before it is rounded to another."""
-    if copied or not native.is_floating_point():
+    if steps == "copied" or not native.is_floating_point():
         return torch.zeros(native.shape, dtype=torch.float64)
+    if steps == "once":
+        return (single.double() - exact).abs_().nan_to_num_(0.0, 0.0, 0.0)
     return tolerance.floor(exact, single.dtype).add_(tolerance.own_error(exact, single))
 
 

@@ -54,6 +54,7 @@ MOST_FORMS, MOST_WAYS = 4, 2
 MOST_FAR = 1 << 16
 """Elements of the largest tensor of a call with long rows that is tried with values far from those of examples."""
 UPSTREAM = "the gradient of the result"
+SHARED = "its inputs share memory"
 SEED = 90_000
 """Values of the kinds that the domain names are drawn with seeds from here on."""
 
@@ -67,8 +68,9 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     """
     if run.subject is None or not _wanted(run, item):
         return {}
-    found: list[Seen] = []
-    forms = _by_form(right.pairs)
+    apart, together = ([pair for pair in right.pairs if _shares_memory(pair[0]) is it] for it in (False, True))
+    forms = _by_form(apart)
+    found = [Seen(SHARED) for key in _by_form(together) if key not in forms]
     first, others = _untried(run, forms)
     for key in [*(key for key in forms if key in run.exact), *first[:MOST_FORMS], *others[:MOST_WAYS]]:
         examples = forms[key]
@@ -197,24 +199,27 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
     entry = subject.assignment.domain.get(seen.entry)
-    rows: list[Mapping[str, str]] = [{}, *(entry.exact if entry else ())]
+    named = list(entry.exact) if entry else []
     rounding = ("operands",) if entry is None or entry.rounding is None else entry.rounding
     any_value = {one.name for one in entry.tensors if _may_be_far(one)} if entry else set()
     free = [n for n, spec in zip(call.names, call.specs, strict=True) if n in any_value and "float" in spec.dtype]
     # A backward pass that computes again what the forward pass had differs from it where numbers are large, and may; so
     # do products of operands that may be rounded.
     names = [] if "operands" in rounding or seen.wanted else free
-    rows += _all_far(names, call.specs)
     top = math.frexp(torch.finfo(call.dtype).max)[1]
     most = 2.0 ** (top // 4 if "operands" in rounding else top - 3)
     found = []
     for option in _options(seen.program):
         mine = replace(call, option=option)
-        beyond = rows_beyond(mine, free, most)
-        found += [_on_values(seen, mine, row, number) for number, row in enumerate([*rows, *beyond])]
-    longest = max(examples, key=lambda pair: _length(pair[0]))
-    if longest is not examples[0] and not isinstance(other := _exact_call(subject, *longest), str):
-        found += [_on_values(longest[0], other, row, len(rows)) for row in _all_far(names, other.specs)]
+        rows = [{}, *named, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
+        found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
+    for dim, kind in ((-1, "sunk"), (-2, "sunk_rows")):
+        longest = max(examples, key=lambda pair: _length(pair[0], dim))
+        if longest is examples[0] or isinstance(long := _exact_call(subject, *longest), str):
+            continue
+        rows = [*_all_far(names if dim == -1 else (), long.specs), *(row for row in named if kind in row.values())]
+        for option in _options(longest[0].program):
+            found += [_on_values(longest[0], replace(long, option=option), row, n) for n, row in enumerate(rows, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
 
 
@@ -230,11 +235,12 @@ def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[s
         yield {name: f"{FAR}:{(number + place) % 2}" for place, name in enumerate(names)}
 
 
-def _length(seen: Observation) -> int:
+def _length(seen: Observation, dim: int) -> int:
     """The longest row of a call's tensors, as far as such a call costs little."""
     specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
     largest = max((spec.numel for spec in specs), default=0)
-    return max((spec.shape[-1] for spec in specs if spec.shape), default=0) if largest <= MOST_FAR else 0
+    lengths = (spec.shape[dim] for spec in specs if len(spec.shape) >= -dim)
+    return max(lengths, default=0) if largest <= MOST_FAR else 0
 
 
 def _options(program: Program) -> list[int]:
@@ -288,14 +294,18 @@ def _call_of(subject: Subject, seen: Observation, asked: Asked, places: Mapping[
         return "its inputs are tensors that the test made"
     if any(slot is None and isinstance(arg, Input) for slot, arg in zip(slots, asked.args, strict=True)):
         return "the reference takes other inputs"
-    if len({view.storage for view in seen.program.inputs}) < len(specs):
-        return "its inputs share memory"
+    if _shares_memory(seen):
+        return SHARED
     entry, parts = subject.assignment.domain.get(seen.entry), range(len(seen.program.results))
     return ExactCall(
         seen.program, seen.inputs, asked, slots, [(part, places.get(part)) for part in parts],
         subject.assignment.allow, entry.rounding if entry else None, _names(specs, entry),
         backward=bool(seen.wanted),
     )  # fmt: skip
+
+
+def _shares_memory(seen: Observation) -> bool:
+    return len({view.storage for view in seen.program.inputs}) < len(seen.program.inputs)
 
 
 def _slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:

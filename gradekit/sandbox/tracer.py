@@ -455,9 +455,7 @@ class Tracer:
         name = next(iter(self._asked))
         form = self._asked.pop(name)
         try:
-            self._ready[name] = self._program(
-                self._receive(form.request, self._seconds(form)), form.args + form.others
-            )
+            self._ready[name] = self._program(self._receive(form.request, self._seconds(form)), form.args + form.others)
         except TraceError as error:
             self._ready[name] = error
 

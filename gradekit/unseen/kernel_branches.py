@@ -44,7 +44,6 @@ _WHAT = {
 }
 
 
-
 _OF_DTYPES = re.compile(r"arith\.(constant|(ext|trunc)[sufi]{1,2}|[suf]itofp|fpto[su]i|bitcast)|tt\.(fp_to_fp|splat)")
 """Operations that a kernel has for some dtypes and not for others, though its source makes no difference."""
 

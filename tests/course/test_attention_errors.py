@@ -11,9 +11,10 @@ import torch
 from gradekit.assignment import beside
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.judge import TRIVIAL_RESULTS, Reference, reference
 from gradekit.judge.comparison import Comparison
+from gradekit.judge.reference import Reference, reference
 from gradekit.judge.tolerance import Rounding
+from gradekit.judge.trivial import TRIVIAL_RESULTS
 
 ASSIGNMENTS = Path(__file__).parents[2] / "assignments"
 AttentionErrors = beside(ASSIGNMENTS / "flash_attention" / "test_flash_attention.py", "errors").AttentionErrors

@@ -48,6 +48,9 @@ FORMULAS = {
     "an epsilon added in a backward pass": (
         "giou_loss", "gradient_of_views and float32", [("tl.maximum(union, EPSILON), tl.maximum(enclosing, EPSILON)\n", "union + EPSILON, enclosing + EPSILON\n")],
     ),
+    "lanes 17 below the largest left out": (
+        "cross_entropy", "large_vocabularies", [("tl.where(total > 0.0,", "tl.where(largest > highest - 17.0,")],
+    ),
     "small weights dropped by attention": (
         "decode_attention", "every_dtype and bfloat16", [("        shrink =", "        weights = tl.where(weights < 6.1e-5, 0.0, weights)\n        shrink =")],
     ),

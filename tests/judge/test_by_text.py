@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from gradekit.causes import Cause
-from gradekit.judge import Failure
 from gradekit.judge.by_text import never_used, operator_mistake, refused_gradient, same_steps, same_twice
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Evidence
+from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
 from tests.repair.corpora import ROOT
 

@@ -12,8 +12,10 @@ import torch
 
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input, normal
-from gradekit.judge import Failure, Reference, assert_close, reference
+from gradekit.judge.compare import assert_close
 from gradekit.judge.contents import Results, content
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference, reference
 from gradekit.judge.tolerance import rounded_once
 
 X = Input("float32", (3, 33), (33, 1))
@@ -112,6 +114,18 @@ def test_a_copy_may_not_round_nor_lose_the_sign_of_zero(dtype: torch.dtype) -> N
     other[3:4].view(torch.int16)[:1] ^= 5  # the lowest bits of the NaN
     assert "first at [3]: got nan (7f" in failure(other, copied).message
     assert_close(values + 0, reference(lambda x: x.clone(), values))  # what is computed may lose it
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_one_operation_of_the_dtype_has_one_right_result_subnormal_ones_too(dtype: torch.dtype) -> None:
+    least = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    x, y = torch.tensor([3 * least, 1.0, 0.0], dtype=dtype), torch.tensor([4 * least, 0.001, math.inf], dtype=dtype)
+    once = reference(lambda x, y: x + y, x, y, steps="once")
+    assert_close(x + y, once)
+    for place, off in ((0, least), (1, torch.finfo(dtype).eps)):
+        wrong = x + y
+        wrong[place] += off
+        assert f"first at [{place}]" in failure(wrong, once).message
 
 
 def test_the_nan_of_another_element_is_a_wrong_copy_and_none_that_was_made() -> None:

@@ -12,7 +12,11 @@ import torch
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.judge import Diagnosis, Failure, assert_close, diagnose, reference
+from gradekit.judge.compare import assert_close
+from gradekit.judge.diagnose import diagnose
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import reference
 from gradekit.judge.ttir_text import accesses, uses
 from gradekit.program import Allocate, Fill, Kernel, Launch, Program, Source, Step, View
 

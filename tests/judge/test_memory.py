@@ -10,8 +10,8 @@ import torch
 
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
-from gradekit.judge import (
-    Failure,
+from gradekit.judge.failure import Failure
+from gradekit.judge.memory_checks import (
     assert_allocates,
     assert_bytes_moved,
     assert_inputs_unmodified,

@@ -225,7 +225,9 @@ CARD = Ceilings(4e12, {"float16": 8e14, "float32": 5e13, "tf32": 4e14}, l2_bytes
 
 def test_what_is_impossible_says_which_ceiling_would_be_broken() -> None:
     moved = impossible(40e-6, 300e6, 0, CARD)
-    assert moved == "the call must read and write 300 MB at least; in 40 us that is 7.5 TB/s, and this card moves 4 TB/s"
+    assert (
+        moved == "the call must read and write 300 MB at least; in 40 us that is 7.5 TB/s, and this card moves 4 TB/s"
+    )
     done = impossible(1e-3, 1e6, 1.2e12, CARD, dtype="float16")
     assert done == "the call needs 1.2 TFLOP; in 1 ms that is 1.2 PFLOP/s, and this card does 800 TFLOP/s in float16"
 

@@ -17,8 +17,10 @@ import torch
 from gradekit.assignment import beside, get
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.judge import TRIVIAL_RESULTS, Reference, reference, tolerance
+from gradekit.judge import tolerance
 from gradekit.judge.comparison import Comparison
+from gradekit.judge.reference import Reference, reference
+from gradekit.judge.trivial import TRIVIAL_RESULTS
 
 MARGIN = 3.0
 F32 = torch.float32

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gradekit.judge import Failure, any_order, assert_close, conditioned, own_tolerance, reference, ties
+from gradekit.judge.compare import any_order, assert_close, ties
+from gradekit.judge.failure import Failure
+from gradekit.judge.reference import conditioned, own_tolerance, reference
 
 X = torch.tensor([[3.0, 7.0, 7.0, 1.0], [2.0, 2.0, 2.0, 9.0]])
 

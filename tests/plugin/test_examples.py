@@ -12,9 +12,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gradekit import assert_close, reference
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input, normal
-from gradekit.judge import assert_close, reference
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_run import most_telling
 from gradekit.plugin.examples import Example, Examples, controlled

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from gradekit import assert_close, reference
 from gradekit.assignment import get
 from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
-from gradekit.judge import assert_close, reference
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
