@@ -131,7 +131,9 @@ def _package(name: str, level: int) -> str | None:
 
 
 def _file(module: str, read: Read) -> str | None:
-    """The file of a module's dotted name; None where it is not the submission's own."""
+    """The file of a module's dotted name; None where it is not the submission's own, as torch and Triton never are."""
+    if module.partition(".")[0] in ("torch", "triton"):
+        return None
     path = module.lstrip(".").replace(".", "/")
     files = (f"{path}.py", f"{path}/__init__.py")
     return next((file for file in files if path and read(file) is not None), None)

@@ -22,6 +22,7 @@ MAIN = "from __future__ import annotations\nimport torch\nimport triton\nfrom ke
 
 
 def lay(folder: Path, **files: str) -> Path:
+    folder.mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
     return folder
@@ -36,6 +37,13 @@ def test_the_file_that_defines_the_entry_is_meant_and_brings_its_modules(tmp_pat
     assert found.place(next(n for n, text in enumerate(found.text.split("\n"), 1) if "tl.store" in text)) == (
         f"kernels.py:{next(n for n, text in enumerate(KERNELS.split(chr(10)), 1) if 'tl.store' in text)}"
     )
+
+
+@pytest.mark.parametrize("name", ["triton", "torch"])
+def test_a_file_called_as_a_package_that_kernels_need_takes_its_place_nowhere(tmp_path: Path, name: str) -> None:
+    alone = read(lay(tmp_path / "a", submission=RIGHT))
+    assert read(lay(tmp_path / "b", submission=RIGHT, **{name: "x = 1\n"}) / "submission.py").text == alone.text
+    assert read(lay(tmp_path / "c", **{name: RIGHT}) / f"{name}.py").text == alone.text
 
 
 def test_it_is_graded_as_one_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
