@@ -104,6 +104,8 @@ def drawn(**said):
 SIZES = {"...": [1, 2, 5, 40], "N": [1, 2, 16, 33, 40]}
 LARGE = {"dtypes": ["float32"], "sizes": {"...": [20, 60], "N": [300, 700]}, "layouts": PLAIN}
 LONGER = {**LARGE, "sizes": {"...": [60, 200], "N": [300, 700]}}  # numbers that begin anew after 65,536 show
+FEW = {**LARGE, "sizes": {"...": [3, 16], "N": [500]}}
+SEEDS, STRIDE = 20, 0x1F3D5B79  # so many seeds, so far apart
 HALF = {"p": [0.5], "seed": [0, 1, 1234, 65_536, 2**31 - 100]}
 
 
@@ -143,7 +145,7 @@ def test_keep_rate(submission, call):
     assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
 
 
-@points(6, handout="The counter is the element's number")
+@points(3, handout="The counter is the element's number")
 @given(call=large(LONGER, **HALF))
 def test_no_pattern(submission, call):
     """Drops each element independently: neighbours, rows, blocks"""
@@ -162,6 +164,21 @@ def test_no_pattern(submission, call):
         ):
             worst = int(kept[(kept - trials / 2).abs().argmax()])
             assert_count(worst, trials, 0.5, f"With p = 0.5, {what}, an element was kept")
+
+
+@points(3, handout="The counter is the element's number")
+@given(call=large(FEW, p=[0.5], seed=[1234]))
+def test_own_draws(submission, call):
+    """Draws for each element by itself: no two share their fate under every seed"""
+    x, _, seed = call
+    seeds = [(seed + k * STRIDE) % 2**31 for k in range(SEEDS)]
+    masks = torch.stack([checked_mask(submission, x, 0.5, s).flatten() for s in seeds])
+    fates = (masks * 2 ** torch.arange(SEEDS).view(-1, 1)).sum(0)
+    repeated = len(fates) - len(fates.unique())
+    # each element repeats one of those before it with a probability of at most this, whatever these have drawn: few are right
+    chance = len(fates) / 2**SEEDS
+    what = f"With p = 0.5, an element shared its fate with an earlier one under all of {SEEDS} seeds"
+    assert_count(max(repeated, math.ceil(chance * len(fates))), len(fates), chance, what)
 
 
 @points(8, handout="The same seed gives the same mask for every x of that shape")
