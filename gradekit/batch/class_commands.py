@@ -311,12 +311,15 @@ def canvas(id: str, folder: ClassFolder, url: str, target: tuple[int, int], send
     there = Canvas(url, *target, token)
     plan = there.planned(lines, worth(lines))
     for line in lines:
-        if line.student in plan:
-            tell(f"{line.label}: {plan[line.student]}")
+        new, old = plan.get(line.student, ("", ""))
+        if new:
+            tell(f"{line.label}: {new} (Canvas has {old})" if old else f"{line.label}: {new}")
     tell(f"{counted(len(plan), 'student')} with points that Canvas does not have")
-    if plan and send and click.confirm("Send them?"):
+    if plan and send and click.confirm(say("Send them?")):
         there.send(plan)
         tell("Sent.")
+    elif plan:
+        tell("Nothing was sent." if send else "Nothing was sent: with --send, this asks and sends them.")
 
 
 # --- of people who mark -----------------------------------------------------------------------------------------------

@@ -334,31 +334,35 @@ class Canvas:
     def _place(self) -> str:
         return f"{self.url.rstrip('/')}/api/v1/courses/{self.course}/assignments/{self.assignment}"
 
-    def planned(self, lines: Iterable[Line], possible: float) -> dict[str, str]:
-        """What to send, by Canvas's number of the student: points that Canvas does not have yet.
+    def planned(self, lines: Sequence[Line], possible: float) -> dict[str, tuple[str, str]]:
+        """What to send, by Canvas's number of the student: points that Canvas does not have yet, and those that it has
+        ("" for none).
 
         Raises:
-            ExportError: the assignment is worth other points there.
+            ExportError: the assignment is worth other points there, or none of the students is known there.
             CanvasError: Canvas cannot be asked.
         """
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
+        if lines and not any(line.student in submissions for line in lines):
+            raise ExportError(
+                "Canvas knows none of these students: their keys in the class list must be Canvas's own numbers"
+            )
         plan = {}
         for line in lines:
-            known = submissions.get(line.student)
-            score = known.get("score") if known else None
-            is_new = score is None or round(score, 2) != round(line.points, 2)
-            if known and line.counts and not known.get("excused") and is_new:
-                plan[line.student] = points(line.points)
+            known = submissions.get(line.student, {"excused": True})
+            has = "" if known.get("score") is None else points(known["score"])
+            if line.counts and not known.get("excused") and has != points(line.points):
+                plan[line.student] = points(line.points), has
         return plan
 
-    def send(self, plan: Mapping[str, str]) -> None:
+    def send(self, plan: Mapping[str, tuple[str, str]]) -> None:
         """Send the points, in one request.
 
         Raises:
             CanvasError: Canvas refuses them.
         """
-        form = {f"grade_data[{student}][posted_grade]": worth for student, worth in plan.items()}
+        form = {f"grade_data[{student}][posted_grade]": worth for student, (worth, _) in plan.items()}
         self._open(f"{self._place}/submissions/update_grades", urllib.parse.urlencode(form).encode())
 
     def _pages(self, url: str) -> Iterable[Any]:
@@ -377,4 +381,5 @@ class Canvas:
             with error:
                 raise CanvasError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
         except (urllib.error.URLError, TimeoutError) as error:
-            raise CanvasError(f"Canvas cannot be reached at {self.url}: {one_line(str(error))}") from None
+            reason = one_line(str(getattr(error, "reason", error)))
+            raise CanvasError(f"Canvas cannot be reached at {self.url}: {reason}") from None

@@ -152,16 +152,12 @@ def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) ->
 
 
 def spelled(duration: timedelta) -> str:
-    """1 day, 2:05:00 -> "1 day 2 h"; 0:20:30 -> "20 min"."""
+    """As lateness counts, what is begun is whole: 1 day, 2:05:00 -> "1 day 3 h"; 0:20:30 -> "21 min"."""
     if duration >= DAY:
-        days, rest = divmod(duration, DAY)
-        hours = rest // timedelta(hours=1)
+        days, hours = divmod(math.ceil(duration / HOUR), 24)
         return f"{days} day{'s' * (days != 1)}" + (f" {hours} h" if hours else "")
-    if duration >= timedelta(hours=1):
-        hours, rest = divmod(duration, timedelta(hours=1))
-        minutes = math.ceil(rest / timedelta(minutes=1))
-        return f"{hours} h" + (f" {minutes} min" if 0 < minutes < 60 else "")
-    return f"{max(math.ceil(duration / timedelta(minutes=1)), 1)} min"
+    hours, minutes = divmod(max(math.ceil(duration / timedelta(minutes=1)), 1), 60)
+    return " ".join(filter(None, (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "")))
 
 
 # --- course.toml ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input, values_of, with_other_values
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import assert_close
-from gradekit.judge.evidence import Diagnosis, errors_are_small
+from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
@@ -322,16 +322,20 @@ def _slots_of(args: Sequence[Any], specs: Sequence[Input]) -> list[int | None]:
 
 
 def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> Diagnosis | None:
-    """The place whose rounding is why a result is a little off; None where its formula is wrong, or no place is why."""
+    """The place whose rounding is why a result is off; vague where without any rounding the call is right, and
+    no place alone is why; None where its formula is wrong, or nothing is known of it."""
     comparison = failure.comparison
-    if comparison is None or comparison.reference.asked is None or not errors_are_small(comparison):
+    if comparison is None or comparison.reference.asked is None:
         return None
     part = seen.part if seen.part is not None else failure.facts.get("result", 0)
     call = _call_of(subject, seen, comparison.reference.asked, {part: comparison.reference.place})
     if isinstance(call, str):
         return None
     outcome = tried(call, call.specs)[part]
-    if not isinstance(outcome, Failure) or outcome.cause is not Cause.LOW_PRECISION:
+    if isinstance(outcome, Seen):
+        sentence = "Without any rounding, this call is right: a dtype on the way is too narrow for it."
+        return None if outcome.why_not else Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
+    if outcome.cause is not Cause.LOW_PRECISION:
         return None
     place = outcome.facts["rounding"]
     where = f"Line {outcome.line}" if outcome.line else "The kernel"

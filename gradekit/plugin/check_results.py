@@ -148,14 +148,14 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
         return refused or operator_mistake(text, call.entry, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
-    if run.subject is not None and (rounding := measured_rounding(run.subject, call.observation, error)):
+    rounding = measured_rounding(run.subject, call.observation, error) if run.subject is not None else None
+    if rounding and not rounding.vague:
         return rounding
     named = zip(call.args, names(call, run), strict=True)
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
-    return diagnose(error, call.observation, inputs, text) or special_origin(
-        call.observation.program, tensors, error.comparison, run.request.assignment.allow
-    )
+    origin = special_origin(call.observation.program, tensors, error.comparison, run.request.assignment.allow)
+    return diagnose(error, call.observation, inputs, text) or origin or rounding
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:

@@ -192,7 +192,8 @@ class CheckRun:
         found = self._of_earlier_calls(error) or self._mended(error, failed)
         evidence.diagnosis = found
         if found is None or found.vague:
-            evidence.diagnosis = diagnosis(failed, evidence, self.run) or found
+            seen = diagnosis(failed, evidence, self.run)
+            evidence.diagnosis = found if found and (seen is None or seen.vague) else seen
         evidence.details |= pictured(evidence.call, failed, self.run)
         evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.report.text import points
+from gradekit.submission import line_of
 
 CheckRecord = Mapping[str, Any]
 
@@ -73,12 +74,17 @@ def blame(check: CheckRecord) -> tuple[Any, ...]:
     return (check["outcome"], hint if hint.endswith(_MADE_RIGHT) else check["cause"], where)
 
 
-def is_untouched(checks: Sequence[CheckRecord]) -> bool:
-    """Whether every check ended at one line that says, by raising NotImplementedError, that nothing is written yet;
-    but for those of which torch tells only that an exception was raised, and not where."""
-    told = [check for check in checks if check["source"] or check["cause"] != "exception"]
+def untouched(record: Mapping[str, Any]) -> str:
+    """What there is to say of a starter that nobody has begun with: every check ended at one line that says, by raising
+    NotImplementedError, that nothing is written yet; but for those of which torch tells only that an exception was
+    raised, and not where. "" of any other submission."""
+    told = [check for check in record["checks"] if check["source"] or check["cause"] != "exception"]
     raised = all(check["message"].startswith("NotImplementedError") for check in told)
-    return raised and len({blame(check) for check in told}) == 1
+    if not raised or len({blame(check) for check in told}) != 1:
+        return ""
+    source = next((check["source"] for check in told if check["source"]), None)
+    line = line_of(record["submission"], source["line"]) if source else "the line that raises NotImplementedError"
+    return f"Nothing is written yet: fill in the TODOs, and delete {line} when you have."
 
 
 def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:

@@ -13,7 +13,7 @@ from typing import Any
 from gradekit.report.terminal import Look, filled, labelled
 from gradekit.report.text import clean, columns, counted, described, located, one_line, shortened
 from gradekit.report.translation import say
-from gradekit.submission import place
+from gradekit.submission import line_of
 
 _INDENT = 2
 _LABEL = 12
@@ -86,16 +86,10 @@ def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> 
 
 
 def _source(line: int | None, record: Mapping[str, Any], look: Look) -> str:
-    where = _where(line, record)
+    where = say(line_of(record["submission"], line)) if line is not None else "a line"
     text = one_line(record["lines"].get(str(line), ""))
     room = max(20, look.width - _INDENT - max(_LABEL, columns(where) + 1) - 2)
     return f"{' ' * _INDENT}{look.paint(f'{where:<{_LABEL - 1}} {look.bar}', dim=True)} {shortened(text, room)}"
-
-
-def _where(line: int | None, record: Mapping[str, Any]) -> str:
-    if line is None:
-        return "a line"
-    return say(place(record["submission"], line) if record["submission"].get("cells") else f"line {line}")
 
 
 def _dot(use: Mapping[str, Any], units: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, source_view, speed_sentences, templates
 from gradekit.report.changes import changes, last_time
-from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories
+from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories, untouched
 from gradekit.report.rests_on import in_words, unsure
 from gradekit.report.text import counted, points
 from gradekit.submission import place
@@ -42,7 +42,7 @@ def view(
     beside = {"handout": "", "steps": "", "causes": f"{docs.rstrip('/')}/messages.html" if docs else ""}
     return {
         "title": f"{record['assignment'] or 'submission'}: report", "record": record, **_score(record["score"]),
-        "hand_in": hand_in, "links": beside | dict(links or {}),
+        "hand_in": hand_in, "untouched": untouched(record), "links": beside | dict(links or {}),
         "last_time": last_time(before, record), "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])), "checks": checks, "plot": pictures.plot(record["checks"]),
         "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),

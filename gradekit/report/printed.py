@@ -60,8 +60,8 @@ def problems(record: Record, graded: Grade) -> dict[str, float]:
 
 def _scores(record: Record, graded: Grade) -> str:
     """One line of JSON without `alnum:` in it: a key's colon follows its quote, and no name holds one."""
-    ratios = [ratio for check in record["checks"] if (ratio := over_compiled(check)) is not None]
-    board = [round(graded.points, 4), *([round(min(ratios), 3)] if ratios else [])]
+    ratio = over_compiled(record)
+    board = [round(graded.points, 4), *([] if ratio is None else [ratio])]
     line = json.dumps({"scores": problems(record, graded), "scoreboard": board}, allow_nan=False)
     assert not _REWRITTEN.search(line), line
     return line

@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from gradekit.report import proofs, rests_on
-from gradekit.report.grouping import MARKS, Story, blame, ending, is_untouched, points_lost, stories
+from gradekit.report.grouping import MARKS, Story, blame, ending, points_lost, stories, untouched
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.report.text import wrapped as wrapped_text
 from gradekit.report.translation import say
-from gradekit.submission import place
+from gradekit.submission import line_of
 
 _ASCII_MARKS = {"passed": "+", "failed": "x", "pending": ".", "fault": "!", "missed": "-", "accepted": "~"}
 _COLOURS = {
@@ -127,8 +127,9 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
     """One line for each check, and below those of one reason its story; where `brief`, that of the first alone."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
-    if record["checks"] and is_untouched(record["checks"]):
-        return _untouched(record, look)
+    if said := untouched(record):
+        raised = next((check for check in record["checks"] if check["source"]), record["checks"][0])
+        return [*filled(said, look, 2), *_source(raised, record["submission"], look, 2)]
     lines: list[str] = []
     seen: set[Any] = set()
     most, is_left = 12 if brief else 30, False
@@ -150,17 +151,6 @@ _LATER = "Begin with the first: those that say nothing may well have its cause. 
 def _tells(check: Mapping[str, Any]) -> bool:
     """Whether there is more to read than the line: also what is right about a choice, and what a person says."""
     return check["outcome"] != "passed" or check["kind"] == "quiz" or bool(check["details"].get("marked_by"))
-
-
-def _untouched(record: Mapping[str, Any], look: Look) -> list[str]:
-    """What there is to say of a starter that nobody has begun with."""
-    first = record["checks"][0]
-    check, submission = next((check for check in record["checks"] if check["source"]), first), record["submission"]
-    line = (
-        _where(submission, check["source"]["line"]) if check["source"] else "the line that raises NotImplementedError"
-    )
-    text = f"Nothing is written yet: fill in the TODOs, and delete {line} when you have."
-    return [*filled(text, look, 2), *_source(check, submission, look, 2)]
 
 
 def _line(check: Mapping[str, Any], look: Look) -> list[str]:
@@ -216,7 +206,7 @@ def _evidence(
 
 
 def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
-    where = f"{_where(submission, check['source']['line'])} again, as above" if check["source"] else "as above"
+    where = f"{line_of(submission, check['source']['line'])} again, as above" if check["source"] else "as above"
     return [" " * _INDENT + look.paint(say(where), dim=True)]
 
 
@@ -232,7 +222,7 @@ def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look,
     """The line of the submission that is to blame, beside the name of its place."""
     if not owner["source"]:
         return []
-    where = say(_where(submission, owner["source"]["line"]))
+    where = say(line_of(submission, owner["source"]["line"]))
     room = max(30, look.width - indent - len(where) - 3)
     texts = textwrap.wrap(one_line(owner["source"]["text"]), room, max_lines=4, placeholder=" ...") or [""]
     names = [where, *[" " * len(where)] * (len(texts) - 1)]
@@ -242,18 +232,13 @@ def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look,
     ]
 
 
-def _where(submission: Mapping[str, Any], line: int) -> str:
-    """ "line 14" of the file that the heading names, or "cell 3, line 4"."""
-    return place(submission, line) if submission.get("cells") else f"line {line}"
-
-
 _CALL = re.compile(r"line (\d+), in (.+)")
 
 
 def _calls(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) -> list[str]:
     """The student's own lines that led to an exception, where there is more than the one that is shown already."""
     calls = _CALL.findall(str(check["details"].get("detail", "")))[-_MOST_CALLS - 1 : -1]
-    texts = [f"{_where(submission, int(number))}, in {one_line(call)}" for number, call in calls]
+    texts = [f"{line_of(submission, int(number))}, in {one_line(call)}" for number, call in calls]
     shown = [shortened(text, max(20, look.width - _INDENT - 8)) for text in texts]
     return [labelled("from" if i == 0 else "", text, look, _INDENT) for i, text in enumerate(shown)]
 

@@ -15,6 +15,7 @@ from gradekit.submission.reading import (
     SubmissionError,
     content,
     defines,
+    line_of,
     locate,
     place,
     read,

@@ -77,6 +77,11 @@ class Submission:
         return {"path": self.path, "sha256": self.sha256, "cells": [list(cell) for cell in self.cells]}
 
 
+def line_of(facts: Mapping[str, Any], number: int) -> str:
+    """The same beside the file's name: "line 14", or "cell 3, line 4"."""
+    return place(facts, number) if facts.get("cells") else f"line {number}"
+
+
 def place(facts: Mapping[str, Any], number: int) -> str:
     """Where the student finds line `number` of the submission that `facts` (path, cells) describe."""
     before = [(cell, first) for cell, first in facts.get("cells", ()) if first <= number]

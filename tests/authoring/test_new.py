@@ -12,7 +12,7 @@ from gradekit.authoring.lint import lint
 from gradekit.authoring.signature import SignatureError, signature
 from gradekit.cli import main
 from gradekit.domain import load as domain_of
-from gradekit.findings import Outcome
+from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 
 REFERENCES = '''
@@ -46,6 +46,14 @@ def requantized(x: "float8_e5m2 [M, N]", scale: "float32 [M]") -> "float8_e4m3fn
 
 def product(a: "float8_e4m3fn [M, K]", b: "float8_e4m3fn [K, N]") -> "float32 [M, N]":
     return (a.double() @ b.double()).float()
+
+
+def running(x: "[M, N]") -> "[M, N]":
+    return torch.cumsum(x, -1)
+
+
+def by_size(x: "[M, N]") -> "[M, N]":
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
 
 
 def plain(x, y: torch.Tensor):
@@ -225,3 +233,39 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     new(tmp_path, "row_weights", "--like", "softmax")
     again = CliRunner().invoke(main, ["new", "row_weights", "--like", "softmax", "--into", str(tmp_path)])
     assert again.exit_code == 2 and "is there already" in again.output
+
+
+NARROW = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, o_ptr, N, sm, sn, BLOCK: tl.constexpr):
+    m = tl.program_id(0).to(tl.int64)
+    n = tl.arange(0, BLOCK).to(tl.int64)
+    x = tl.load(x_ptr + m * sm + n * sn, mask=n < N, other=0.0)
+    tl.store(o_ptr + m * N + n, FORMULA, mask=n < N)
+
+
+def ENTRY(x):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    kernel[(M,)](x, out, N, x.stride(0), x.stride(1), BLOCK=triton.next_power_of_2(N))
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"), [("running", "tl.cumsum(x, 0)"), ("by_size", "x * tl.rsqrt(tl.sum(x * x) / N + 1e-5)")]
+)
+def test_a_dtype_that_is_too_narrow_is_told_where_no_place_alone_is_why(tmp_path: Path, name: str, formula: str) -> None:
+    """Sums that lose bits at each step, and squares that grow past the largest float16"""
+    new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
+    path = tmp_path / "submission.py"
+    path.write_text(NARROW.replace("FORMULA", formula).replace("ENTRY", name))
+    assignment = load(tmp_path / "assignments" / name)
+    (check,) = grade(assignment, path, device="cpu", keyword="test_contiguous", shrink=False).checks
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
+    assert "Without any rounding, this call is right" in check.message

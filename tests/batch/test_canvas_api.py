@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.exports import Canvas, CanvasError, ExportError
+from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
 from tests.plugin.samples import laid_out
@@ -92,7 +93,10 @@ def run(server: Any, folder: ClassFolder, *more: str, answer: str = "") -> Any:
 
 def test_it_says_first_what_it_would_send_and_sends_nothing(server: Any, folder: ClassFolder) -> None:
     done = run(server, folder)
-    assert done.exit_code == 0 and done.output == "1: 40\n4: 40\n2 students with points that Canvas does not have\n"
+    assert done.exit_code == 0 and done.output.splitlines() == [
+        "1: 40", "4: 40 (Canvas has 3)", "2 students with points that Canvas does not have",
+        "Nothing was sent: with --send, this asks and sends them.",
+    ]  # fmt: skip
     assert server.sent == [] and set(server.seen) == {"Bearer secret"}
 
 
@@ -101,6 +105,12 @@ def test_nothing_is_sent_without_a_yes(server: Any, folder: ClassFolder) -> None
     assert "Sent." in run(server, folder, "--send", answer="y\n").output
     form = {"grade_data[1][posted_grade]": "40", "grade_data[4][posted_grade]": "40"}
     assert server.sent == [(f"{PLACE}/submissions/update_grades", form)]
+
+
+def test_a_class_list_with_other_keys_than_canvas_s_is_refused(server: Any, folder: ClassFolder) -> None:
+    canvas = Canvas(f"http://127.0.0.1:{server.server_port}", 3, 7, "secret")
+    with pytest.raises(ExportError, match="Canvas knows none of these students"):
+        canvas.planned([Line("ada", "double", "graded", 40, 70)], 70.0)
 
 
 def test_other_points_there_are_refused(server: Any, folder: ClassFolder) -> None:

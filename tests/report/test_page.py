@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gradekit.findings import Outcome
+from gradekit.findings import Cause, Outcome
 from gradekit.report import page, pictures, templates, terminal
 from gradekit.report.cell import render
 
@@ -100,6 +100,16 @@ def test_an_axis_has_round_numbers(most: float, ticks: list[float]) -> None:
 def test_a_rejected_submission_says_why() -> None:
     text = Tags(page.render(record(PASSED, **REJECTED))).text
     assert "rejected" in text and REJECTED["message"] in text
+
+
+def test_an_untouched_starter_is_told_as_in_a_terminal_and_why_an_example_was_chosen_only_where_that_helps() -> None:
+    said = replace(FAILED, message="NotImplementedError: fill in the TODOs", cause=Cause.EXCEPTION)
+    sentence = "Nothing is written yet: fill in the TODOs, and delete line 14 when you have."
+    assert sentence in Tags(page.render(record(said))).text and sentence in terminal.render(record(said))
+    assert "Nothing is written yet" not in Tags(page.render(record(said, PASSED))).text
+    origins = ("the covering design", "so that in line 3 `n > 4` is true")
+    drawn, sought = (replace(FAILED, counterexample={"origin": one}) for one in origins)
+    assert "chosen" not in Tags(page.render(record(drawn))).text and "chosen" in Tags(page.render(record(sought))).text
 
 
 def test_the_wrong_part_of_a_result_is_drawn_with_words_for_those_who_cannot_see_it() -> None:
