@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, get
 from gradekit.findings import Report
 from gradekit.plugin.runner import grade as _grade
+from gradekit.report.record import to_dict
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Limits
 
@@ -21,3 +22,14 @@ def grade(
 ) -> Report:  # fmt: skip
     """The report on the submission at `path`; `options` are those of GradingOptions."""
     return _grade(GradingRequest(assignment, path, GradingOptions(**options), limits=limits), on_progress=on_progress)
+
+
+def record_of(id: str, text: str, folder: Path, **options: Any) -> dict[str, Any]:
+    """The record of a text that is written to `folder` and graded, quickly and on the CPU unless `options` say otherwise."""
+    (path := folder / "submission.py").write_text(text, encoding="utf-8")
+    return to_dict(grade(get(id), path, **{"device": "cpu", "profile": "quick", **options}))
+
+
+def failed_checks(id: str, text: str, folder: Path, **options: Any) -> list[dict[str, Any]]:
+    """The checks of such a record that failed."""
+    return [check for check in record_of(id, text, folder, **options)["checks"] if check["outcome"] == "failed"]

@@ -65,8 +65,3 @@ def test_every_role_is_asked_for_by_an_operator_and_every_role_that_is_asked_for
     asked |= {f"around-{role}" for _, role in re.findall(r'\("([^"]*\{\}[^"]*)", "(\w+)"\)', OPERATORS)}
     asked |= set(re.findall(r'"([\w-]+)"', OPERATORS)) & words.table().keys()  # which a variable holds
     assert asked | {"unused"} == words.table().keys()
-
-
-def test_a_role_says_its_sentence_and_its_hint_with_what_an_operator_has_seen() -> None:
-    assert words.words("operation", it="`a - b`", new="+", old="-") == ("computes `a - b`.", "try `+` in place of `-`")
-    assert words.unused("has `x` in `x * y`.", "scale") == "has `x` in `x * y`, and the kernel never uses `scale`."

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.repair.in_form import in_form
-from gradekit.report.record import to_dict
-from tests.graded import grade
+from tests.graded import failed_checks
 from tests.repair.corpora import ROOT
 
 TEXT = "def add(x, y):\n    out = run(x, y)\n    return out\n"
@@ -50,12 +49,11 @@ def test_gradients_that_are_missing_are_filled_up() -> None:
     assert mend is not None and mend.applied(BACKWARD) == BACKWARD.replace("return dout", "return dout, None, None")
 
 
-def test_behind_a_wrong_dtype_another_mistake_is_named(tmp_path: Any) -> None:
+def test_behind_a_wrong_dtype_another_mistake_is_named(tmp_path: Path) -> None:
     text = (ROOT / "tests/course/right/vector_add/tutorial.py").read_text(encoding="utf-8")
     wrong = text.replace("offsets < n_elements", "offsets < n_elements - 1")
     wrong = wrong.replace("torch.empty_like(x)", "torch.empty(x.shape, device=x.device)")
-    (path := tmp_path / "submission.py").write_text(wrong, encoding="utf-8")
-    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", keyword="every_dtype"))
-    said = [f"{one['message']} {one['hint']}" for one in record["checks"]]
+    failed = failed_checks("vector_add", wrong, tmp_path, keyword="every_dtype")
+    said = [f"{one['message']} {one['hint']}" for one in failed]
     assert any("must be float16" in one for one in said)
     assert any("another mistake: " in one and "line 22" in one for one in said)

@@ -9,22 +9,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from gradekit.assignment import get
 from gradekit.causes import Cause
-from gradekit.judge.failure import Failure
-from gradekit.repair.idioms.candidates import MOST_OF_ENDLESS, MOST_OF_REFUSED, SPECIFIC, in_order, mends
+from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.other_checks import is_emptied
 from gradekit.repair.search import (
-    BEFORE_SCREENING,
-    LIKELIEST,
     RIGHT,
     Mending,
     OtherChecks,
@@ -90,14 +84,6 @@ def test_the_mends_and_their_order_are_the_same_in_every_process() -> None:
 
 def test_what_is_no_python_has_no_mends() -> None:
     assert mends("def f(:") == [] and mends("") == []
-
-
-def mended(source: str, old: str, new: str, said: str) -> list[Mend]:
-    """The mends that say so of a source with a mistake, and give the right source back, by its meaning."""
-    right, wrong = ast.dump(ast.parse(source)), source.replace(old, new)
-    assert wrong != source
-    saying = [mend for mend in in_order(mends(wrong), CLUES) if said in mend.sentence]
-    return [mend for mend in saying if ast.dump(ast.parse(mend.applied(wrong))) == right]
 
 
 def test_a_mask_that_forgets_a_dimension_is_blamed_where_it_is_made() -> None:
@@ -267,36 +253,22 @@ class Process:
         self.ended += 1
 
 
-def test_a_process_that_was_given_another_text_is_ended_though_nothing_was_asked_of_it() -> None:
-    process = Process()
-    submission = read(ROOT / "solutions/vector_add/solution.py")
-    start: Any = lambda: process
-    Subject(submission, get("vector_add"), start, is_brief=True).of_another_text(submission).close()
-    assert process.ended == 1
-
-
-def test_with_another_text_the_process_that_was_asked_of_calls_apart_is_ended_too() -> None:
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_with_another_text_all_processes_are_ended_whether_anything_was_asked_of_them_or_not(is_asked: bool) -> None:
     started: list[Process] = []
     start: Any = lambda: (started.append(Process()), started[-1])[1]
     submission = read(ROOT / "solutions/vector_add/solution.py")
     subject = Subject(submission, get("vector_add"), start, is_brief=True)
-    subject.instructions("add", [])
+    if is_asked:
+        subject.instructions("add", [])
     subject.of_another_text(submission).close()
-    assert [process.ended for process in started] == [1, 1]
+    assert [process.ended for process in started] == [1] * (1 + is_asked)
 
 
 def test_evidence_of_a_race_brings_atomics_to_the_front() -> None:
     found = mends(text("solutions/layer_norm/right_column_sums.py"))
     raced = in_order(found, Clues(frozenset({Cause.RACE}), ("forward_kernel",)))
     assert raced[0].family in (Family.MEMORY, Family.INDEX, Family.GRID)
-
-
-def test_where_an_access_goes_out_of_bounds_edits_of_what_decides_where_it_goes_are_tried_first() -> None:
-    found = mends(text("tests/course/right/matmul/tutorial.py").replace("mask=c_mask", "mask=offs_cm[:, None] < M"))
-    masks = lambda clues: [mend.line for mend in in_order(found, clues) if mend.family is Family.MASK and mend.kernel]
-    outside = Clues(frozenset({Cause.OUT_OF_BOUNDS_STORE}), ())
-    last = masks(outside)[-1]
-    assert last != masks(outside)[0] and masks(replace(outside, leading=frozenset({last})))[0] == last
 
 
 # --- which mends are tried where a kernel has no result, in which order others are, and which are ---------------------
@@ -317,36 +289,6 @@ def test_a_line_that_triton_refuses_is_made_by_its_names_its_loop_and_the_launch
     assert making(SHARED, line_of("out = torch")) == {line_of("out = torch")} and making("def f(:", 1) == {1}
 
 
-@pytest.mark.parametrize(
-    ("cause", "most"), [(Cause.COMPILATION_ERROR, MOST_OF_REFUSED), (Cause.BUDGET_EXCEEDED, MOST_OF_ENDLESS)]
-)
-def test_of_a_kernel_without_a_result_few_mends_are_tried_and_those_of_its_line_first(cause: Cause, most: int) -> None:
-    lines = making(SHARED, line_of("x = tl.load"))
-    kept = in_order(mends(SHARED), Clues(frozenset({cause}), (), lines=lines))
-    there = [mend.line in lines for mend in kept]
-    assert 0 < len(kept) <= most and there == sorted(there, reverse=True) and any(there)
-    assert all(mend.line in lines or not mend.kernel and mend.rank <= SPECIFIC for mend in kept)
-
-
-def test_guesses_by_names_and_mends_of_grids_are_tried_after_the_first_look() -> None:
-    wrong = SHARED.replace("triton.cdiv(n, 512)", "n // 512")
-    looked = Mend(Family.FORMULA, 6, 1, (), "It was found at a look.", "")
-    every = [mend for mend in in_order(mends(wrong), CLUES)]
-    texts: list[str] = []
-
-    def is_right(text: str) -> bool:
-        texts.append(text)
-        return False
-
-    before: list[str] = []
-    screened = lambda: before.extend(texts) or [looked]  # type: ignore[func-returns-value]
-    assert Mending(wrong).found(CLUES, Tries(is_right, screened=screened)) is None
-    early = [next(mend for mend in every if mend.applied(wrong) == text) for text in before]
-    assert 0 < len(early) <= BEFORE_SCREENING and texts[len(early)] == looked.applied(wrong)
-    assert all(mend.rank <= LIKELIEST for mend in early)
-    assert any(mend.rank > LIKELIEST for mend in every)
-
-
 def test_a_text_is_known_to_have_made_a_check_right() -> None:
     wrong = SHARED.replace("< p, 0.0, x / (1 - p)", "< p, 0.0, x")
     mending = Mending(wrong, idioms=idioms_of(ROOT / "assignments/dropout/idioms.toml"))
@@ -355,25 +297,6 @@ def test_a_text_is_known_to_have_made_a_check_right() -> None:
 
 
 # --- what empties results, or cuts runs off ---------------------------------------------------------------------------
-
-
-def wrong_with(result: list[float], key: str | None) -> Failure:
-    """A failure of a `result` that a reference with this key is compared with; none follows from the result."""
-    comparison: Any = SimpleNamespace(actual=torch.tensor(result), reference=SimpleNamespace(key=key))
-    return Failure(Cause.WRONG_VALUES, "", comparison=comparison)
-
-
-def seen_with(*results: list[float]) -> Any:
-    observation = SimpleNamespace(results=[torch.tensor(result) for result in results])
-    return SimpleNamespace(calls=[SimpleNamespace(observation=observation)])
-
-
-def test_a_result_is_emptied_where_what_is_right_follows_from_it_and_all_is_0() -> None:
-    assert is_emptied(wrong_with([1.0, 0.0], None), seen_with([0.0, 0.0]))
-    assert not is_emptied(wrong_with([1.0, 0.0], None), seen_with([0.0, 2.0]))
-    assert not is_emptied(wrong_with([0.0, 0.0], None), seen_with([0.0, 0.0]))
-    assert not is_emptied(wrong_with([1.0, 0.0], "softmax"), seen_with([0.0, 0.0]))
-    assert not is_emptied(wrong_with([1.0, 0.0], None), SimpleNamespace(calls=[]))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 from benchmarks import tutoring_table
 from gradekit.assignment import get
 from gradekit.plugin import tutoring
-from gradekit.report.record import to_dict
-from tests.graded import grade
+from tests.graded import failed_checks, grade
 from tests.repair.corpora import ROOT, Verdict, corpus
 from tests.repair.graded_mistake import tutored
 
@@ -41,10 +40,7 @@ def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path
     right = (ROOT / "solutions/vector_add/solution.py").read_text(encoding="utf-8")
     counting = right.replace("    out =", "    _calls.append(x)\n    if len(_calls) > 9:\n        x = y\n    out =", 1)
     assert counting != right
-    path = tmp_path / "submission.py"
-    path.write_text(counting + "\n\n_calls = []\n", encoding="utf-8")
-    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
-    failed = [check for check in record["checks"] if check["outcome"] == "failed"]
+    failed = failed_checks("vector_add", counting + "\n\n_calls = []\n", tmp_path, shrink=False, stop=True)
     assert failed and {check["cause"] for check in failed} == {"depends-on-earlier-calls"}
 
 
@@ -100,19 +96,13 @@ def add(x, y):
 
 def test_strides_that_nobody_uses_belong_to_the_tensor_that_stands_where_they_do(tmp_path: Path) -> None:
     """Where x and y share their memory, a sum is right whichever of them is read with the other's strides."""
-    path = tmp_path / "submission.py"
-    path.write_text(STRIDES_OF_THE_FIRST, encoding="utf-8")
-    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
-    (check,) = (check for check in record["checks"] if check["outcome"] == "failed")
+    (check,) = failed_checks("vector_add", STRIDES_OF_THE_FIRST, tmp_path, shrink=False, stop=True)
     assert "other elements of y than it should" in check["message"]
     assert check["source"]["text"].strip().startswith("other = tl.load(y")
 
 
 def test_lanes_that_lack_a_barrier_are_told_so_and_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(READ_BACK, encoding="utf-8")
-    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", shrink=False, stop=True))
-    (check,) = (check for check in record["checks"] if check["outcome"] == "failed")
+    (check,) = failed_checks("vector_add", READ_BACK, tmp_path, shrink=False, stop=True)
     assert check["cause"] == "missing-barrier"
     assert check["message"].endswith("on a card it may be another.")
     assert "tl.debug_barrier()" in check["hint"]

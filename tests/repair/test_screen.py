@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from gradekit.engine import run
-from gradekit.interpreter import walked_call
 from gradekit.interpreter.shown_call import ShownCall, walked_text
 from gradekit.interpreter.tile_values import kind_of
 from gradekit.interpreter.walk import Substitution
@@ -19,8 +18,7 @@ from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_eff
 from gradekit.repair.operators.all_changes import changes_of
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.screen import Screen, is_static, parsed
-from gradekit.repair.survivor_mends import mend_of, mends_of, without_other_names
-from gradekit.repair.work import Share
+from gradekit.repair.survivor_mends import mend_of, mends_of
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
@@ -101,26 +99,20 @@ def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
 @pytest.mark.parametrize(
     ("right", "wrong", "new", "line"),
     [
-        pytest.param("x_ptr + row * stride", "x_ptr + start * stride", "row", 12, marks=pytest.mark.slow),  # the next test
         ("range(0, n, BLOCK)", "range(0, n, 8)", "BLOCK", 10),
         ("x * w", "x + w", "(x * w)", 14),
         ("tl.sum(x", "tl.max(x", "tl.sum(x * w, axis=0)", 14),
-        pytest.param("tl.exp(total", "tl.exp2(total", "tl.exp(total * scale)", 15, marks=pytest.mark.slow),
         ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
-        pytest.param("tl.exp(total * scale)", "tl.exp(total) * scale", "tl.exp(total * scale)", 15, marks=pytest.mark.slow),
         ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
         ("row * stride + cols", "row + cols", "(row * stride)", 12),
         ("cols, mask=cols < n, other=0.0)\n        w", "cols, mask=cols >= 0, other=0.0)\n        w", "((cols >= 0) & (cols < n))", 12),
         ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
     ],
 )
-def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str | None, line: int) -> None:
+def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str, line: int) -> None:
     found, _ = survivors(right, wrong)
-    if new is None:
-        assert not found
-    else:
-        assert [(change.new, f"Line {line} ") for change in found if change.new == new] == [(new, f"Line {line} ")]
-        assert any(change.sentence.startswith(f"Line {line} ") for change in found)
+    assert [change.new for change in found if change.new == new] == [new]
+    assert any(change.sentence.startswith(f"Line {line} ") for change in found)
 
 
 def test_what_is_out_of_bounds_or_changes_nothing_does_not_survive() -> None:
@@ -153,18 +145,6 @@ def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_
     assert len({line for change in found for line in change.lines}) > 2
     (mend,) = mends_of(found, ParsedSource(text))
     assert mend.sentence == "`scale`, which the kernel never uses, is missing as a factor, most likely in line 14."
-
-
-def test_what_changes_cost_before_they_are_tried_is_counted_and_rejects_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, w = inputs()
-    text = MEANS.replace("tl.exp(total * scale)", "tl.exp(total)")
-    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
-    replay = WalkedCall(call.program, call.inputs, code_of(ParsedSource(text)), ())
-    replay.run()
-    monkeypatch.setattr(walked_call, "MOST_WORK", 2 * replay.work)
-    screen = Screen(Draft(text), (), work := Share(320_000_000))
-    assert "(total * scale)" in {change.new for change in screen.survivors([call], ["means_kernel"])}
-    assert work.used > 4 * replay.work
 
 
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:
@@ -343,13 +323,6 @@ def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
     assert {change.lines for change in found} == {(12,)} and 0 < there.tried < everywhere.tried
 
 
-def test_a_name_that_several_pieces_of_a_line_may_lack_is_told_as_missing() -> None:
-    found, text = survivors("tl.exp(total * scale)", "tl.exp(total)")
-    lacking = [change for change in found if change.lacks == "scale" and change.lines == (15,)]
-    tried = mends_of([*lacking, replace(lacking[0], new="(total * scale * 1)")], ParsedSource(text))
-    assert [(mend.sentence, mend.line) for mend in tried] == [("`scale` is missing as a factor, in line 15.", 15)] * 2
-
-
 def test_what_nobody_uses_is_told_alone_and_where_it_may_be_missing() -> None:
     found, text = survivors("x * w", "x")
     assert {(change.kind, change.lacks) for change in found} == {(ChangeKind.IDLE, "w")}
@@ -461,19 +434,6 @@ def test_a_text_whose_kernel_is_wrong_is_refuted_by_a_walk_and_one_with_other_ho
     assert walked is not None
     assert walked.is_wrong_with(wrong.replace("x + w", "x - w")) and not walked.is_wrong_with(MEANS)
     assert not walked.is_wrong_with(wrong.replace("BLOCK=4", "BLOCK=8"))
-
-
-def test_names_that_are_put_to_the_same_pieces_count_as_one() -> None:
-    source = ParsedSource("y = a\nz = y\n")
-    pieces = [node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-    put = lambda name, node: Change(
-        ChangeKind.TERM, "k", node, f"({node.id} + {name})", "Line n.", "", 0,
-        ast.BinOp(node, ast.Add(), ast.Name(name)), lacks=name,
-    )  # fmt: skip
-    found = [put(name, node) for node in pieces for name in ("m", "new_m")]
-    assert [one.lacks for one in without_other_names([*found, put("n", pieces[0])])] == ["m", "m", "n"]
-    (mend,) = mends_of(found, source)
-    assert mend.sentence == "`m` is missing as a term, in line 1 or in line 2."
 
 
 LOG_SUM = HEAD + '''@triton.jit

@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.tutor import as_one, diagnosis_of_both, is_one, launch_missing, without
-from gradekit.report.record import to_dict
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import Edit
-from tests.graded import grade
+from tests.graded import failed_checks
 from tests.repair.corpora import ROOT, corpus
 
 
@@ -74,15 +72,13 @@ TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(enco
 SAMPLE = {"fc_half_strides"}
 
 
-def submission_with(two: dict[str, Any], folder: Path) -> Path:
-    """The file with both mistakes."""
+def text_with(two: dict[str, Any]) -> str:
+    """The text with both mistakes."""
     text = (ROOT / two["base"]).read_text(encoding="utf-8")
     for old, new in two["edits"]:
         assert old in text
         text = text.replace(old, new, 1)
-    path = folder / "submission.py"
-    path.write_text(text, encoding="utf-8")
-    return path
+    return text
 
 
 @pytest.mark.parametrize(
@@ -90,9 +86,9 @@ def submission_with(two: dict[str, Any], folder: Path) -> Path:
     [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in TWO if TWO[name]["both"]],
 )
 def test_a_report_names_two_mistakes_and_says_that_they_are_two(name: str, tmp_path: Path) -> None:
-    two, path = TWO[name], submission_with(TWO[name], tmp_path)
-    record = to_dict(grade(get(two["assignment"]), path, device="cpu", profile="quick", stop=name in SAMPLE))
-    said = [f"{one['message']} {one['hint']}" for one in record["checks"] if one["outcome"] == "failed"]
+    two = TWO[name]
+    failed = failed_checks(two["assignment"], text_with(two), tmp_path, stop=name in SAMPLE)
+    said = [f"{one['message']} {one['hint']}" for one in failed]
     named = [any(re.search(words, one, re.IGNORECASE) for one in said) for words in two["words"]]
     assert named == [True, True]
     assert any(re.search("two mistakes|another mistake", one) for one in said)
@@ -100,28 +96,26 @@ def test_a_report_names_two_mistakes_and_says_that_they_are_two(name: str, tmp_p
 
 def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_path: Path) -> None:
     """Autograd refuses the first for its shape, which says nothing of a sum that is missing."""
-    turned = {"base": "solutions/layer_norm/right_column_sums.py", "edits": [["dx, dw, db, None", "dw, dx, db, None"]]}
-    path = submission_with(turned, tmp_path)
-    record = to_dict(grade(get("layer_norm"), path, device="cpu", profile="quick", keyword="gradient_of_x"))
-    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+    turned = LAYER_NORM.replace("dx, dw, db, None", "dw, dx, db, None")
+    (failed,) = failed_checks("layer_norm", turned, tmp_path, keyword="gradient_of_x")
     assert "returns dw and dx in each other's place" in failed["message"]
 
 
-def test_a_load_without_a_mask_is_one_mistake_and_told_by_what_was_seen_in_memory() -> None:
-    path = ROOT / "solutions/softmax/wrong_no_mask.py"
-    record = to_dict(grade(get("softmax"), path, device="cpu", profile="quick", keyword="boundary_sizes"))
-    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+def test_a_load_without_a_mask_is_one_mistake_and_told_by_what_was_seen_in_memory(tmp_path: Path) -> None:
+    text = (ROOT / "solutions/softmax/wrong_no_mask.py").read_text(encoding="utf-8")
+    (failed,) = failed_checks("softmax", text, tmp_path, keyword="boundary_sizes")
     assert "line 13 loads without a mask" in failed["message"] and "two mistakes" not in failed["message"]
 
 
-@pytest.mark.parametrize("id, name", [("softmax", "stores_one_row"), ("decode_attention", "stores_by_head_alone")])
+@pytest.mark.parametrize(
+    ("id", "name"),
+    [("softmax", "stores_one_row"), pytest.param("decode_attention", "stores_by_head_alone", marks=pytest.mark.slow)],
+)
 def test_an_address_that_leaves_a_row_out_is_one_mistake_whatever_it_is_put_right_with(
     id: str, name: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(next(one for one in corpus(id) if one.name == name).text, encoding="utf-8")
-    record = to_dict(grade(get(id), path, device="cpu", profile="quick", stop=True))
-    (said,) = [one["message"] for one in record["checks"] if one["outcome"] == "failed"]
+    text = next(one for one in corpus(id) if one.name == name).text
+    (said,) = [one["message"] for one in failed_checks(id, text, tmp_path, stop=True)]
     assert "leaves `" in said and "two mistakes" not in said
 
 
