@@ -52,14 +52,12 @@ def items(request: pytest.FixtureRequest) -> dict[str, pytest.Item]:
 
 def test_points_carry_what_the_report_needs() -> None:
     assert points(30, kind="memory", title="T").mark.args == (Worth(30.0, Kind.MEMORY, "T"),)
+    assert [points(5, bonus=bonus).mark.args[0].bonus for bonus in (True, False)] == [True, False]
 
 
-def test_points_refuse_a_kind_that_no_report_has() -> None:
+def test_points_that_no_report_can_have_are_refused() -> None:
     with pytest.raises(ValueError, match="speeed"):
         points(5, kind="speeed")
-
-
-def test_points_refuse_to_be_negative() -> None:
     with pytest.raises(ValueError, match="-5"):
         points(-5)
 
@@ -83,11 +81,6 @@ def test_parametrizations_share_their_points_evenly(items: dict[str, pytest.Item
     assert (possible["test_documented"], possible["test_free"]) == (30.0, 0.0)
 
 
-def test_a_bonus_is_marked_as_one() -> None:
-    assert points(5, bonus=True).mark.args[0].bonus is True
-    assert points(5).mark.args[0].bonus is False
-
-
 def test_the_smallest_award_counts_with_its_own_reason() -> None:
     with awarding() as given:
         award(0.75, "nearly")
@@ -103,12 +96,9 @@ def test_an_award_belongs_to_the_check_that_runs() -> None:
         assert outer.fraction == 1.0
 
 
-def test_award_refuses_more_than_everything() -> None:
+def test_an_award_of_more_than_everything_or_outside_of_a_check_is_a_mistake() -> None:
     with awarding(), pytest.raises(ValueError, match="1.5"):
         award(1.5, "generous")
-
-
-def test_award_outside_of_a_check_is_a_mistake() -> None:
     with pytest.raises(RuntimeError, match="outside"):
         award(0.5, "to whom?")
 

@@ -13,7 +13,6 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.findings import Outcome, Report
 from gradekit.plugin import check_workers
-from gradekit.plugin.check_workers import shared_out
 from gradekit.processes import ForkedProcess
 from gradekit.report.record import to_dict
 from tests.graded import grade
@@ -124,23 +123,6 @@ def test_checks_of_a_process_that_dies_run_here(assignment: Make, submitted: Wri
 def test_a_quick_look_takes_one_process(assignment: Make, submitted: Write) -> None:
     _, where = graded(assignment(checks()), submitted(RIGHT), jobs=2, profile="quick")
     assert set(where.values()) == {"here"}
-
-
-class Item:
-    """Of a pytest item what sharing out asks for."""
-
-    def __init__(self, name: str, group: str, load: int) -> None:
-        self.name, self.group, self.load = name, group, load
-
-
-def test_checks_of_the_same_calls_stay_together_and_the_parts_are_about_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_workers, "_drawn_from", lambda item: item.group)
-    monkeypatch.setattr(check_workers, "_load", lambda items: max(item.load for item in items))
-    monkeypatch.setattr(check_workers, "claims", lambda item, what: item.name == "memory")
-    listed = [("a", "x", 50), ("b", "y", 30), ("c", "x", 50), ("timed", "-", 0), ("d", "z", 25), ("memory", "m", 20)]
-    items: list[Any] = [Item(*one) for one in listed]
-    assert [[item.name for item in part] for part in shared_out(items, 2)] == [["a", "c", "timed"], ["b", "d", "memory"]]
-    assert [[item.name for item in part] for part in shared_out(items, 1)] == [[item.name for item in items]]
 
 
 def test_a_forked_process_answers_in_order_and_ends_with_its_object() -> None:

@@ -122,21 +122,13 @@ def test_a_check_that_is_not_to_be_shrunk_ends_with_its_first_example_that_fails
     assert examples_of(grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False), "test_doubles") == 1
 
 
-def test_another_seed_or_profile_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
+def test_another_seed_or_profile_and_an_edited_test_draw_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
     made, path = assignment(), submitted(RIGHT)
     grade(made, path, profile="quick")
-    for options in ({"profile": "quick", "seed": 8}, {}):
+    for tests, options in ((TESTS, {"profile": "quick", "seed": 8}), (TESTS, {}), (TESTS + "\n# edited\n", {"profile": "quick"})):
         drawn.clear()
-        grade(made, path, **options)
+        grade(assignment(tests), path, **options)
         assert drawn
-
-
-def test_a_test_that_was_edited_draws_anew(assignment: Make, submitted: Write, drawn: list[Any]) -> None:
-    path = submitted(RIGHT)
-    grade(assignment(), path, profile="quick")
-    drawn.clear()
-    grade(assignment(TESTS + "\n# edited\n"), path, profile="quick")
-    assert drawn
 
 
 def test_values_that_a_test_could_change_are_not_kept() -> None:
@@ -154,15 +146,3 @@ def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: 
     warm = grade(made, submitted("import os\n" + deadly), profile="quick", shrink=False)
     assert [check.cause for check in warm.checks] == [check.cause for check in cold.checks]
     assert Cause.CRASH in [check.cause for check in warm.checks]
-
-
-def test_the_design_of_a_check_is_made_once_for_all_submissions(
-    assignment: Make, submitted: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, asked = assignment(), list[str]()
-    real = design.design_of
-    monkeypatch.setattr(design, "design_of", lambda test, *more: asked.append(test.__name__) or real(test, *more))
-    first = grade(made, submitted(RIGHT), profile="quick")
-    number = len(asked)
-    assert without_time(grade(made, submitted(RIGHT), profile="quick")) == without_time(first)
-    assert number == len(asked) > 0

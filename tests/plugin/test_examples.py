@@ -73,11 +73,6 @@ def test_a_profile_bounds_the_number_of_examples() -> None:
     assert len(drawn(seed=0, profile=Profile("small", examples=7, drawn=5))) == 7
 
 
-@pytest.mark.parametrize("profile", ["quick", "default"])
-def test_other_profiles_leave_a_check_its_own_number_of_examples(profile: str) -> None:
-    assert PROFILES[profile].at_least == 1
-
-
 def test_quick_bounds_also_what_a_check_asks_for_itself() -> None:
     seen = []
 
@@ -186,15 +181,6 @@ def test_a_test_that_draws_on_its_way_fails_as_its_authors_fault() -> None:
     assert isinstance(error, TypeError) and "in @given, not data()" in str(error)
 
 
-def test_a_list_of_examples_ends_with_the_first_failure() -> None:
-    outcomes: list[bool] = []
-    examples = limited(5, ended=outcomes.append)
-    drawn = [{"n": n} for n in range(100)]
-    assert not examples.run_all(drawn, {})
-    assert outcomes == [True] * 6 + [False]
-    assert "6 is too large" in str(examples.first_problem)
-
-
 def test_a_test_without_hypothesis_is_left_alone() -> None:
     def test() -> None: ...
 
@@ -229,21 +215,9 @@ def told(errors: dict[int, BaseException], **forms: Input) -> int:
     return found
 
 
-def test_a_large_error_tells_more_than_a_small_one() -> None:
+def test_the_largest_error_with_the_most_different_numbers_is_told_of_those_with_the_form_and_cause_of_the_smallest() -> None:
     assert told({0: DULL, 1: SMALL, 2: CLEAR}) == 2
-
-
-def test_of_equals_the_smallest_stays() -> None:
     assert told({0: CLEAR, 1: failing([4.0, 2], [1, 2])}) == 0
-
-
-def test_different_numbers_tell_more_than_one() -> None:
     assert told({0: failing([4.0, 1], [1, 1]), 1: CLEAR}) == 1
-
-
-def test_a_larger_example_is_no_rival() -> None:
     assert told({0: DULL, 1: CLEAR}, seed_1=normal((3,), seed=1)) == 0
-
-
-def test_another_cause_is_no_rival() -> None:
     assert told({0: Failure(Cause.WRONG_SHAPE, "wrong shape"), 1: CLEAR}) == 0

@@ -105,20 +105,9 @@ KEPT = {
         "@functools.lru_cache\ndef room(shape, device):\n    return torch.empty(shape, device=device)\n"
         "def forward(x):\n    return launch(x, room(x.shape, x.device))"
     ),
-    "default argument": (
-        "def forward(x, kept={}):\n    return launch(x, kept.setdefault(x.shape, torch.empty_like(x)))"
-    ),
     "attribute": (
         "def forward(x):\n    if getattr(forward, 'of', None) != x.shape:\n"
         "        forward.of, forward.out = x.shape, torch.empty_like(x)\n    return launch(x, forward.out)"
-    ),
-    "class": (
-        "class Room:\n    kept = {}\n    def of(self, x):\n        return self.kept.setdefault(x.shape, torch.empty_like(x))\n"
-        "def forward(x):\n    return launch(x, Room().of(x))"
-    ),
-    "closure": (
-        "def made():\n    kept = {}\n    def forward(x):\n"
-        "        return launch(x, kept.setdefault(x.shape, torch.empty_like(x)))\n    return forward\nforward = made()"
     ),
     "two in turn": (
         "KEPT = {}\ndef forward(x):\n    ring = KEPT.setdefault(x.shape, [])\n    if len(ring) < 2:\n"

@@ -168,16 +168,13 @@ def test_pytest_exit_in_a_test_is_a_fault_too(assignment: Make, submitted: Write
 # --- failures and awards ----------------------------------------------------------------------------------------------
 
 
-def test_partial_credit_fails_the_check_with_its_share(assignment: Make, submitted: Write) -> None:
-    tests = "from gradekit import award\n" + plain("award(0.4, 'right, but slow')")
+@pytest.mark.parametrize(("more", "earned", "said"), [("", 4.0, "right, but slow"), ("\nassert False, 'wrong'", 0.0, "wrong")])
+def test_partial_credit_fails_the_check_with_its_share_and_a_failed_assertion_is_stronger(
+    assignment: Make, submitted: Write, more: str, earned: float, said: str
+) -> None:
+    tests = "from gradekit import award\n" + plain(f"award(0.4, 'right, but slow'){more}")
     check = by_id(grade(assignment(tests), submitted(RIGHT)))["test_first"]
-    assert (check.outcome, check.earned, check.message) == (Outcome.FAILED, 4.0, "right, but slow")
-
-
-def test_a_failed_assertion_is_stronger_than_an_award(assignment: Make, submitted: Write) -> None:
-    tests = "from gradekit import award\n" + plain("award(0.4, 'right, but slow')\nassert False, 'wrong'")
-    check = by_id(grade(assignment(tests), submitted(RIGHT)))["test_first"]
-    assert (check.outcome, check.earned, check.message) == (Outcome.FAILED, 0.0, "wrong")
+    assert (check.outcome, check.earned, check.message) == (Outcome.FAILED, earned, said)
 
 
 # --- rejected ---------------------------------------------------------------------------------------------------------
@@ -199,14 +196,9 @@ def test_a_submission_that_cannot_be_loaded_is_rejected(
     validate(to_dict(report))
     assert (report.status, report.cause) == (Status.REJECTED, cause), report.message
     assert words in report.message
+    assert cause is not Cause.SYNTAX_ERROR or report.source.text == "def double(x:"  # type: ignore[union-attr]
     assert (report.score.earned, report.score.possible, report.score.pending) == (0.0, 50.0, 0.0)
     assert {c.outcome for c in report.checks} == {Outcome.FAILED}
-
-
-def test_a_rejected_submission_shows_its_line(assignment: Make, submitted: Write) -> None:
-    report = grade(assignment(), submitted("import torch\ndef double(x):\n    return x +\n"))
-    assert report.source is not None
-    assert (report.source.line, report.source.text) == (3, "    return x +")
 
 
 # --- usage, and the process around it ---------------------------------------------------------------------------------
@@ -248,15 +240,11 @@ def test_a_counterexample_shows_its_numbers_and_how_to_make_them(assignment: Mak
     assert example["reference"].endswith("(x)") and example["reference"].startswith("test_double.")
 
 
-def test_progress_tells_each_check_as_it_begins(assignment: Make, submitted: Write) -> None:
-    seen: list[tuple[str, int, int]] = []
-    grade(assignment(plain()), submitted(RIGHT), on_progress=lambda *told: seen.append(told))
-    assert seen == [("The first", 0, 2), ("The second", 1, 2)]
-
-
-def test_progress_may_print(assignment: Make, submitted: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    grade(assignment(plain("print('hidden')")), submitted(RIGHT), on_progress=lambda title, *_: print(title))
-    assert capsys.readouterr().out == "The first\nThe second\n"
+def test_progress_tells_each_check_as_it_begins_and_may_print(
+    assignment: Make, submitted: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade(assignment(plain("print('hidden')")), submitted(RIGHT), on_progress=lambda *told: print(told))
+    assert capsys.readouterr().out == "('The first', 0, 2)\n('The second', 1, 2)\n"
 
 
 def test_two_runs_in_one_process_see_their_own_tests(assignment: Make, submitted: Write) -> None:

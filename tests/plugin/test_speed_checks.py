@@ -134,14 +134,6 @@ def test_between_the_thresholds_a_part_is_earned(assignment: Make, submitted: Wr
     assert "0.90 times as fast" in check.message
 
 
-def test_a_wrong_result_at_the_size_that_is_timed_earns_nothing(
-    assignment: Make, submitted: Write, on_a_card: Use
-) -> None:
-    on_a_card(FakeWorker(offset=0.1))
-    check = by_id(grade(assignment(SPEED), submitted(RIGHT)))["test_speed"]
-    assert (check.outcome, check.cause, check.earned) == (Outcome.FAILED, Cause.WRONG_VALUES, 0)
-
-
 def test_a_bonus_that_is_reached_comes_on_top(assignment: Make, submitted: Write, on_a_card: Use) -> None:
     on_a_card(FakeWorker(seconds=0.4e-4))
     report = grade(assignment(SPEED), submitted(RIGHT))

@@ -109,14 +109,9 @@ def test_the_gradients_come_in_the_order_wanted(submission: Subject) -> None:
     assert_close(found, [reference(of_y, X, Y, UPSTREAM), reference(of_x, X, Y, UPSTREAM)])
 
 
-def test_one_gradient_alone_can_be_judged(submission: Subject) -> None:
-    found = submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=1)
-    assert_close(found, reference(of_y, X, Y, UPSTREAM))
-
-
-def test_a_backward_pass_runs_once_for_all_that_is_asked_of_it(submission: Subject) -> None:
-    one = submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=0)
-    other = submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=1)
+def test_one_gradient_alone_can_be_judged_and_the_backward_pass_runs_once_for_all(submission: Subject) -> None:
+    one, other = (submission.product.gradient(X, Y, upstream=UPSTREAM, wanted=(0, 1), only=n) for n in (1, 0))
+    assert_close(one, reference(of_y, X, Y, UPSTREAM))
     assert one.counters is other.counters
 
 
@@ -165,21 +160,12 @@ def test_numbers_that_python_calls_equal_are_told_apart(one: Any, other: Any) ->
     assert call_spec("f", (one,)) is not call_spec("f", (other,))
 
 
-def test_one_tensor_passed_twice_is_another_call_than_two_equal_ones() -> None:
-    x = normal((4,))
-    assert call_spec("f", (x, x)) is not call_spec("f", (x, normal((4,))))
-
-
 def test_views_of_one_base_share_a_storage_however_they_were_made() -> None:
     x, y = overlapping(normal((4, 3), seed=5), 3)
     arguments = to_arguments((x, Input.from_json(y.to_json()), normal((4, 3), seed=5)))
     assert [(one.storage, one.offset) for one in arguments if isinstance(one, View)] == [(0, 0), (0, 3), (1, 0)]
     assert torch.equal(x.tensor()[1:], y.tensor()[:-1])
     assert call_spec("f", (x, y)) is not call_spec("f", (x, x))
-
-
-def test_calls_that_differ_in_values_alone_have_one_signature() -> None:
-    assert call_spec("f", (normal((4,)),)).signature == call_spec("f", (normal((4,), seed=1),)).signature
 
 
 def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
@@ -201,10 +187,9 @@ def test_a_spec_is_the_view_that_its_tensor_is(spec: Input) -> None:
 
 def test_one_tensor_passed_twice_shares_its_storage_and_equal_ones_do_not() -> None:
     x = normal((4,))
-    a, b = to_arguments((x, x))
-    c, d = to_arguments((x, normal((4,))))
-    assert isinstance(a, View) and isinstance(b, View) and a.storage == b.storage
-    assert isinstance(c, View) and isinstance(d, View) and c.storage != d.storage
+    storages = [[view.storage for view in to_arguments((x, y)) if isinstance(view, View)] for y in (x, normal((4,)))]
+    assert storages == [[0, 0], [0, 1]]
+    assert call_spec("f", (x, x)) is not call_spec("f", (x, normal((4,))))
 
 
 def test_views_of_one_tensor_share_its_storage() -> None:
