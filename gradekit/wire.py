@@ -100,15 +100,15 @@ def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
         raise ConnectionClosed(str(error)) from None
 
 
-def receive_descriptors(sock: socket.socket, deadline: float | None = None) -> list[int]:
-    """The file descriptors (at most one) that the other side sent before its next message.
+def receive_descriptors(sock: socket.socket, deadline: float | None = None, most: int = 1) -> list[int]:
+    """The file descriptors (so many at `most`) that the other side sent before its next message.
 
     Raises:
         ConnectionClosed: the other side is gone.
         DeadlineExceeded: the other side is silent.
     """
     _wait(sock, deadline, writing=False)
-    byte, descriptors, _, _ = socket.recv_fds(sock, 1, 1)
+    byte, descriptors, _, _ = socket.recv_fds(sock, 1, most)
     if not byte:
         raise ConnectionClosed("end of stream")
     return list(descriptors)

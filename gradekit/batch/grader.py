@@ -37,7 +37,7 @@ from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import ForkedCache, keep_between_submissions
-from gradekit.server import template, tracers
+from gradekit.server import forks, template
 from gradekit.submission import (
     MAX_NOTEBOOK_BYTES,
     MAX_SOURCE_BYTES,
@@ -181,17 +181,17 @@ class Graders:
             self._graders.add(grader)
         return grader
 
-    def _forks(self, job: GradingJob | SpeedJob) -> tracers.Forks:
+    def _forks(self, job: GradingJob | SpeedJob) -> forks.Forks:
         """Where graders for such a job are forked."""
         about, template = (job.assignment, job.release), self._template
         if template is None or not template.is_alive() or (self._warms and about != self._about):
             if template is not None:
                 template.end()
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            ours, theirs = forks.pair()
             with theirs:
                 self._template, self._about = ChildProcess(self._command(theirs), ours, patience=2.0), about
             ours.send(json.dumps([*about, dict(job.options) if self._warms else None, self._only]).encode())
-            self._forking = tracers.Forks(ours, MODULE)
+            self._forking = forks.Forks(ours, MODULE)
         return self._forking
 
     def _command(self, theirs: socket.socket) -> Command:
@@ -215,14 +215,14 @@ def serve(control: socket.socket) -> NoReturn:
     id, release, options, only = json.loads(said)
     with contextlib.suppress(AssignmentError):  # a grader says what is wrong
         if get(id).is_quiz:
-            tracers.serve(control, lambda number: _become_grader(number, control, None))
+            forks.Forker(lambda number: _become_grader(number, control, None), control).serve()
     tracing = template.begin(control)
     keep_between_submissions()
     if not only:
         collections.deque(template.everything(), 0)
     if options is not None:
         _warm(GradingJob(id, release, options, "solution.py", ""), tracing)
-    tracers.serve(control, lambda number: _become_grader(number, control, tracing))
+    forks.Forker(lambda number: _become_grader(number, control, tracing), control).serve()
 
 
 def _warm(job: GradingJob, tracing: socket.socket) -> None:
@@ -233,8 +233,8 @@ def _warm(job: GradingJob, tracing: socket.socket) -> None:
 
     spec.remember(INPUT_BYTES)
     run_cache.runs.current.in_class = ForkedCache(run_cache.CLASS_BYTES)
-    with tracers.connected(tracing) as sock, contextlib.suppress(Exception):
-        processes.forks = tracers.Forks(sock).start
+    with forks.connected(tracing) as sock, contextlib.suppress(Exception):
+        processes.forks = forks.Forks(sock).start
         if (solution := get(job.assignment).solution) is not None:
             _graded(replace(job, content=base64.b64encode(solution.read_bytes()).decode()))
     host.stop()
@@ -247,9 +247,9 @@ def _become_grader(number: int, control: socket.socket, tracing: socket.socket |
     try:
         os.setsid()
         control.close()
-        descriptor, _ = tracers.told(number)
+        (descriptor,), _ = forks.told(number)
         if tracing is not None:
-            processes.forks = tracers.Forks(tracers.connected(tracing)).start
+            processes.forks = forks.Forks(forks.connected(tracing)).start
             tracing.close()
         _work(socket.socket(fileno=descriptor))
     finally:

@@ -9,6 +9,7 @@ one ends when it has been idle for long enough.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import stat
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,13 +84,37 @@ def _changed(path: str) -> tuple[int, ...]:
     return ()
 
 
-def running() -> Iterator[tuple[Path, int]]:
-    """The sockets on which a template of this user listens, each with the template's process id."""
+def listening(path: Path) -> socket.socket:
+    """A socket that listens at `path`, in the place of any that did before."""
+    sock, own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), path.with_suffix(f".{os.getpid()}")
+    sock.bind(str(own))
+    sock.listen(64)
+    own.rename(path)
+    return sock
+
+
+def connection(path: Path) -> socket.socket:
+    """A connection to the socket at `path`.
+
+    Raises:
+        OSError: nobody listens there; PermissionError: another user does.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        sock.connect(str(path))
+        listener(sock)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def connections() -> Iterator[tuple[Path, socket.socket]]:
+    """The sockets on which a process of this user listens, and a connection to each."""
     with contextlib.suppress(NoFolder):
         for path in sorted(folder().glob("*.sock")):
-            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as sock:
-                sock.connect(str(path))
-                yield path, listener(sock)
+            with contextlib.suppress(OSError):
+                yield path, connection(path)
 
 
 def listener(sock: socket.socket) -> int:
@@ -101,3 +127,34 @@ def listener(sock: socket.socket) -> int:
     if user != os.getuid():
         raise PermissionError("another user listens")
     return pid
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Inside, no other process has the lock at `path`."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def note(event: str, **facts: object) -> None:
+    """Writes down what has happened, for whoever wonders why a check took long: the newest 64 KiB or more are kept."""
+    with contextlib.suppress(OSError):
+        path = log()
+        if path.exists() and path.stat().st_size > 1 << 16:
+            path.replace(path.with_suffix(".old"))
+        with path.open("a", encoding="utf-8") as file:
+            told = [f"{name}={fact}" for name, fact in facts.items()]
+            print(f"{time.time():.3f}", os.getpid(), event, *told, file=file)
+
+
+def log() -> Path:
+    """Where `note` writes.
+
+    Raises:
+        NoFolder: there is no folder of this user's.
+    """
+    return folder() / "server.log"

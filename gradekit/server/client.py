@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -23,10 +22,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradekit import wire
 from gradekit.processes import clean_environment
-from gradekit.server import address
-from gradekit.server.address import CAP
+from gradekit.server import address, forks
 
 COMMANDS = {"check"}
 """Those that need torch in two processes. (`watch` runs `check`.)"""
@@ -38,6 +35,8 @@ FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signa
 LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK")
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
 CONTAINER_NAMES = ("container", "KUBERNETES_SERVICE_HOST", "CI")
+OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
+"""Variables that a shell counts in, and that say nothing of a command but where it begins."""
 
 
 def applies(arguments: Sequence[str]) -> bool:
@@ -90,7 +89,7 @@ def run(arguments: Sequence[str]) -> int | None:
             name = address.folder() / address.installation()
             kept = Path(f"{name}_{_digest(request)}.sock")
             request["keep"] = str(kept)
-            ways = [lambda: _connection(kept), lambda: _connected(name.with_suffix(".sock")), _private]
+            ways = [lambda: address.connection(kept), lambda: _connected(name.with_suffix(".sock")), _private]
     for way in ways:
         with contextlib.suppress(OSError):
             code = _run_in(way(), request)
@@ -101,7 +100,8 @@ def run(arguments: Sequence[str]) -> int | None:
 
 def _digest(request: Mapping[str, Any]) -> str:
     """What a command must have in common with the one before, for what that one has learned to serve it."""
-    alike = [request[name] for name in ("environment", "umask", "processors", "limits")]
+    alike = [request[name] for name in ("umask", "processors", "limits")]
+    alike.append({name: value for name, value in request["environment"].items() if name not in OF_SHELLS})
     return hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -110,7 +110,7 @@ def _digest(request: Mapping[str, Any]) -> str:
 
 def _private() -> socket.socket:
     """A connection to a template for one command."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = forks.pair()
     with theirs:
         _start("private", theirs)
     return ours
@@ -123,38 +123,16 @@ def _connected(path: Path) -> socket.socket:
         OSError: it cannot be.
     """
     with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
-        return _connection(path)
-    with _locked(path.with_suffix(".lock")):
+        return address.connection(path)
+    with address.locked(path.with_suffix(".lock")):
         with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
-            return _connection(path)
-        path.unlink(missing_ok=True)
-        ours, theirs = socket.socketpair()
+            return address.connection(path)
+        ours, theirs = forks.pair()
         with ours, theirs:
             _start("resident", theirs, str(path))
             theirs.close()
             ours.recv(1)  # it listens, or has ended
-        return _connection(path)
-
-
-def _connection(path: Path) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    try:
-        sock.connect(str(path))
-        address.listener(sock)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        return address.connection(path)
 
 
 def _start(kind: str, sock: socket.socket, where: str = "") -> None:
@@ -169,22 +147,17 @@ def _start(kind: str, sock: socket.socket, where: str = "") -> None:
 # --- a command in it --------------------------------------------------------------------------------------------------
 
 
-def _run_in(sock: socket.socket, request: Mapping[str, Any]) -> int | None:
-    with sock, contextlib.suppress(wire.WireError):
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-        wire.send_descriptors(sock, [0, 1, 2])
-        wire.send(sock, request)
-        pid = wire.receive(sock, CAP)["pid"]
-        with _forwarding(pid):
-            return _exit_code(sock)
-    return None
-
-
-def _exit_code(sock: socket.socket) -> int:
-    try:
-        code = wire.receive(sock, CAP)["exit"]
-    except wire.WireError:
+def _run_in(sock: socket.socket, request: dict[str, Any]) -> int | None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with sock:
+        grader = forks.Forks(sock).fork([0, 1, 2], request)
+        if grader is None:
+            return None
+        address.note("forked", grader=grader.pid, template=address.listener(sock))
+        with _forwarding(grader.pid):
+            code = grader.wait()
+    if code == -signal.SIGKILL:
         print("gradekit's server has ended: try again, or with --no-server.", file=sys.stderr)
         return LOST
     return code if code >= 0 else 128 - code
@@ -221,21 +194,24 @@ def _forwarding(pid: int) -> Iterator[None]:
 
 def stopped() -> int:
     """Ends this user's resident templates; how many there were. Commands that they run go on."""
-    found = list(address.running())
-    for path, pid in found:
+    found = list(address.connections())
+    for path, sock in found:
         path.unlink(missing_ok=True)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)
+        with sock:
+            sock.send(forks.STOP)
     return sum("_" not in path.stem for path, _ in found)
 
 
 def described() -> list[str]:
     """A line for each resident template of this user."""
     suits = address.installation()
-    return [_line(path, pid, path.stem.partition("_")[0] == suits) for path, pid in address.running()]
+    lines = [_line(path, sock, path.stem.partition("_")[0] == suits) for path, sock in address.connections()]
+    return [*lines, f"What they did is in {address.log()}"] if lines else []
 
 
-def _line(path: Path, pid: int, suits: bool) -> str:
+def _line(path: Path, sock: socket.socket, suits: bool) -> str:
+    with sock:
+        pid = address.listener(sock)
     since = time.time() - path.stat().st_mtime
     which = "this installation's" if suits else "another installation's"
     return f"process {pid}, {which}, started {since / 60:.0f} minutes ago, {path}"

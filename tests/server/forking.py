@@ -10,26 +10,26 @@ from collections.abc import Iterator
 
 from gradekit import processes
 from gradekit.processes import clean_environment
-from gradekit.server import tracers
+from gradekit.server import forks
 
 SERVE = """
 import socket, sys, torch, triton
-from gradekit.server import tracers
-tracers.serve_tracers(socket.socket(fileno=int(sys.argv[1])))
+from gradekit.server import template
+template.serve_tracers(socket.socket(fileno=int(sys.argv[1])))
 """
 
 
 @contextlib.contextmanager
 def forked_tracers() -> Iterator[None]:
     """Inside, tracers are forked from a process that is started for this; they are started as gradekit starts them."""
-    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    control, theirs = forks.pair()
+    ours, other = forks.pair()
     with control, ours:
         with theirs, other:
             command = [sys.executable, "-P", "-W", "ignore", "-c", SERVE, str(theirs.fileno())]
             process = subprocess.Popen(command, env=clean_environment("/nonexistent"), pass_fds=[theirs.fileno()])
             socket.send_fds(control, [b"."], [other.fileno()])
-        before, processes.forks = processes.forks, Counted(tracers.Forks(ours))
+        before, processes.forks = processes.forks, Counted(forks.Forks(ours))
         try:
             yield
         finally:
@@ -42,8 +42,8 @@ def forked_tracers() -> Iterator[None]:
 class Counted:
     """Forks that count how many processes have come from there."""
 
-    def __init__(self, forks: tracers.Forks) -> None:
-        self._forks, self.used = forks, 0
+    def __init__(self, source: forks.Forks) -> None:
+        self._forks, self.used = source, 0
 
     def __call__(self, command: processes.Command) -> subprocess.Popen[bytes] | None:
         process = self._forks.start(command)

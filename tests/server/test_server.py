@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -118,6 +119,33 @@ def test_what_was_learned_of_an_assignment_ends_with_a_change_of_its_files(
     assert _record(own, SOLUTION, *words, code=1)["checks"][0]["outcome"] == "failed"
 
 
+def _events(environment: dict[str, str]) -> list[str]:
+    """What the processes did, in their order."""
+    where = _gradekit(["server", "status"], environment).stdout.splitlines()[-1].rpartition(" ")[2]
+    return [line.split(" ", 2)[2] for line in Path(where).read_text().splitlines()]
+
+
+def test_each_command_is_answered_by_what_the_one_before_it_left_behind(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    edited = tmp_path / "edited.py"
+    _record(environment, SOLUTION, "--server", *FEW)
+    for number in range(2):
+        edited.write_text(f"{SOLUTION.read_text()}\n# {number}\n")
+        _record(environment, edited, "--server", *FEW)
+        _record(environment | {"PWD": str(tmp_path), "SHLVL": "7"}, SOLUTION, "--server", *FEW)
+    said = "\n".join(_events(environment))
+    graders = re.findall(r"forked grader=(\d+) template=(\d+)", said)[-5:]
+    left = re.findall(r"kept template=(\d+) grader=(\d+)", said)[-5:]
+    assert [grader for grader, _ in graders] == [grader for _, grader in left], said
+    assert [template for _, template in graders[1:]] == [template for template, _ in left[:-1]], said
+
+
+def test_it_says_why_nothing_was_left_behind(environment: dict[str, str], tmp_path: Path) -> None:
+    _gradekit(["check", tmp_path / "nowhere.py", "--server"], environment)
+    assert _events(environment)[-1] == "nothing-kept exit_code=2"
+
+
 HOSTILE = """
 import ctypes, gc, os, sys
 
@@ -193,7 +221,7 @@ def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        _await(lambda: len(descendants(template) - resting) >= 3)  # a grader, a supervisor, a fork server
+        _await(lambda: len(descendants(template) - resting) >= 2)  # a supervisor, a fork server
     finally:
         asking.send_signal(signal.SIGKILL)
         asking.wait(GUARD)
@@ -219,7 +247,7 @@ def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
         [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    _await(lambda: len(descendants(template) - resting) >= 3)
+    _await(lambda: len(descendants(template) - resting) >= 2)
     asking.send_signal(signal.SIGINT)
     asking.communicate(timeout=GUARD)
     assert asking.returncode in (1, 3)
