@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from gradekit.causes import IN_MEMORY, Cause
+from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program
 from gradekit.repair.idioms.candidates import in_order, mends
@@ -187,7 +187,8 @@ class Mending:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
-            if mend not in looked and tries.refutes(mend.applied(self.text)):
+            keeps_values = mend.family is Family.MASK and bool(clues.causes & OUT_OF_BOUNDS)  # these say nothing of it
+            if mend not in looked and not keeps_values and tries.refutes(mend.applied(self.text)):
                 self._work.spend(REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue

@@ -16,7 +16,8 @@ from typing import Any
 
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.operators.changes import LIKELY, MOVED, PLAIN, Change, ChangeKind, parsed
+from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
+from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 RANK = 6
@@ -51,6 +52,9 @@ _LACKED: dict[type[ast.operator] | None, str] = {
 
 LOOK = "compare it with the formula: one change there makes the result right"
 
+MOST_SHOWN = 72
+"""Characters of a changed line that a hint shows."""
+
 
 def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes with which all calls are right, in the order in which they are to be tried; no line
@@ -58,11 +62,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if not found:
         return []
     found = without_other_names(without_idle_parts(found))
-    seen = [change for change in found if change.kind not in MOVED]
-    kept = sorted(found, key=lambda change: change.kind)
-    if kept[0].kind in MOVED:  # the shortest way comes first
-        return list(filter(None, (mend_of(change, source) for change in kept[:MOST_TRIED])))[:1]
-    found, kept = ([one for one in part if not _is_moved(one)] for part in (found, kept))  # others say more
+    seen, kept = found, sorted(found, key=lambda change: change.kind)
+    others = [one for one in kept if not _is_a_line_less(one)]  # they say more
+    found, kept = ([one for one in part if not others or one in others] for part in (found, kept))
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     in_place = [change for change in idle if not change.lacks]
     beside = [change for change in idle if change.lacks and change.line in _lines(in_place)]
@@ -159,8 +161,8 @@ def _has_more(tree: ast.AST, less: ast.AST) -> bool:
     return is_alike and all(map(_has_more, one, other))
 
 
-def _is_moved(change: Change) -> bool:
-    return change.kind in MOVED or change.kind is ChangeKind.DROPPED and isinstance(change.node, ast.stmt)
+def _is_a_line_less(change: Change) -> bool:
+    return change.kind is ChangeKind.DROPPED and isinstance(change.node, ast.stmt)
 
 
 def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -186,7 +188,9 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
         return None
     every = tuple(edit for edit in edits if edit is not None)
     sentence = change.sentence + consequence(change.within, change.node, source)
-    return Mend(Family.FORMULA, RANK, change.line, every, sentence, change.hint, change.cause, kernel=change.within)
+    mend = Mend(Family.FORMULA, RANK, change.line, every, sentence, change.hint, change.cause, kernel=change.within)
+    is_brackets = change.kind is ChangeKind.BRACKET  # which parts belong together is seen from the whole alone
+    return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets else mend
 
 
 def _edit(change: Change, source: ParsedSource) -> Edit | None:
@@ -203,7 +207,20 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     where = change.sentence[:1].lower() + change.sentence[1:]
     if not is_one:
         where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
-    return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=f"Something is wrong where {where}", hint=LOOK)
+    says, hint = f"Something is wrong where {where}", as_changed(mend, source, LOOK)
+    return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=says, hint=hint)
+
+
+def as_changed(mend: Mend, source: ParsedSource, hint: str) -> str:
+    """A hint that says where to look, with the first line that a mend edits as it is then."""
+    after, start = mend.applied(source.text).encode("utf-8"), min(edit.start for edit in mend.edits)
+    begin, end = after.rfind(b"\n", 0, start) + 1, after.find(b"\n", start)
+    line = after[begin : end if end >= 0 else len(after)].decode("utf-8").strip()
+    try:
+        line = ast.unparse(ast.parse(line))  # without the brackets that an edit puts around itself
+    except SyntaxError:  # one of several lines, or a head
+        pass
+    return f"{hint}: {shown(line, MOST_SHOWN, start - begin)}"
 
 
 def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -214,11 +231,11 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
     mends = filter(None, (mend_of(change, source) for change in largest_first))
-    name, hint = names.pop(), "compare the line with the formula: what becomes of it there?"
+    name, hint = names.pop(), "compare the line with the formula, it may belong to a part of it"
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
-    return [replace(mend, sentence=says(mend.line), hint=hint) for mend in mends]
+    return [replace(mend, sentence=says(mend.line), hint=as_changed(mend, source, hint)) for mend in mends]
 
 
 def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
@@ -240,8 +257,8 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
-    hint = "compare with the formula: it may also be missing where the result of that line is used"
-    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=hint)
+    hint = "it may also be missing where the result of that line is used; here"
+    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
@@ -255,7 +272,19 @@ def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
     was_loaded = any(re.match(rf"\s*{re.escape(name)} = ", one) and is_load(at) for at, one in enumerate(texts, 1))
     at_end = lambda line: was_loaded and "tl.store(" in texts[line - 1]
     does_more = lambda line: (not is_load(line), is_alias(line), has_name(line), at_end(line))
-    return max(lines, key=lambda line: (*does_more(line), lines[line], -line))
+    own = _reading_with(name, source)
+    return max(lines, key=lambda line: (line in own, *does_more(line), lines[line], -line))
+
+
+def _reading_with(stride: str, source: ParsedSource) -> set[int]:
+    """The lines that access the tensor one of whose strides a launch passes by this name."""
+    draft, found = draft_of(source.text), set[int]()
+    for launch in draft.launches if draft is not None else ():
+        given = {param: source.of(value) for param, value in launch.given.items()}
+        tensor = re.match(r"(\w+)\.stride\(", given.get(stride, ""))
+        mine = (one for one in launch.kernel.accesses if tensor and given.get(one.pointer) == tensor[1])
+        found.update(one.line for one in mine)
+    return found
 
 
 def _way(change: Change) -> tuple[str, Any]:

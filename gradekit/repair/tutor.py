@@ -22,7 +22,7 @@ from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import MOST_SHOWN, screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
-from gradekit.repair.mend import Clues, Mend
+from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
 from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
@@ -319,7 +319,7 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
     is_outside = bool(clues.causes & OUT_OF_BOUNDS)  # then what was seen in memory goes first, where it tells a cause
-    return Diagnosis(cause, sentence, line, hint, vague=is_outside)
+    return Diagnosis(cause, sentence, line, hint, vague=is_outside and Family.MASK not in (one.family, other.family))
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:

@@ -69,10 +69,6 @@ EXAMPLES = {
     ),
     "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
-    "a term that belongs to another line": (
-        "+ head + part\n    share = top * 0.044715 / tl.maximum(width, 1e-5)\n",
-        "+ head\n    share = top * 0.044715 / tl.maximum(width, 1e-5) + part\n",
-    ),
     "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
 }  # fmt: skip
 """What is right, and a beginner's mistake in its place."""

@@ -36,6 +36,27 @@ def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
 
 
+COUNTS = (ROOT / "solutions/histogram/right_atomics.py").read_text(encoding="utf-8")
+READ_AND_WRITTEN = "seen = tl.load(out_ptr + x, mask=n < N)\n    tl.store(out_ptr + x, seen + 1, mask=n < N)"
+
+
+@pytest.mark.parametrize(
+    "wrong, says, hint",
+    [
+        ("tl.atomic_add(out_ptr + x, 1)", "Line 12 has no mask", "mask=n < N"),
+        (READ_AND_WRITTEN, "Line 13 stores what was read there before, and `1` more", "tl.atomic_add with `1`"),
+    ],
+)
+def test_what_is_counted_without_a_mask_or_in_two_steps_is_told_as_one_mistake(
+    wrong: str, says: str, hint: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text(COUNTS.replace("tl.atomic_add(out_ptr + x, 1, mask=n < N)", wrong), encoding="utf-8")
+    record = to_dict(grade(get("histogram"), path, device="cpu", profile="quick", stop=True))
+    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+    assert says in failed["message"] and hint in failed["hint"] and "two mistakes" not in failed["message"]
+
+
 def test_a_result_that_depends_on_earlier_calls_is_not_blamed_on_a_mask(tmp_path: Path) -> None:
     right = (ROOT / "solutions/vector_add/solution.py").read_text(encoding="utf-8")
     counting = right.replace("    out =", "    _calls.append(x)\n    if len(_calls) > 9:\n        x = y\n    out =", 1)

@@ -69,7 +69,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
-SAMPLE = {"fc_half_strides"}
+SAMPLE = {"fc_half_strides", "va_no_masks_minus"}
 
 
 def text_with(two: dict[str, Any]) -> str:
@@ -101,10 +101,10 @@ def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_pa
     assert "returns dw and dx in each other's place" in failed["message"]
 
 
-def test_a_load_without_a_mask_is_one_mistake_and_told_by_what_was_seen_in_memory(tmp_path: Path) -> None:
+def test_a_load_without_a_mask_is_one_mistake_and_told_with_the_mask_that_it_lacks(tmp_path: Path) -> None:
     text = (ROOT / "solutions/softmax/wrong_no_mask.py").read_text(encoding="utf-8")
     (failed,) = failed_checks("softmax", text, tmp_path, keyword="boundary_sizes")
-    assert "line 13 loads without a mask" in failed["message"] and "two mistakes" not in failed["message"]
+    assert "Line 13 has no mask" in failed["message"] and "two mistakes" not in failed["message"]
 
 
 @pytest.mark.parametrize(

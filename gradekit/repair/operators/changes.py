@@ -37,7 +37,6 @@ class ChangeKind(IntEnum):
     LANES = 12
     GUARD = 13
     BRACKET = 15
-    MOVED_PART = 16
     OTHER_ROLE = 17
     DROPPED = 18
     WRAPPED = 19
@@ -51,12 +50,8 @@ PLAIN = (
 )  # fmt: skip
 """What is seldom right in two places."""
 
-MOVED = (ChangeKind.MOVED_PART,)
-"""What is at another place; where anything that is likelier is right as well, nothing is said of these."""
-
 LIKELY = (
     *PLAIN, ChangeKind.OPERATOR, ChangeKind.SIDES, ChangeKind.UPDATE, ChangeKind.LANES, ChangeKind.GUARD,
-    *MOVED,
 )  # fmt: skip
 """Where a change of such a kind makes all calls right, what is less likely is not looked at."""
 

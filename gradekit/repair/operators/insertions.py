@@ -1,4 +1,5 @@
-"""A statement more: a name that each step of a loop was to give another value, move on, or begin anew."""
+"""A statement more, or one less: a name that each step of a loop was to give another value, move on, or begin anew;
+and a name that is given another value than it has, and is not to be."""
 
 from __future__ import annotations
 
@@ -13,6 +14,16 @@ from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, tar
 
 MOST = 24
 """So many statements are tried in one function: each is evaluated alone."""
+
+
+def left_out(site: ChangeSite) -> Iterator[Change]:
+    """A statement that gives a name another value than it has, as it is needed once and stands there twice."""
+    for statement in site.kernel.statements:
+        name = target_of(statement)
+        is_made = isinstance(statement, (ast.Assign, ast.AugAssign)) and name in site.watched.names.get(statement, ())
+        if is_made and name:
+            gone = "pass" + " \\\n" * site.source.of(statement).count("\n")  # on as many lines
+            yield site.change(ChangeKind.DROPPED, statement, gone, words("statement", name=name), 0, ast.Pass())
 
 
 def insertions(site: ChangeSite) -> Iterator[Change]:
