@@ -11,7 +11,7 @@ from gradekit.repair.idioms import autograd, launches, masks, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
-from gradekit.source.draft import Draft
+from gradekit.source.draft import Draft, draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
@@ -63,10 +63,9 @@ def mends(
     """Every mend of host code, helpers and kernels, or of these `kernels`, each once, the most specific first; nothing
     where the text is not Python. `numbers` are those of the handout's formulas, `idioms` those that belong to the
     assignment alone."""
-    try:
-        draft = Draft(text, numbers)
-    except (SyntaxError, ValueError, RecursionError):
+    if (draft := draft_of(text)) is None:
         return []
+    draft.numbers = numbers
     seen: dict[Hashable, Mend] = {}
     every = [*idioms_of(GENERAL), *idioms]
     found = list(_of_rules(_ON_HOST, [one for one in every if one.is_of_host], draft))

@@ -53,18 +53,9 @@ def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
 
 
 def strides_exchanged(draft: Draft) -> Iterator[Mend]:
-    """All strides of a tensor in reverse order; those of two tensors in each other's place; those of another tensor."""
+    """The strides of two tensors in each other's place; those of another tensor."""
     for launch in draft.launches:
         starred = [a for a in launch.call.args if isinstance(a, ast.Starred)]
-        for node in starred:
-            text = draft.source.of(node)
-            if "stride()" in text and text.replace(" ", "").endswith("[::-1]"):
-                tensor = text.lstrip("*").partition(".")[0]
-                yield Mend(
-                    Family.STRIDES, 2, node.lineno, (draft.source.replaced(node, text.rpartition("[")[0]),),
-                    f"The launch in line {node.lineno} passes the strides of {tensor} in reverse order.",
-                    "give them in the order of the kernel's parameters: that of the rows first",
-                )  # fmt: skip
         for i, first in enumerate(starred):
             for second in starred[i + 1 :]:
                 if draft.source.of(first) != draft.source.of(second):

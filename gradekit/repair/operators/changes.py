@@ -7,8 +7,8 @@ that fits a tile. Sentences name what is there, hints what to try.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 
@@ -90,6 +90,12 @@ class Change:
     def lines(self) -> tuple[int, ...]:
         """Where it changes something."""
         return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
+
+
+def at_once(changes: Iterable[Change]) -> Change:
+    """Several changes made as one thought, in the words of the first."""
+    first, *rest = changes
+    return replace(first, also=tuple(rest))
 
 
 def parsed(change: Change) -> ast.AST | None:

@@ -19,7 +19,7 @@ from gradekit.causes import Cause
 from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.idioms.launches import loaded_in
-from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, around
+from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, around, at_once
 from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called, shown
@@ -234,8 +234,7 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
             says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
             turn = LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            first = site.change(ChangeKind.SIDES, one, texts[1], says, turn)
-            yield replace(first, also=(back,))
+            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back])
 
 
 def _are_named_alike(site: HostSite, node: ast.AST, parts: tuple[ast.expr, ast.expr]) -> bool:
@@ -268,9 +267,7 @@ def _other_tensors(site: HostSite, node: ast.Call) -> Iterator[Change]:
         for start, other in itertools.product(range(len(mine)), others if len(mine) > 1 else ()):
             for end in range(start + 2, len(mine) + 1):
                 says = words("tensor-passed", name=name, place=site.context(mine[start]), other=other)
-                every = (site.change(ChangeKind.NAME, one, other, says) for one in mine[start:end])
-                first, *rest = every
-                yield replace(first, also=tuple(rest))
+                yield at_once(site.change(ChangeKind.NAME, one, other, says) for one in mine[start:end])
 
 
 def _copied(site: HostSite) -> Iterator[Change]:

@@ -1,5 +1,5 @@
-"""A statement more, or one less: a name that each step of a loop was to give another value, move on, or begin anew;
-and a name that is given another value than it has, and is not to be."""
+"""A statement more, or one less: a name that each step of a loop was to give another value, or move on; and a name that
+is given another value than it has, and is not to be."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def left_out(site: ChangeSite) -> Iterator[Change]:
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
-    every = [(one, loop) for loop in loops for one in (*_kept(site, loop), *_moved(site, loop), *_anew(site, loop))]
+    every = [(one, loop) for loop in loops for one in (*_kept(site, loop), *_moved(site, loop))]
     yield from (change for change, _ in every[:MOST])
 
 
@@ -63,20 +63,6 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
         ways = [*like, *(f"{width} * {stride}" for width in widths for stride in behind), *widths]
         for way in dict.fromkeys(ways):
             yield from _put(site, loop, f"{name} += {way}", words("advanced", name=name), loop)
-
-
-def _anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`acc = tl.zeros(...)` where each step of an outer loop was to begin with it, and it is made once before."""
-    inner = [one for one in ast.walk(loop) if isinstance(one, Loop) and one is not loop]
-    summed = {target_of(part) for one in inner for part in ast.walk(one) if isinstance(part, ast.AugAssign)}
-    begun = [s for s in site.kernel.statements if isinstance(s, ast.Assign) and target_of(s) in summed]
-    for statement in begun:
-        if site.kernel.in_loop(statement) is not None or statement.lineno > loop.lineno or not simple(loop.body[0]):
-            continue
-        name, first = target_of(statement), loop.body[0]
-        new = f"{site.source.of(statement)}; {site.source.of(first)}"
-        says = words("begun-once", name=name, line=loop.lineno)
-        yield _of_line(site.change(ChangeKind.UPDATE, first, new, says), statement, says)
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
-from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, at_once
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.submission.parsed_source import called, shown
@@ -57,8 +57,7 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
         if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
             back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
             says = words("exchanged", one=one.id, other=other.id)
-            first = site.change(ChangeKind.SIDES, one, other.id, says, 1)
-            yield replace(first, also=(back,))
+            yield at_once([site.change(ChangeKind.SIDES, one, other.id, says, 1), back])
 
 
 def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
@@ -71,8 +70,7 @@ def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
         for other, kind in site.names(statement).items():
             if other != name and kind == site.kind(places[0]) and site.is_near(other, statement):
                 says = words("name-again", name=name, count=len(places), new=other)
-                first, *rest = (site.change(ChangeKind.NAME, one, other, says, 1) for one in places)
-                yield replace(first, also=tuple(rest))
+                yield at_once(site.change(ChangeKind.NAME, one, other, says, 1) for one in places)
 
 
 def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
@@ -120,8 +118,7 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
     for _, loads, used in sorted(found, key=lambda one: one[0]):
         to = dict(zip(used, idle, strict=True))
         says = words("strides-unused", used=", ".join(used), idle=", ".join(idle))
-        first, *rest = (site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
-        yield replace(first, also=tuple(rest))
+        yield at_once(site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
 
 
 def _is_factor(site: ChangeSite, node: ast.AST) -> bool:
@@ -144,8 +141,8 @@ def _of_another_tensor(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Cha
                 continue
             to = dict(zip(sorted(strides[name], key=order), sorted(strides[other], key=order), strict=True))
             says = words("another-tensor", name=name, other=other)
-            first = site.change(ChangeKind.NAME, pointers[0], other, says)
-            yield replace(first, also=tuple(site.change(ChangeKind.NAME, node, to[node.id], says) for node in mine))
+            news = {pointers[0]: other, **{node: to[node.id] for node in mine}}
+            yield at_once(site.change(ChangeKind.NAME, node, new, says) for node, new in news.items())
 
 
 def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[ast.Name], list[ast.Name]]:
@@ -168,8 +165,7 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
         if len(changed) > 1 or mine is not every and changed and isinstance(changed[0][0], ast.Subscript):
             role = "axis-of-all" if mine is every else "axis-of-one"
             says = words(role, it=repr(axes[mine[0]].value))
-            first, *rest = (site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
-            yield replace(first, also=tuple(rest))
+            yield at_once(site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
 
 
 def _turned(
@@ -199,8 +195,7 @@ def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
     for one, other in itertools.combinations(sorted({str(axis.value) for axis in mine}), 2):
         parts = [(axis, other if str(axis.value) == one else one) for axis in mine if str(axis.value) in (one, other)]
         says = words("axis-of-the-grid", one=one, other=other)
-        first, *rest = (site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
-        yield replace(first, also=tuple(rest))
+        yield at_once(site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
 
 
 def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
@@ -214,11 +209,7 @@ def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
             lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
             says = words("quotient-and-rest", lines=lines, it=left)
             to = {ast.FloorDiv: "%", ast.Mod: "//"}
-            parts = (
-                site.change(ChangeKind.SIDES, node, f"({left} {to[type(node.op)]} {right})", says) for node in nodes
-            )
-            first, *rest = parts
-            yield replace(first, also=tuple(rest))
+            yield at_once(site.change(ChangeKind.SIDES, n, f"({left} {to[type(n.op)]} {right})", says) for n in nodes)
 
 
 _WIDER_OR_NARROWER: dict[type[ast.cmpop], str] = {ast.LtE: "<", ast.Lt: "<=", ast.Gt: ">=", ast.GtE: ">"}
@@ -239,12 +230,8 @@ def _same_bound(site: ChangeSite) -> Iterator[Change]:
         way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
         lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
         says = words("comparison-again", way=way, old=WRITTEN[op], bound=bound, lines=lines, new=other)
-        parts = (
-            site.change(ChangeKind.COMPARISON, n, f"({site.source.operand(n.left)} {other} {bound})", says)
-            for n in nodes
-        )
-        first, *rest = parts
-        yield replace(first, also=tuple(rest))
+        lefts = {node: site.source.operand(node.left) for node in nodes}
+        yield at_once(site.change(ChangeKind.COMPARISON, n, f"({lefts[n]} {other} {bound})", says) for n in nodes)
 
 
 def _floors(site: ChangeSite) -> Iterator[Change]:
@@ -256,8 +243,7 @@ def _floors(site: ChangeSite) -> Iterator[Change]:
             names = " and ".join(shown(site.source.of(node)) for node in nodes)
             says = words("guard-divisor", names=names, number=number)
             news = [f"tl.maximum({site.source.of(node)}, {number})" for node in nodes]
-            first, *rest = map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news)
-            yield replace(first, also=tuple(rest))
+            yield at_once(map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news))
 
 
 SMALL = 0.01
