@@ -50,10 +50,8 @@ READ_AND_WRITTEN = "seen = tl.load(out_ptr + x, mask=n < N)\n    tl.store(out_pt
 def test_what_is_counted_without_a_mask_or_in_two_steps_is_told_as_one_mistake(
     wrong: str, says: str, hint: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(COUNTS.replace("tl.atomic_add(out_ptr + x, 1, mask=n < N)", wrong), encoding="utf-8")
-    record = to_dict(grade(get("histogram"), path, device="cpu", profile="quick", stop=True))
-    (failed,) = [one for one in record["checks"] if one["outcome"] == "failed"]
+    text = COUNTS.replace("tl.atomic_add(out_ptr + x, 1, mask=n < N)", wrong)
+    (failed,) = failed_checks("histogram", text, tmp_path, stop=True)
     assert says in failed["message"] and hint in failed["hint"] and "two mistakes" not in failed["message"]
 
 
