@@ -144,6 +144,9 @@ class ForkedCache:
 relied_on: set[Path] = set()
 """The folders whose files what is kept depends on: those of the assignments that were graded."""
 
+submitted: set[Path] = set()
+"""The submissions' files, which may lie in such a folder: of them, nothing is kept but under their text."""
+
 _in_use: dict[Shared[Any], Any] = {}
 _keeping = False
 

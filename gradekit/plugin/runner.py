@@ -18,7 +18,7 @@ from gradekit.plugin.run_state import GradingRun, OnEvidence, OnFailing, OnProgr
 from gradekit.quiz.grading import grade as grade_quiz
 from gradekit.quiz.grading import selected
 from gradekit.request import GradingRequest
-from gradekit.reuse import per_submission, relied_on
+from gradekit.reuse import per_submission, relied_on, submitted
 
 if TYPE_CHECKING:
     from gradekit.plugin.lifecycle import GradingPlugin
@@ -58,6 +58,7 @@ def grade(
         report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)
         return selected(report, keyword, NoSuchCheck) if keyword else report
     relied_on.update(filter(None, (request.assignment.folder, request.assignment.solutions)))
+    submitted.update((path := request.path.resolve(), path / "submission.py"))
     begins = _aloud(on_progress) if on_progress is not None else nobody
     run = GradingRun(request, on_progress=begins, on_subject=on_subject, on_evidence=on_evidence, on_failing=on_failing)
     with run.opened():

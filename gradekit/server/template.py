@@ -203,7 +203,8 @@ def _files() -> list[tuple[str, int, int]]:
     """The files that what is kept depends on, and when they changed last."""
     from gradekit import reuse  # no part of what tracers are forked from
 
-    every = sorted(path for folder in reuse.relied_on for path in folder.rglob("*") if path.suffix in (".py", ".toml"))
+    files = {path for folder in reuse.relied_on for path in folder.rglob("*") if path.suffix in (".py", ".toml")}
+    every = sorted(files - reuse.submitted)
     return [(str(path), (seen := path.stat()).st_mtime_ns, seen.st_size) for path in every]
 
 

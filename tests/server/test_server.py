@@ -128,8 +128,11 @@ def _events(environment: dict[str, str]) -> list[str]:
 def test_each_command_is_answered_by_what_the_one_before_it_left_behind(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    edited = tmp_path / "edited.py"
-    _record(environment, SOLUTION, "--server", *FEW)
+    folder = tmp_path / "assignments" / "vector_add"
+    shutil.copytree(ROOT / "assignments" / "vector_add", folder)
+    edited = folder / "starter.py"  # where nothing else may change
+    environment = environment | {"GRADEKIT_ASSIGNMENTS": str(folder.parent)}
+    _record(environment, edited, "--server", *FEW, code=None)
     for number in range(2):
         edited.write_text(f"{SOLUTION.read_text()}\n# {number}\n")
         _record(environment, edited, "--server", *FEW)
