@@ -186,8 +186,7 @@ class _Lint:
 
 def _signature(tree: ast.Module, name: str, entry: domain.EntryDomain | None) -> Iterator[Remark]:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    names = {name for node in ast.walk(tree) for name in python_text.bound(node)}
-    if name not in names:
+    if name not in python_text.bound_names(tree):
         yield Remark(1, f"it does not define {name}, the entry of assignment.toml ({near(name, list(functions))})")
     elif name in functions and entry is not None:
         takes = [argument.arg for argument in functions[name].args.args]

@@ -12,6 +12,7 @@ from gradekit.causes import Cause
 from gradekit.domain import EntryDomain
 from gradekit.findings import Kind
 from gradekit.schemas import near, schema
+from gradekit.submission.reach import bound
 
 FIXTURES = ("submission", "tmp_path", "monkeypatch", "request", "capsys", "recwarn", "tmp_path_factory")
 _KIND_OF = {"assert_memory_clean": "memory", "assert_speed": "speed", "assert_launches": "structure"}
@@ -54,7 +55,7 @@ def undefined(tree: ast.Module) -> Iterator[Remark]:
     """Names that nothing in the file binds."""
     if any(isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)):
         return
-    known = {name for node in ast.walk(tree) for name in bound(node)} | set(dir(builtins)) | {"__file__"}
+    known = bound_names(tree) | set(dir(builtins)) | {"__file__"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in known:
             yield Remark(node.lineno, f"{node.id} is not defined{_hint(node.id, known)}")
@@ -65,18 +66,11 @@ def _hint(name: str, known: Collection[str]) -> str:
     return f" ({told})" if told.startswith("did") else ""
 
 
-def bound(node: ast.AST) -> list[str]:
-    """The names that a node of a syntax tree binds."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            return [name]
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.AsyncFunctionDef(name=name):
-            return [name]
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return [(alias.asname or alias.name).partition(".")[0] for alias in names]
-        case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
-            return [name]
-    return []
+def bound_names(tree: ast.Module) -> set[str]:
+    """All names that a file binds somewhere."""
+    nodes = list(ast.walk(tree))
+    imported = [(n.asname or n.name).partition(".")[0] for n in nodes if isinstance(n, ast.alias)]
+    return {*imported, *(n.arg for n in nodes if isinstance(n, ast.arg)), *(name for n in nodes for name in bound(n))}
 
 
 def imports(tree: ast.Module) -> Iterator[Remark]:

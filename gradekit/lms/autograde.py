@@ -6,7 +6,6 @@ killed at the time limit, and its record takes that one's place.
 
 from __future__ import annotations
 
-import functools
 import os
 import time
 from collections.abc import Mapping
@@ -47,7 +46,7 @@ def autograde(
     """
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
-    deliver = functools.partial(_deliver, platform, root, pending)
+    deliver = lambda found, last: platform.deliver(root, translation.record(found), last, pending)
     deliver(unfinished(id, f"The grading did not finish in {limit} s."), False)
     graded, asked = _graded(platform.folder(root), id, limit, isolation)
     found, address = graded.record, os.environ.get(CLUSTER)
@@ -56,10 +55,6 @@ def autograde(
         found = timed(graded, asked, address, end - time.monotonic())
     deliver(found, True)
     return found
-
-
-def _deliver(platform: Platform, root: Path, pending: PendingPolicy, found: Mapping[str, Any], last: bool) -> None:
-    platform.deliver(root, translation.record(found), last, pending)
 
 
 def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:

@@ -19,25 +19,24 @@ from gradekit.report.story import summary
 
 Record = Mapping[str, Any]
 
-Deliver = Callable[[Path, Record, bool, PendingPolicy], None]
-"""Hands a record over, under a root folder; says whether it is the last one, and what unmeasured points count."""
-
-
 @dataclass(frozen=True)
 class Platform:
     """One LMS. Its paths are under a root folder: "/", but in tests.
 
     `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
-    grading unless it is told otherwise. What hidden tests found is Gradescope's to show when it is time; the others
-    never get to see it. A grading exits with 0 whatever its result, since to an LMS any other code says that there is
-    none; but where the platform `tells_by_exit_code`, as `gradekit check` does. A package that `is_read_by_students`
-    holds neither hidden tests nor a secret seed.
+    grading unless it is told otherwise. A record is `left` in files whenever there is one, also before it is the last;
+    at the end, what is `said` goes to standard output. What hidden tests found is told to LMSes alone that show it when
+    it is time, or to staff: where it `shows_hidden`. A grading exits with 0 whatever its result, since to an LMS any
+    other code says that there is none; but where the platform `tells_by_exit_code`, as `gradekit check` does. A package
+    that `is_read_by_students` holds neither hidden tests nor a secret seed.
     """
 
     name: str
     submission: str | None
     seconds: int
-    deliver: Deliver
+    said: Callable[[Record, PendingPolicy], str] = lambda record, pending: ""
+    left: Callable[[Path, Record, PendingPolicy], None] = lambda root, record, pending: None
+    shows_hidden: bool = False
     tells_by_exit_code: bool = False
     is_read_by_students: bool = False
 
@@ -45,13 +44,20 @@ class Platform:
         """Where the submission lies."""
         return root / self.submission if self.submission else Path.cwd()
 
+    def deliver(self, root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+        """Hand a record over, under a root folder; `pending` says what unmeasured points count."""
+        record = record if self.shows_hidden else visible(record, False)
+        self.left(root, record, pending)
+        if last:
+            print(self.said(record, pending), end="", flush=True)
 
-def _gradescope(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+
+def _gradescope(root: Path, record: Record, pending: PendingPolicy) -> None:
     _json(root / "autograder/results/results.json", gradescope.render(record, pending))
 
 
-def _prairielearn(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-    _json(root / "grade/results/results.json", prairielearn.render(visible(record, False), pending))
+def _prairielearn(root: Path, record: Record, pending: PendingPolicy) -> None:
+    _json(root / "grade/results/results.json", prairielearn.render(record, pending))
 
 
 def _json(path: Path, data: Any) -> None:
@@ -59,65 +65,44 @@ def _json(path: Path, data: Any) -> None:
     records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
 
 
-def _printed(render: Callable[[Record, PendingPolicy], str]) -> Deliver:
-    """Standard output is the result, so nothing is said before the end."""
-
-    def deliver(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-        if last:
-            print(render(visible(record, False), pending), end="", flush=True)
-
-    return deliver
-
-
 def _vpl(record: Record, pending: PendingPolicy) -> str:
     """The grade, of the points that the activity has."""
     return printed.vpl(record, pending, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
 
 
-def _classroom(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+def _output(root: Path, record: Record, pending: PendingPolicy) -> None:
     """An output of the workflow's step: of two lines in its file, the later counts."""
-    record = visible(record, False)
-    output = os.environ.get("GITHUB_OUTPUT")
-    if output:
+    if output := os.environ.get("GITHUB_OUTPUT"):
         with open(output, "a", encoding="utf-8") as stream:
             stream.write(f"result={classroom.encoded(record, pending)}\n")
-    if last:
-        place = os.environ.get("GITHUB_STEP_SUMMARY")
-        if place:
-            with open(place, "a", encoding="utf-8") as stream:
-                stream.write(classroom.step_summary(record, pending))
-        print(*_outcomes(record, pending), *classroom.line_errors(record), sep="\n", flush=True)
 
 
-def _outcomes(record: Record, pending: PendingPolicy) -> list[str]:
-    """What the workflow's log shows."""
+def _log(record: Record, pending: PendingPolicy) -> str:
+    """What the workflow's log shows; its page gets the summary."""
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with open(place, "a", encoding="utf-8") as stream:
+            stream.write(classroom.step_summary(record, pending))
     tests = classroom.render(record, pending)["tests"]
-    return [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
+    outcomes = [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
+    return "\n".join([*outcomes, *classroom.line_errors(record), ""])
 
 
-def _oci(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
-    """The whole record for staff, and on standard output what a student may read."""
-    place = root / "results/report.json"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    records.write(records.dumps(record), place)
-    if last:
-        print(terminal.render(visible(record, False)), end="", flush=True)
+def _oci(root: Path, record: Record, pending: PendingPolicy) -> None:
+    """The whole record for staff."""
+    _json(root / "results/report.json", record)
 
 
-def _codegrade(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+def _codegrade(record: Record, pending: PendingPolicy) -> str:
     """Structured output has a descriptor of its own, which the script opens."""
-    if last:
-        with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
-            stream.write(printed.codegrade(visible(record, False), pending))
+    with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
+        stream.write(printed.codegrade(record, pending))
+    return ""
 
 
-def _gitlab(root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
+def _gitlab(root: Path, record: Record, pending: PendingPolicy) -> None:
     """GitLab shows the JUnit file beside a merge request, and keeps the page."""
-    record = visible(record, False)
     records.write(junit.render(record), Path("gradekit-report.xml"))
-    if last:
-        records.write(page.render(record), Path("gradekit-report.html"))
-        print(summary(record, grade(record, pending)), flush=True)
+    records.write(page.render(record), Path("gradekit-report.html"))
 
 
 STRUCTURED = 3
@@ -126,14 +111,20 @@ STRUCTURED = 3
 PLATFORMS = {
     platform.name: platform
     for platform in (
-        Platform("gradescope", "autograder/submission", 600, _gradescope),
-        Platform("prairielearn", "grade/student", 600, _prairielearn),
-        Platform("autolab", None, 600, _printed(printed.autolab)),
-        Platform("classroom", None, 600, _classroom, is_read_by_students=True),
-        Platform("gitlab", None, 600, _gitlab, tells_by_exit_code=True, is_read_by_students=True),
-        Platform("vpl", None, 240, _printed(_vpl)),
-        Platform("coderunner", None, 120, _printed(printed.coderunner)),
+        Platform("gradescope", "autograder/submission", 600, left=_gradescope, shows_hidden=True),
+        Platform("prairielearn", "grade/student", 600, left=_prairielearn),
+        Platform("autolab", None, 600, printed.autolab),
+        Platform("classroom", None, 600, _log, _output, is_read_by_students=True),
+        Platform(
+            "gitlab", None, 600, lambda record, pending: summary(record, grade(record, pending)) + "\n", _gitlab,
+            tells_by_exit_code=True, is_read_by_students=True,
+        ),
+        Platform("vpl", None, 240, _vpl),
+        Platform("coderunner", None, 120, printed.coderunner),
         Platform("codegrade", None, 600, _codegrade),
-        Platform("oci", "submission", 3600, _oci, tells_by_exit_code=True),
+        Platform(
+            "oci", "submission", 3600, lambda record, pending: terminal.render(visible(record, False)), _oci,
+            shows_hidden=True, tells_by_exit_code=True,
+        ),
     )
-}
+}  # fmt: skip
