@@ -458,18 +458,14 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 def _show_inspected(answer: Any, stage: str | None) -> None:
     from gradekit.report import inspection
 
-    look = _look()
-    text = inspection.render(answer.record(), look) if stage is None else _stage_text(answer, stage, look)
-    click.echo(text, nl=False, color=look.colour)
-
-
-def _stage_text(answer: Any, stage: str, look: Any) -> str:
-    from gradekit.report import inspection
-
-    rows, submission = answer.stage(stage), answer.submission
-    if not rows:
+    look, rows, submission = _look(), answer.stage(stage) if stage else (), answer.submission
+    if stage and not rows:
         raise click.ClickException(f"no kernel got as far as {stage}: without --stage you see why")
-    return inspection.render_stage(rows, submission.text.split("\n"), submission.facts(), look)
+    text = (
+        inspection.render_stage(rows, submission.text.split("\n"), submission.facts(), look) if stage
+        else inspection.render(answer.record(), look)
+    )  # fmt: skip
+    click.echo(text, nl=False, color=look.colour)
 
 
 @main.command()

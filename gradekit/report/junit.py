@@ -12,8 +12,8 @@ from typing import Any
 from gradekit.report import templates
 from gradekit.report.grouping import ending
 from gradekit.report.speed_sentences import sentences
+from gradekit.report.story import where
 from gradekit.report.text import described, located, one_line
-from gradekit.submission import place
 
 _ELEMENTS = {"failed": "failure", "pending": "skipped", "fault": "error"}
 _WHOLE = {"rejected": "failed", "fault": "fault"}
@@ -36,9 +36,8 @@ def _case(
     case: dict[str, Any], outcome: str, owner: Mapping[str, Any], submission: Mapping[str, Any]
 ) -> dict[str, Any]:  # fmt: skip
     """What the template shows of a check, or of the submission as a whole."""
-    counterexample, source = owner.get("counterexample") or {}, owner["source"]
-    evidence = [f"{place(submission, source['line'])}: {source['text'].strip()}"] if source else []
-    evidence += [*map(described, counterexample.get("inputs", ())), counterexample.get("replay", "")]
+    example = owner.get("counterexample") or {}
+    evidence = [where(owner, submission), *map(described, example.get("inputs", ())), example.get("replay", "")]
     return {
         **case, "element": _ELEMENTS.get(outcome, ""), "message": one_line(located(owner["message"], submission)),
         "cause": owner["cause"] if outcome != "pending" else "", "evidence": "\n".join(filter(None, evidence)),
