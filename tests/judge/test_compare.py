@@ -286,36 +286,22 @@ def test_a_result_that_was_right_elsewhere_is_compared_here() -> None:
         assert_close(Known(doubled(72).native), doubled(73))
 
 
-def test_a_result_that_the_test_has_changed_is_compared_again() -> None:
-    known, changed = (Known(doubled(75).native) for _ in range(2))
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda known, expected: known.results[0].add_(1),
+        lambda known, expected: expected.exact.add_(1),
+        lambda known, expected: setattr(known, "substitute", lambda wanted: [torch.zeros(4)]),
+        lambda known, expected: setattr(known, "findings", [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]),
+    ],
+    ids=["a changed result", "a changed reference", "a trivial result", "a run that was stopped"],
+)
+def test_what_is_no_longer_as_it_was_right_is_compared_again(change: Any) -> None:
+    known, again, expected = Known(doubled(75).native), Known(doubled(75).native), doubled(75)
     assert_close(known, doubled(75))
-    changed.results[0].add_(1)
+    change(again, expected)
     with pytest.raises(Failure):
-        assert_close(changed, doubled(75))
-
-
-def test_a_reference_that_the_test_has_changed_is_compared_again() -> None:
-    assert_close(Known(doubled(76).native), doubled(76))
-    expected = doubled(76)
-    expected.exact.add_(1)
-    with pytest.raises(Failure):
-        assert_close(Known(doubled(76).native), expected)
-
-
-def test_a_trivial_result_is_compared_whatever_the_results_were() -> None:
-    known = Known(doubled(77).native)
-    assert_close(known, doubled(77))
-    known.substitute = lambda wanted: [torch.zeros(4)]  # type: ignore[attr-defined]
-    with pytest.raises(Failure):
-        assert_close(known, doubled(77))
-
-
-def test_a_run_that_was_stopped_is_not_right_because_its_results_are() -> None:
-    known = Known(doubled(78).native)
-    assert_close(known, doubled(78))
-    known.findings = [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]  # type: ignore[attr-defined]
-    with pytest.raises(Failure):
-        assert_close(known, doubled(78))
+        assert_close(again, expected)
 
 
 # --- luck --------------------------------------------------------------------------------------------------------------

@@ -34,13 +34,9 @@ def powers(exponent: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: x**exponent
 
 
-def test_the_same_function_of_the_same_specs_is_worked_out_once() -> None:
-    one, other = (reference(doubled, normal((4,))) for _ in range(2))
-    assert one.exact is other.exact and one.key == other.key
-
-
-def test_a_function_made_anew_from_the_same_lines_is_the_same() -> None:
-    one, other = (reference(powers(2), normal((4,))) for _ in range(2))
+@pytest.mark.parametrize("function", [lambda: doubled, lambda: powers(2)], ids=["itself", "made anew from the same lines"])
+def test_the_same_function_of_the_same_specs_is_worked_out_once(function: Callable[[], Any]) -> None:
+    one, other = (reference(function(), normal((4,))) for _ in range(2))
     assert one.exact is other.exact and one.key == other.key
 
 
@@ -99,16 +95,11 @@ def test_what_may_change_makes_no_question(args: Any) -> None:
     assert contents.reference_key(doubled, args) is None
 
 
-def test_a_result_that_a_test_has_changed_is_worked_out_anew() -> None:
-    first = reference(doubled, normal((4,)))
-    first.exact.zero_()
-    assert bool(reference(doubled, normal((4,))).exact.any())
-
-
-def test_a_reference_that_a_test_has_changed_is_like_no_other() -> None:
+def test_a_result_that_a_test_has_changed_is_worked_out_anew_and_like_no_other() -> None:
     one, other = (reference(doubled, normal((4,))) for _ in range(2))
     one.exact.zero_()
     assert one.key is None != other.key
+    assert bool(reference(doubled, normal((4,))).exact.any())
 
 
 def test_a_file_that_was_edited_is_another_function(tmp_path: Path) -> None:
@@ -159,10 +150,6 @@ def test_what_lies_between_the_elements_is_no_content() -> None:
     assert content(storage[::2]) == before
 
 
-def test_a_content_knows_what_its_elements_take() -> None:
-    assert content(ONE).nbytes == nbytes([ONE, 7]) == 24
-
-
 def results() -> tuple[Results, list[int]]:
     made: list[int] = []
 
@@ -192,7 +179,3 @@ def test_a_result_that_was_changed_is_not_known_any_more() -> None:
     assert found[1] is not None and found.contents is not None
     found[1].zero_()
     assert found.contents is None
-
-
-def test_what_is_no_tensor_has_no_content() -> None:
-    assert Results([content(ONE), 7], lambda: [ONE, 7]).contents is None

@@ -71,10 +71,6 @@ def test_rounds_recorded_on_a_card_give_the_ratio_that_other_processes_measured(
     assert ratio(RECORDED[name], "eager").value == pytest.approx(RATIOS[name], rel=5e-3)
 
 
-def test_the_same_rounds_always_give_the_same_interval() -> None:
-    assert ratio(series(), "eager") == ratio(series(), "eager")
-
-
 def test_the_ratio_over_another_side_is_the_inverse() -> None:
     rounds = series(1.25)
     assert ratio(rounds, "student", "eager").value == pytest.approx(1 / ratio(rounds, "eager").value, rel=1e-3)
@@ -169,11 +165,6 @@ def test_a_card_that_held_back_nearly_always_measures_nothing_and_says_why() -> 
         ratio([*hot, *series(rounds=4)], "eager")
 
 
-def test_too_few_rounds_measure_nothing() -> None:
-    with pytest.raises(Unmeasurable, match="4 of 5 rounds"):
-        ratio(series(rounds=LEAST_ROUNDS - 1), "eager")
-
-
 def test_without_clocks_the_ratio_says_that_they_are_unknown() -> None:
     assert not ratio(series(), "eager").clock_known
     assert ratio(with_clock(series(), [1980] * 16), "eager").clock_known
@@ -195,12 +186,9 @@ def test_a_threshold_inside_of_the_interval_asks_for_more_rounds() -> None:
     assert not settled({"eager": [1.4, 1.5]})(rounds)
 
 
-def test_a_wide_interval_asks_for_more_rounds_even_far_from_every_threshold() -> None:
+def test_a_wide_interval_or_none_asks_for_more_rounds_even_far_from_every_threshold() -> None:
     assert not settled({"eager": [9.0]})(series(1.5, wobble=0.05))
-
-
-def test_rounds_that_measure_nothing_ask_for_more_rounds() -> None:
-    assert not settled({"eager": []})(series(rounds=2))
+    assert not settled({"eager": []})(series(rounds=LEAST_ROUNDS - 1))
 
 
 def resampled(rounds: Sequence[Round], seed: int, faster: float) -> list[Round]:

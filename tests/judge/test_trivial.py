@@ -8,10 +8,6 @@ import torch
 from gradekit.judge.trivial import TRIVIAL_RESULTS, round_lower
 
 
-def test_there_are_four() -> None:
-    assert list(TRIVIAL_RESULTS) == ["zeros", "constant", "first_input", "lower_precision"]
-
-
 @pytest.mark.parametrize("name", TRIVIAL_RESULTS)
 @pytest.mark.parametrize("inputs", [[], [torch.empty(0)], [torch.arange(5)], [torch.linspace(-1, 1, 6).view(2, 3)]])
 def test_a_trivial_result_has_the_form_of_the_expected_results(name: str, inputs: list[torch.Tensor]) -> None:

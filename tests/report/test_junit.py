@@ -55,15 +55,12 @@ def test_pending_is_skipped_and_a_fault_is_an_error() -> None:
     assert (suite.get("failures"), suite.get("errors"), suite.get("skipped")) == ("0", "1", "1")
 
 
-def test_a_rejected_submission_is_a_failed_test_even_without_checks() -> None:
+def test_a_rejected_submission_is_a_failed_test_and_a_fault_of_the_grader_an_error_even_without_checks() -> None:
     suite = ElementTree.fromstring(render(record(**REJECTED)))[0]
     assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
     assert suite.findtext("testcase/failure") == "submission.py:2: def f(x)"
-
-
-def test_a_fault_of_the_grader_is_an_error_even_without_checks() -> None:
-    suite = ElementTree.fromstring(render(record(status=Status.FAULT, message="oh")))[0]
-    assert (suite.get("tests"), suite.get("errors")) == ("1", "1")
+    fault = ElementTree.fromstring(render(record(status=Status.FAULT, message="oh")))[0]
+    assert (fault.get("tests"), fault.get("errors")) == ("1", "1")
 
 
 def test_any_text_makes_a_document_that_parses() -> None:

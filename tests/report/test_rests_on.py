@@ -37,6 +37,7 @@ def test_what_was_proved_tried_covered_and_not_seen_is_summed_up() -> None:
 
 def test_a_record_with_a_failure_rests_on_nothing() -> None:
     assert rests_on([*CHECKS, check("failed")]) == rests_on([check()]) == {}
+    assert (in_words({}), unsure({}), summary({})) == ("", [], "")
 
 
 def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
@@ -48,10 +49,6 @@ def test_a_line_says_it_and_what_nothing_has_looked_at_is_named() -> None:
         "1 outcome of its branches never occurred."
     )
     assert unsure(record) == ["line 4: text made of a size", "line 7: N % 251 == 250 is never true"]
-
-
-def test_a_record_that_rests_on_nothing_says_nothing() -> None:
-    assert (in_words({}), unsure({})) == ("", [])
 
 
 # --- what a memory check's line says of its proofs --------------------------------------------------------------------
@@ -82,19 +79,11 @@ def test_the_summary_says_no_more_than_was_proved(changes, said):
     assert summary(_details(**changes)) == said
 
 
-def test_nothing_is_said_where_nothing_was_asked():
-    assert summary({}) == ""
-
-
-def test_a_passed_check_says_it_on_its_line():
+def test_a_passed_check_says_it_on_its_line_and_a_failed_one_does_not() -> None:
     check = replace(PASSED, title="Stays inside its tensors", details=_details())
     lines = render(record(check), Look(width=120)).splitlines()
     assert any("Stays inside its tensors (proved for every N up to 2,145,386,495)" in line for line in lines)
-
-
-def test_a_failed_check_does_not_say_it():
-    text = render(record(replace(FAILED, details=_details())), Look(width=120))
-    assert "proved" not in text
+    assert "proved" not in render(record(replace(FAILED, details=_details())), Look(width=120))
 
 
 REFUTED = {"claim": "in-bounds", "subject": "load from x", "verdict": "refuted", "line": 9, "sizes": {"N": 3}, "finding": "Line 9: loads 1 element outside of x, first [3] in program (0, 0, 0)."}

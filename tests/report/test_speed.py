@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gradekit.findings import Check, Kind, Outcome
 from gradekit.report import junit
 from gradekit.report.record import validate
@@ -44,10 +46,6 @@ BONUS = Check(
 HERE = ENVIRONMENT | {"gpu": "NVIDIA H200", "gpu_uuid": "GPU-0", "driver": "580.82.07"}
 
 
-def changed(**changes: Any) -> list[str]:
-    return sentences(SPEED | changes)
-
-
 def test_a_timed_check_is_this_text() -> None:
     data = record(TIMED, BONUS, environment=HERE)
     validate(data)
@@ -76,41 +74,28 @@ def test_a_bonus_that_was_reached_is_counted_apart() -> None:
     assert "25 of 20 points (5 of them bonus)  (2 checks passed)" in render(record(TIMED, reached))
 
 
-def test_arithmetic_that_binds_is_told_by_its_rate() -> None:
-    roofline = SPEED["roofline"] | {"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}
-    assert changed(roofline=roofline)[1] == (
-        "Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."
-    )
+CLOSE = {"side": "compiled", "at_least": 1.22, "some_from": None, "verdict": "too close to call", "share": 1.0}
+MEMORY = "Memory binds: 3.97 TB/s is 86% of the most that this card moves."
 
 
-def test_a_call_far_from_every_ceiling_waits() -> None:
-    line = changed(roofline=SPEED["roofline"] | {"bytes_per_second": 8.53e10, "of_bytes": 0.02})[1]
-    assert line == (
-        "Neither memory nor arithmetic binds: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."
-    )
-
-
-def test_bytes_that_are_moved_more_than_once_are_worth_a_word() -> None:
-    (_, line, *_) = changed(roofline=SPEED["roofline"] | {"bytes_moved": 3 * 268435456})
-    assert line.endswith("The kernels ask for 3.0 times the bytes that have to move.")
-
-
-def test_the_benefit_of_the_doubt_is_told() -> None:
-    verdict = {"side": "compiled", "at_least": 1.22, "some_from": None, "verdict": "too close to call", "share": 1.0}
-    assert changed(verdicts=[verdict])[2] == (
-        "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."
-    )
-
-
-def test_the_fastest_configuration_is_named() -> None:
-    told = changed(configuration="BLOCK: 64", configurations={"BLOCK: 64": 67.6, "BLOCK: 32": 80.0})
-    assert told[2] == "Fastest of 2 configurations: BLOCK: 64."
-
-
-def test_how_it_was_timed_is_told_where_it_is_not_as_usual() -> None:
-    assert changed(notes=["Eager torch was timed without a CUDA graph."])[2:] == [
-        "Eager torch was timed without a CUDA graph."
-    ]
+@pytest.mark.parametrize(
+    ("ceiling", "changes", "told"),
+    [
+        ({"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}, {},
+         ["Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."]),
+        ({"bytes_per_second": 8.53e10, "of_bytes": 0.02}, {},
+         ["Neither memory nor arithmetic binds: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."]),
+        ({"bytes_moved": 3 * 268435456}, {}, [f"{MEMORY} The kernels ask for 3.0 times the bytes that have to move."]),
+        ({}, {"verdicts": [CLOSE]},
+         [MEMORY, "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."]),
+        ({}, {"configuration": "BLOCK: 64", "configurations": {"BLOCK: 64": 67.6, "BLOCK: 32": 80.0}},
+         [MEMORY, "Fastest of 2 configurations: BLOCK: 64."]),
+        ({}, {"notes": ["Eager torch was timed without a CUDA graph."]}, [MEMORY, "Eager torch was timed without a CUDA graph."]),
+    ],
+    ids=["arithmetic", "far from every ceiling", "bytes that move again", "the benefit of the doubt", "the fastest configuration", "how it was timed"],
+)  # fmt: skip
+def test_what_binds_and_what_is_not_as_usual_is_told(ceiling: dict[str, Any], changes: dict[str, Any], told: list[str]) -> None:
+    assert sentences(SPEED | changes | {"roofline": SPEED["roofline"] | ceiling})[1:] == told
 
 
 def test_two_sizes_are_shown_apart() -> None:
