@@ -45,17 +45,11 @@ def call(entry: str, *args: Argument) -> dict[str, Any]:
     return {"do": "trace", "entry": entry, "args": [encode(arg) for arg in args], "multiprocessors": 132, "turn": 0}
 
 
-def test_kernels_of_the_corpus_have_the_same_text_both_ways() -> None:
+@pytest.mark.parametrize(("step", "least"), [("24", 40), pytest.param("1", 1000, marks=pytest.mark.slow)])
+def test_kernels_of_the_corpus_have_the_same_text_both_ways(step: str, least: int) -> None:
     """Every construct of the front end, in four sets of aligned arguments: a sample each time"""
-    (found,) = compared("corpus", "24")
-    assert found["compared"] > 40 and (found["different"], found["single"]) == ([], 0)
-
-
-@pytest.mark.slow
-def test_all_kernels_of_the_corpus_have_the_same_text_both_ways() -> None:
-    """Every construct of the front end, in four sets of aligned arguments"""
-    (found,) = compared("corpus", "1")
-    assert found["compared"] > 1000 and (found["different"], found["single"]) == ([], 0)
+    (found,) = compared("corpus", step)
+    assert found["compared"] > least and (found["different"], found["single"]) == ([], 0)
 
 
 def test_launches_in_several_alignments_have_the_same_text_both_ways() -> None:
@@ -142,7 +136,6 @@ def aligned(program: Program) -> list[bool]:
     ],
 )
 def test_only_multiples_of_16_are_called_aligned(x: View, expected: Sequence[bool]) -> None:
-    """Addresses in bytes, and integers"""
     assert aligned(traced(ASKS, x)) == list(expected)
 
 
@@ -155,7 +148,6 @@ def test_what_differs_in_alignment_alone_is_one_kernel_to_the_engine() -> None:
 
 
 def test_what_was_compiled_first_leaves_no_trace_in_what_comes_later() -> None:
-    """One submission's process gives each form the same text, in whichever order they are asked for"""
     forms = [tensor(0, 128), tensor(0, 127), tensor(0, 128, offset=1)]
     programs = []
     for order in (forms, forms[::-1]):
@@ -165,7 +157,6 @@ def test_what_was_compiled_first_leaves_no_trace_in_what_comes_later() -> None:
 
 
 def test_a_kernel_is_compiled_once_for_all_alignments() -> None:
-    """What it prints while it is compiled is printed once"""
     text = """
     @triton.jit
     def kernel(x, n):
@@ -182,7 +173,6 @@ def test_a_kernel_is_compiled_once_for_all_alignments() -> None:
 
 
 def test_a_kernel_that_another_text_has_unchanged_is_not_compiled_again() -> None:
-    """A replaced text gives the programs that it gives in a process of its own"""
     first = """
     @triton.jit
     def one(x):

@@ -34,7 +34,6 @@ def body(decorators: str, store: str = STORE, made: str = "empty", after: str = 
 
 
 def test_every_configuration_is_an_option() -> None:
-    """Each option launches its own kernel over its own grid, under a label that its author knows"""
     program = traced(body(f"@triton.autotune([{TWO}], key=['n'])"), X)
     choice = only(program.steps, Choice)
     assert choice.source is not None and choice.source.function == "entry"
@@ -46,20 +45,17 @@ def test_every_configuration_is_an_option() -> None:
 
 
 def test_one_configuration_is_no_choice() -> None:
-    """A single configuration is an ordinary launch"""
     program = traced(body("@triton.autotune([triton.Config({'BLOCK': 32})], key=['n'])"), X)
     assert kinds(program.steps) == ["Allocate", "Launch"]
 
 
 def test_a_hook_of_a_configuration_is_part_of_its_option() -> None:
-    """What pre_hook does to tensors comes before the launch"""
     hooked = "triton.Config({'BLOCK': 32}, pre_hook=lambda args: args['out_ptr'].zero_()), triton.Config({'BLOCK': 64})"
     choice = only(traced(body(f"@triton.autotune([{hooked}], key=['n'])"), X).steps, Choice)
     assert kinds(choice.options[0]) == ["Fill", "Launch"] and kinds(choice.options[1]) == ["Launch"]
 
 
 def test_configurations_are_pruned_as_triton_prunes_them() -> None:
-    """prune_configs_by sees the arguments and decides"""
     pruned = "prune_configs_by={'early_config_prune': lambda configs, args, **kw: configs[1:] if args['n'] > 50 else configs}"
     decorator = f"@triton.autotune([{TWO}], key=['n'], {pruned})"
     assert kinds(traced(body(decorator), X).steps) == ["Allocate", "Launch"]
@@ -76,7 +72,6 @@ def test_what_a_call_with_an_equal_key_could_have_chosen_is_an_option_too() -> N
 
 
 def test_a_configuration_that_asserts_against_itself_is_skipped() -> None:
-    """A failing static_assert drops the configuration, as Triton's tuning does"""
     program = traced(
         body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.static_assert(BLOCK == 64)\n            " + STORE), X
     )
@@ -84,19 +79,16 @@ def test_a_configuration_that_asserts_against_itself_is_skipped() -> None:
 
 
 def test_no_configuration_that_works_is_an_error() -> None:
-    """When every configuration fails, the reason is told"""
     error = refused(body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.static_assert(BLOCK == 8)"), X)
     assert error.cause is Cause.COMPILATION_ERROR and "static_assert" in error.message
 
 
 def test_a_broken_kernel_is_a_compilation_error() -> None:
-    """Autotuning hides no error"""
     error = refused(body(f"@triton.autotune([{TWO}], key=['n'])", store="tl.store(out_ptr + offsetz, 1.0)"), X)
     assert error.cause is Cause.COMPILATION_ERROR and error.line == 14
 
 
 def test_heuristics_and_autotune_stack_either_way() -> None:
-    """Both orders give a choice whose options carry what the heuristics found"""
     heuristics = "@triton.heuristics({'BLOCK': lambda args: 4 * args['WIDTH']})"
     tuned = "@triton.autotune([triton.Config({'WIDTH': 8}), triton.Config({'WIDTH': 16})], key=['n'])"
     kernel = KERNEL.replace("BLOCK: tl.constexpr", "WIDTH: tl.constexpr, BLOCK: tl.constexpr").format(
@@ -115,7 +107,6 @@ def test_a_kernel_that_adds_to_memory_also_meets_its_first_call() -> None:
 
 
 def test_reset_to_zero_is_part_of_the_first_call_alone() -> None:
-    """Triton resets while it tunes, and never again"""
     decorator = f"@triton.autotune([{TWO}], key=['n'], reset_to_zero=['out_ptr'])"
     choice = only(traced(body(decorator, store=ADD), X).steps, Choice)
     assert [kinds(option) for option in choice.options[:2]] == [["Launch"], ["Launch"]]
@@ -124,14 +115,12 @@ def test_reset_to_zero_is_part_of_the_first_call_alone() -> None:
 
 
 def test_restore_value_restores_in_the_first_call() -> None:
-    """Triton copies the tensor and puts it back while it tunes"""
     decorator = f"@triton.autotune([{TWO}], key=['n'], restore_value=['out_ptr'])"
     first = only(traced(body(decorator, made="zeros"), X).steps, Choice).options[2]
     assert kinds(first) == ["Allocate", "Copy", "Launch", "Copy"] * 2 + ["Launch"]
 
 
 def test_asking_for_the_best_configuration_settles_on_the_first() -> None:
-    """Host code that builds on best_config goes with one option only"""
     program = traced(
         body(f"@triton.autotune([{TWO}], key=['n'])", after="assert kernel.best_config.kwargs['BLOCK'] == 32"), X
     )
@@ -156,12 +145,7 @@ def test_many_configurations_have_their_turns_in_calls_of_other_forms() -> None:
         assert max(map(len, seen)) <= MOST // 2
         assert len({*itertools.chain(*seen)}) == 20
         assert labels(tracer, 7) == seen[6]
-
-
-def test_a_timed_call_has_every_configuration() -> None:
-    """The card picks the fastest of all"""
-    with Tracer(submission(body(MANY_BLOCKS))) as tracer:
-        assert len(labels(tracer, 7, is_timed=True)) == 20
+        assert len(labels(tracer, 7, is_timed=True)) == 20, "the card picks the fastest of all"
 
 
 @pytest.mark.parametrize("count", [1, MOST, MOST + 1, 2 * MOST + 1, 100])
@@ -175,7 +159,6 @@ def test_each_configuration_has_its_turn(count: int) -> None:
 
 
 def test_proofs_leave_launches_of_many_configurations_open() -> None:
-    """A proof for some of them would not hold for the others"""
     with Tracer(submission(body(MANY_BLOCKS))) as tracer:
         with pytest.raises(TraceError, match="no more than 16 configurations"):
             tracer.follow(Form("entry", (tensor(0, 7),)))

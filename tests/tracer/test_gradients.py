@@ -40,7 +40,6 @@ def gradient(wanted: list[int], upstream: View | None = None, entry: str = "entr
 
 
 def test_the_program_holds_both_passes() -> None:
-    """Forward and backward launches, the gradient as the last input, and the wanted gradients as results"""
     program = gradient([0, 1])
     assert kinds(program.steps) == ["Allocate", "Launch", "Allocate", "Launch", "Allocate", "Fill"]
     assert program.inputs == (X, W, View(2, "float32", (100,), (1,)))
@@ -51,7 +50,6 @@ def test_the_program_holds_both_passes() -> None:
 
 
 def test_the_gradient_of_the_result_may_have_any_layout() -> None:
-    """An expanded gradient, as y.sum().backward() gives, arrives as it is"""
     upstream = View(5, "float32", (100,), (0,))
     program = gradient([0], upstream)
     assert program.inputs[2] == upstream and program.storages[5] == 4
@@ -59,7 +57,6 @@ def test_the_gradient_of_the_result_may_have_any_layout() -> None:
 
 
 def test_a_result_without_a_gradient_is_explained() -> None:
-    """An entry outside autograd is told what to do"""
     with pytest.raises(TraceError) as caught:
         gradient([0], entry="plain")
     assert caught.value.cause is Cause.EXCEPTION
@@ -67,7 +64,6 @@ def test_a_result_without_a_gradient_is_explained() -> None:
 
 
 def test_an_error_in_the_backward_pass_has_its_line() -> None:
-    """The line of the student's backward is found through the autograd engine"""
     body = SCALED.replace("w, = ctx.saved_tensors", "w, = ctx.saved_tensors; grad.sum().item()")
     with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
         tracer.trace("entry", [X, W], [0])
@@ -75,6 +71,5 @@ def test_an_error_in_the_backward_pass_has_its_line() -> None:
 
 
 def test_a_gradient_that_is_not_given_is_none() -> None:
-    """backward may return None"""
     with Tracer(submission(SCALED.replace("torch.zeros_like(w)", "None"))) as tracer:
         assert tracer.trace("entry", [X, W], [1]).results == (Scalar(None),)

@@ -42,40 +42,31 @@ def notes(body: str) -> tuple[str, ...]:
     ],
 )
 def test_an_experiment_that_cannot_run_is_left_out(experiment: str, reason: str) -> None:
-    """The submission loads, and a note names the line and the reason"""
     (note,) = notes(ENTRY + experiment + "\n")
     assert note.startswith("│ line 12 was left out (")
     assert reason in note
 
 
 def test_a_left_out_statement_keeps_its_inner_line() -> None:
-    """The note says where in a loop it failed"""
     (note,) = notes("for i in range(2):\n    y = 1\n    1 / 0\n")
     assert note == "│ line 10 was left out (at line 12, ZeroDivisionError: division by zero)"
 
 
-def test_what_runs_is_not_noted() -> None:
-    """Experiments on the GPU run as far as they need no values"""
-    assert (
-        notes(ENTRY + "y = entry(torch.ones(5, device='cuda')) + 1\nprint(y, y.shape)\ntorch.cuda.synchronize()\n")
-        == ()
-    )
-
-
-def test_main_blocks_do_not_run() -> None:
-    """`if __name__ == '__main__'` is for other times"""
-    assert notes(ENTRY + "if __name__ == '__main__':\n    1 / 0\n") == ()
+@pytest.mark.parametrize(
+    "experiment",
+    ["y = entry(torch.ones(5, device='cuda')) + 1\nprint(y, y.shape)\ntorch.cuda.synchronize()\n", "if __name__ == '__main__':\n    1 / 0\n"],
+)
+def test_what_runs_without_values_or_is_for_other_times_is_not_noted(experiment: str) -> None:
+    assert notes(ENTRY + experiment) == ()
 
 
 def test_a_name_that_was_left_out_is_explained_where_it_is_missed() -> None:
-    """The NameError in the call says which statement was left out, and why"""
     error = refused("SCALE = float(torch.ones(1, device='cuda'))\ndef entry(x):\n    return x[:SCALE]", X)
     assert error.cause is Cause.EXCEPTION and error.line == 12
     assert "name 'SCALE' is not defined" in error.message and "line 10 was left out" in error.message
 
 
 def test_an_entry_that_was_left_out_is_explained() -> None:
-    """A missing entry says why it is missing"""
     error = refused("entry = make_entry()\n", X)
     assert error.cause is Cause.MISSING_ENTRY
     assert "line 10 was left out" in error.message
@@ -93,7 +84,6 @@ def test_an_entry_that_was_left_out_is_explained() -> None:
     ],
 )
 def test_a_definition_that_fails_rejects_the_submission(body: str, cause: Cause | None, line: int, said: str) -> None:
-    """Definitions and imports must work; the error names the line"""
     with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
         tracer.load()
     if cause is not None:
@@ -102,7 +92,6 @@ def test_a_definition_that_fails_rejects_the_submission(body: str, cause: Cause 
 
 
 def test_functions_are_listed_with_their_arity() -> None:
-    """load tells what could be called, private names and kernels aside"""
     body = """
         def entry(x, y, eps=1e-5): pass
         def _private(): pass
@@ -118,35 +107,26 @@ def test_functions_are_listed_with_their_arity() -> None:
 
 
 def test_future_imports_hold_for_the_whole_file() -> None:
-    """`from __future__ import annotations` reaches later statements"""
     text = Text("from __future__ import annotations\ndef entry(x: Undefined) -> AlsoUndefined:\n    return x\n")
     with Tracer(text) as tracer:
         assert tracer.load().notes == ()
         assert tracer.trace("entry", [X]).results == (X,)
 
 
-def test_a_missing_entry_names_its_neighbours() -> None:
-    """The near miss is suggested"""
-    error = refused("def softmaxx(x): return x\n", X, entry="softmax")
-    assert error.cause is Cause.MISSING_ENTRY and "`softmaxx`" in error.message
-
-
-def test_an_entry_that_is_no_function_is_missing() -> None:
-    """A number of that name is not an entry"""
-    error = refused("entry = 3\n", X)
-    assert error.cause is Cause.MISSING_ENTRY and "int" in error.message
+@pytest.mark.parametrize(("text", "said"), [("def softmaxx(x): return x\n", "`softmaxx`"), ("softmax = 3\n", "int")])
+def test_a_missing_entry_names_its_neighbours_and_one_that_is_no_function_is_missing(text: str, said: str) -> None:
+    error = refused(text, X, entry="softmax")
+    assert error.cause is Cause.MISSING_ENTRY and said in error.message
 
 
 @pytest.mark.parametrize("parameters", ["", "x, y, z", "*, x"])
 def test_a_wrong_arity_is_told(parameters: str) -> None:
-    """The signature and the number of arguments are in the message"""
     error = refused(f"def entry({parameters}): return 0\n", X)
     assert error.cause is Cause.WRONG_ARITY
     assert f"entry({parameters})" in error.message and "1 argument" in error.message and error.line == 10
 
 
 def test_dataclasses_enums_and_closures_work() -> None:
-    """The module is a proper module"""
     body = """
         import dataclasses, enum, logging, functools
         @dataclasses.dataclass

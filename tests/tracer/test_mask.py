@@ -52,7 +52,6 @@ from .helpers import SCALAR, X, only, refused, tensor, traced
     ],
 )
 def test_a_submission_sees_a_gpu(claim: str) -> None:
-    """What host code asks of tensors, torch.cuda and the driver is answered as on a GPU"""
     program = traced(f"def entry(x):\n    return bool({claim})", X)
     assert program.results == (Scalar(True),)
 
@@ -69,7 +68,6 @@ def test_a_submission_sees_a_gpu(claim: str) -> None:
     ],
 )
 def test_a_default_device_is_honoured(code: str) -> None:
-    """Tensors made under a device context are on the GPU"""
     program = traced(f"def entry(x):\n    {code}\n    assert y.is_cuda\n    return y", X)
     assert only(program.steps, Allocate).nbytes == 20
 
@@ -101,7 +99,6 @@ def test_a_default_device_is_honoured(code: str) -> None:
     ],
 )
 def test_reading_a_value_is_refused(code: str, named: str) -> None:
-    """Host code that needs a value is told so, at its line"""
     error = refused(f"def entry(x):\n    y = 1\n    return {code}", X)
     assert error.cause is Cause.READS_VALUES, error.message
     assert error.line == 12
@@ -109,7 +106,6 @@ def test_reading_a_value_is_refused(code: str, named: str) -> None:
 
 
 def test_reading_values_on_the_cpu_is_allowed() -> None:
-    """Tensors that never were on the GPU have values"""
     program = traced("def entry(x, s):\n    return int(torch.arange(5).sum()) + torch.tensor([s]).item()", X, SCALAR)
     assert program.results == (Scalar(12.5),)
 
@@ -121,7 +117,6 @@ def test_two_devices_do_not_mix() -> None:
 
 
 def test_a_number_on_the_cpu_mixes_with_anything() -> None:
-    """A CPU tensor of one number is a number"""
     program = traced("def entry(x):\n    return x * torch.tensor(2.0)", tensor(0, 3))
     assert Scalar(2.0) in program.steps[-1].args
 
@@ -143,7 +138,6 @@ def owners(program: Program, number: int) -> list[int]:
 
 
 def test_a_table_of_pointers_comes_with_whose_addresses_they_are() -> None:
-    """Each number in the table lies in the storage that the program says, at the right byte"""
     program = traced(TABLE, X, tensor(7, 50))
     out, inner = only(program.steps, Literal).values
     made = next(step.storage for step in program.steps if isinstance(step, Allocate))
@@ -152,16 +146,12 @@ def test_a_table_of_pointers_comes_with_whose_addresses_they_are() -> None:
     assert int(inner) - program.addresses[7] == 12
 
 
-def test_an_address_passed_to_a_kernel_comes_with_its_owner() -> None:
-    """A number argument is an address too"""
-    program = traced("def entry(x):\n    copy_kernel[(1,)](x, x, x.data_ptr(), BLOCK=16)\n    return x", X)
-    assert list(program.addresses) == [0]
-
-
-def test_a_program_without_addresses_says_nothing_of_them() -> None:
-    """Looking at an address, for alignment, leaves no trace"""
-    body = "def entry(x):\n    assert x.data_ptr() % 16 == 0\n    copy_kernel[(1,)](x, x, 5, BLOCK=16)\n    return x"
-    assert traced(body, X).addresses == {}
+@pytest.mark.parametrize(("looks", "given", "owners"), [("x", "x.data_ptr()", [0]), ("x.data_ptr() % 16 == 0", "5", [])])
+def test_an_address_passed_to_a_kernel_comes_with_its_owner_and_one_looked_at_leaves_no_trace(
+    looks: str, given: str, owners: list[int]
+) -> None:
+    body = f"def entry(x):\n    {looks}\n    copy_kernel[(1,)](x, x, {given}, BLOCK=16)\n    return x"
+    assert list(traced(body, X).addresses) == owners
 
 
 TYPED = """
@@ -179,12 +169,10 @@ def entry(x):
 
 
 def test_whatever_has_an_address_and_a_dtype_is_a_pointer() -> None:
-    """Libraries pass objects of their own where a tensor with such strides cannot be made"""
     launch = only(traced(TYPED.format(address="x.data_ptr() + 12"), X).steps, Launch)
     assert launch.args[0] == View(0, "int32", (), (), 3)
 
 
 def test_an_address_of_nothing_is_refused_as_triton_does() -> None:
-    """A pointer that leads to no tensor on the GPU"""
     error = refused(TYPED.format(address="4096"), X)
     assert "Pointer argument (at 0) cannot be accessed from Triton" in error.message

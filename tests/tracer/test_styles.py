@@ -27,7 +27,6 @@ HALVES = [tensor(number, 1, 2, 128, 64, dtype="float16") for number in range(3)]
     ids=["vector add", "softmax", "dropout", "layer norm", "attention"],
 )
 def test_a_tutorial_style_submission_is_traced(text: Text, entry: str, args: list[Argument], steps: list[str]) -> None:
-    """The program has the steps that the code makes, survives the wire, and lines point into the text"""
     with Tracer(text) as tracer:
         program = tracer.trace(entry, args)
     assert kinds(program.steps) == steps
@@ -38,7 +37,6 @@ def test_a_tutorial_style_submission_is_traced(text: Text, entry: str, args: lis
 
 
 def test_only_the_reading_of_values_is_left_out() -> None:
-    """Of vector add's experiments and benchmark, the comparison alone cannot run"""
     with Tracer(styles.VECTOR_ADD) as tracer:
         (note,) = tracer.load().notes
         assert "torch.allclose" in note
@@ -46,14 +44,12 @@ def test_only_the_reading_of_values_is_left_out() -> None:
 
 
 def test_softmax_launches_as_many_programs_as_fit() -> None:
-    """Registers and shared memory, as ptxas counts them, bound the grid"""
     with Tracer(styles.SOFTMAX) as tracer:
         launch = only(tracer.trace("softmax", [tensor(0, 5000, 781)]).steps, Launch)
     assert launch.grid[0] % 132 == 0 and 132 <= launch.grid[0] < 5000
 
 
 def test_matmul_is_a_choice_of_its_configurations() -> None:
-    """Two configurations, the activation compiled in, grids of their own"""
     with Tracer(styles.MATMUL) as tracer:
         program = tracer.trace("matmul", [tensor(0, 300, 64, dtype="float16"), tensor(1, 64, 500, dtype="float16")])
     choice = only(program.steps, Choice)
