@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.patience import GUARD
+from tests.plugin.samples import laid_out
 from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
@@ -71,11 +72,7 @@ KINDS = (RIGHT, WRONG, BROKEN, RAISES)
 
 def assignments(folder: Path) -> Path:
     """A folder of assignments with "double" in it."""
-    made = folder / "assignments/double"
-    made.mkdir(parents=True)
-    (made / "assignment.toml").write_text('title = "Double"\nentry = "double"\nsummary = "twice"\nseed = 5\n')
-    (made / "test_double.py").write_text(TESTS)
-    return made.parent
+    return laid_out(folder, TESTS)
 
 
 def hand_in(folder: Path, count: int) -> Path:

@@ -164,19 +164,8 @@ class Stand:
         for kill in range(self.kills):
             self.run(*command, kill_after=2 * kill + 1)
         self.run(*command)
-        self.run(
-            "mark",
-            str(1000 + self.marked),
-            "total",
-            "-a",
-            self.ids[0],
-            "-o",
-            "class",
-            "--points",
-            "12",
-            "--why",
-            "A typing error.",
-        )
+        given = ("--points", "12", "--why", "A typing error.")
+        self.run("mark", str(1000 + self.marked), "total", "-a", self.ids[0], "-o", "class", *given)
 
     def by_hand(self) -> dict[str, tuple[list[str], str]]:
         """By student: the share in each assignment and the total, in percent, as course.csv has to have them."""

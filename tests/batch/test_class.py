@@ -155,19 +155,8 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     (first,) = store.history("double", bobs)
     failed = next(check for check in first.record["checks"] if check["outcome"] == "failed")
     where = ("-a", "double", "-o", folder / "out")
-    run(
-        folder,
-        "mark",
-        "bob",
-        failed["id"],
-        *where,
-        "--points",
-        str(failed["possible"] / 2),
-        "--why",
-        "Nearly.",
-        "--by",
-        "Mo",
-    )
+    given = ("--points", str(failed["possible"] / 2), "--why", "Nearly.", "--by", "Mo")
+    run(folder, "mark", "bob", failed["id"], *where, *given)
     assert "1 submission to grade again" in run(folder, "regrade", *where, "--student", "bob")
     after = gradebook(folder)
     assert float(after["bob"]["points"]) == float(before["bob"]["points"]) + failed["possible"] / 2

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from gradekit.batch import course_pages
 from gradekit.batch.gradebook import Line
-from gradekit.batch.policy import Attempt, Policy, chosen_attempt, load
+from gradekit.batch.policy import load
 from gradekit.findings import Cause, Kind
 from tests.report.samples import FAILED, PASSED, PENDING, record
 from tests.report.test_lms import NASTY
@@ -141,12 +140,3 @@ def test_a_leaderboard_is_one_that_course_toml_asks_for(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text('[assignments.a]\nleaderboard = {ada = "Q"}\n[assignments.b]\n')
     found = load(tmp_path / "course.toml")
     assert found.policy("a").leaderboard == {"ada": "Q"} and found.policy("b").leaderboard is None
-
-
-def test_attempts_beyond_the_limit_count_nothing() -> None:
-    start = datetime(2026, 12, 1, tzinfo=UTC)
-    tries = [Attempt(10 * (n + 1), 100, submitted=start + timedelta(hours=n), key=str(n)) for n in range(4)]
-    chosen = chosen_attempt(tries, Policy(attempts=2), "ada")
-    assert chosen is not None and chosen.key == "1"
-    chosen = chosen_attempt(tries, Policy(), "ada")
-    assert chosen is not None and chosen.key == "3"

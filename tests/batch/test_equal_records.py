@@ -55,7 +55,6 @@ TEXTS = {
 }  # fmt: skip
 NEVER_ENDING = {"computes": COMPUTES, "sleeps": FOR_EVER, "loops": ENDLESS}
 POINTS = {"lost updates": 0, "counted by atomics": 60} | dict.fromkeys(NEVER_ENDING, 0)
-SPINNING = "while True:\n    pass"
 ROOT = Path(__file__).parents[2]
 OPTIONS = GradingOptions(hidden=True, profile="quick", device="cpu")
 
@@ -129,29 +128,12 @@ def grader(course: Path) -> Iterator[Graders]:
     made.close()
 
 
-def job(text: str) -> GradingJob:
-    content = base64.b64encode(text.encode()).decode()
-    return GradingJob("double", release(get("double")), OPTIONS.to_json(), "submission.py", content)
-
-
 def checked(course: Path, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The record that `gradekit check` makes in this process, as far as it is to be the same everywhere."""
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(course))
     monkeypatch.chdir(folder)
     Path("submission.py").write_text(text)
     return comparable(to_dict(check(Path("submission.py"), "double", OPTIONS)))
-
-
-@contextmanager
-def spinning(processes: int) -> Iterator[None]:
-    """While open, so many processes, each of a session of its own, take what processor time they get."""
-    started = [subprocess.Popen([sys.executable, "-c", SPINNING], start_new_session=True) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
 
 
 EACH_TIME = ("right", "unmasked", "sleepy")
@@ -169,16 +151,6 @@ def test_check_a_class_and_a_throttled_grader_make_the_same_record(
     assert alone["checks"] and alone["status"] in ("graded", "rejected")
     if name in POINTS:
         assert (alone["status"], alone["score"]["earned"]) == ("graded", POINTS[name])
-
-
-@pytest.mark.slow
-def test_beside_eight_spinning_sessions_for_each_processor_the_records_are_the_same(
-    course: Path, grader: Graders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = {name: checked(course, text, tmp_path, monkeypatch) for name, text in TEXTS.items()}
-    with spinning(8 * len(os.sched_getaffinity(0))):
-        for name, text in TEXTS.items():
-            assert comparable(grader.grade(job(text), 10 * GUARD).record) == alone[name], name
 
 
 GREEDY = RIGHT.replace("    out = torch.empty_like(x)\n", "    out = torch.empty_like(x)\n    BIG\n").replace(
@@ -238,11 +210,11 @@ def test_in_every_assignment_check_and_a_grader_with_half_a_processor_make_the_s
     alone = comparable(to_dict(check(Path("submission.py"), id, options)))
     made = Graders(warms=True)
     with contextlib.closing(made), hardly_running(made, share=0.5):
-        assert comparable(made.grade(real_job(id, text, options), 30 * GUARD).record) == alone
+        assert comparable(made.grade(job(text, id, options), 30 * GUARD).record) == alone
     assert alone["status"] == "graded" and alone["checks"]
 
 
-def real_job(id: str, text: str, options: GradingOptions) -> GradingJob:
+def job(text: str, id: str = "double", options: GradingOptions = OPTIONS) -> GradingJob:
     content = base64.b64encode(text.encode()).decode()
     return GradingJob(id, release(get(id)), options.to_json(), "submission.py", content)
 
@@ -256,7 +228,7 @@ def test_a_right_submissions_largest_calls_leave_a_grader_below_a_gibibyte(id: s
     """The solutions that take most memory, graded as in a class: with hidden tests and a secret seed"""
     options = GradingOptions(device="cpu", hidden=True, secret_seed=123456789012345)
     text = (ROOT / "solutions" / id / "solution.py").read_text()
-    record, most = most_memory(Graders(warms=True), real_job(id, text, options))
+    record, most = most_memory(Graders(warms=True), job(text, id, options))
     score = record["score"]
     assert score["earned"] == score["possible"] - score["pending"] > 0
     assert most < 1 << 20

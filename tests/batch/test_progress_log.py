@@ -21,18 +21,16 @@ class WithCards(GraderPool):
         super().__init__(1, ["GPU-1"])
 
 
-def test_nothing_is_guessed_from_the_first_results() -> None:
-    count = Count(40)
-    count.add(30.0, 1.0)
-    count.add(31.0, 1.0)
-    assert str(count) == "2/40"
-
-
-def test_the_time_until_graders_have_started_is_no_part_of_the_estimate() -> None:
-    count = Count(40)
-    for now in (102.0, 104.0, 106.0):
-        count.add(now, 2.0)
-    assert str(count) == "3/40, 63 s left"
+@pytest.mark.parametrize(
+    ("of", "ended", "each", "said"),
+    [(40, (30.0, 31.0), 1.0, "2/40"), (40, (102.0, 104.0, 106.0), 2.0, "3/40, 63 s left"), (3, (1.0, 2.0, 3.0), 1.0, "3/3")],
+    ids=["nothing is guessed from the first", "not the time until graders have started", "the last one leaves nothing"],
+)
+def test_what_is_left_is_estimated(of: int, ended: tuple[float, ...], each: float, said: str) -> None:
+    count = Count(of)
+    for now in ended:
+        count.add(now, each)
+    assert str(count) == said
 
 
 def test_the_quickest_that_end_first_do_not_shorten_the_estimate() -> None:
@@ -48,13 +46,6 @@ def test_the_quickest_that_end_first_do_not_shorten_the_estimate() -> None:
     left = max(free) - now
     said = float(str(count).removeprefix("40/400, ").removesuffix(" min left")) * 60
     assert abs(said - left) < left / 5
-
-
-def test_the_last_one_leaves_nothing() -> None:
-    count = Count(3)
-    for now in (1.0, 2.0, 3.0):
-        count.add(now, 1.0)
-    assert str(count) == "3/3"
 
 
 @pytest.mark.parametrize(
