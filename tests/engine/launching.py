@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 from corpus.case import Case
 from corpus.compile import compiled
 
@@ -58,3 +60,13 @@ def launched(
 ) -> RunResult:
     """What comes of `program` on these inputs."""
     return run(program(kernel, grid, inputs, *args, **more), inputs, budget=budget, conditions=conditions)
+
+
+@triton.jit
+def sum_under_a_lock(x, total, lock):
+    value = tl.load(x + tl.program_id(0))
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + value)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from launching import launched
+from launching import launched, sum_under_a_lock
 
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.launch import MOST
@@ -17,16 +17,6 @@ LOCKED = [torch.empty(1, dtype=torch.int32), torch.empty(8, dtype=torch.int32)]
 
 def causes(result):
     return {finding.cause for finding in result.findings}
-
-
-@triton.jit
-def sum_under_a_lock(x, total, lock):
-    value = tl.load(x + tl.program_id(0))
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
-    tl.store(total, tl.load(total) + value)
-    tl.debug_barrier()
-    tl.atomic_xchg(lock, 0)
 
 
 @triton.jit

@@ -6,7 +6,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from launching import program
+from launching import program, sum_under_a_lock
 
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
@@ -91,16 +91,6 @@ def test_an_access_outside_of_a_tensor_says_how_far():
     (load,) = [value for value in values(second) if value.get("access") == "load"]
     assert load["outside"] == {"before": 0, "after": 2, "first": 6, "size": 6}
     assert load["runs"] == [[4, 2]]
-
-
-@triton.jit
-def sum_under_a_lock(x, total, lock):
-    value = tl.load(x + tl.program_id(0))
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
-    tl.store(total, tl.load(total) + value)
-    tl.debug_barrier()
-    tl.atomic_xchg(lock, 0)
 
 
 @pytest.mark.parametrize("order", Order)

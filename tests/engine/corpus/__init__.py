@@ -15,11 +15,10 @@ from corpus import (
     reductions,
     scans,
     shapes,
-    tutorials,
 )
 from corpus.case import CASES, Case
 
 __all__ = [
     "CASES", "Case", "atomics", "calls", "casts", "control", "descriptors", "dots", "floats", "functions", "integers",
-    "pointers", "randoms", "reductions", "scans", "shapes", "tutorials",
+    "pointers", "randoms", "reductions", "scans", "shapes",
 ]  # fmt: skip

@@ -82,25 +82,6 @@ def compared_and_swapped(old, target, expected, N: tl.constexpr):
     tl.store(old + i, tl.atomic_cas(target + i, tl.load(expected + i), i * 100))
 
 
-@case(grid=(5,), lock=filled(1, dtype=torch.int32, value=0), total=filled(1), x=_whole(5))
-@triton.jit
-def guarded_by_a_lock(lock, total, x):
-    a = tl.load(x + tl.program_id(0))
-    while tl.atomic_cas(lock, 0, 1) == 1:
-        pass
-    tl.store(total, tl.load(total) + a)
-    tl.atomic_xchg(lock, 0)
-
-
-@case(grid=(4,), count=filled(1, dtype=torch.int32, value=0), partial=filled(4), total=filled(1), x=_whole(4 * N), N=N)
-@triton.jit
-def last_one_sums(count, partial, total, x, N: tl.constexpr):
-    pid = tl.program_id(0)
-    tl.store(partial + pid, tl.sum(tl.load(x + pid * N + tl.arange(0, N)), 0))
-    if tl.atomic_add(count, 1) == tl.num_programs(0) - 1:
-        tl.store(total, tl.sum(tl.load(partial + tl.arange(0, 4)), 0))
-
-
 @case(grid=(2,), total=filled(4, dtype=torch.float16), wide=filled(4, dtype=torch.float64), x=_whole(2 * N), N=N)
 @triton.jit
 def other_precisions(total, wide, x, N: tl.constexpr):

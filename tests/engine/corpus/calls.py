@@ -1,4 +1,4 @@
-"""Functions that call functions, printing, asserting, and the kernels of tutorials."""
+"""Functions that call functions, printing and asserting."""
 
 import torch
 import triton
@@ -89,69 +89,6 @@ def prints_and_asserts(out):
     tl.device_print("two of them", pid * 2, pid + 0.5)
     tl.device_assert(pid < 3, "too many")
     tl.store(out + pid, pid)
-
-
-def _normalized(a):
-    x = a["x"].double()
-    mean, rstd = x.mean(1, keepdim=True), (x.var(1, correction=0, keepdim=True) + 1e-5).rsqrt()
-    out = (x - mean) * rstd * a["w"] + a["b"]
-    return {"out": out.float(), "means": mean[:, 0].float(), "rstds": rstd[:, 0].float()}
-
-
-@case(grid=(4,), out=filled(4, 50), means=filled(4), rstds=filled(4), x=normal(4, 50), w=normal(50), b=normal(50), n=50,
-      eps=1e-5, B=32, oracle=_normalized, tolerance=1e-6)  # fmt: skip
-@triton.jit
-def layer_norm(out, means, rstds, x, w, b, n, eps, B: tl.constexpr):
-    row = tl.program_id(0)
-    x += row * n
-    total = tl.zeros((B,), tl.float32)
-    for start in range(0, n, B):
-        c = start + tl.arange(0, B)
-        total += tl.load(x + c, mask=c < n, other=0.0)
-    mean = tl.sum(total, 0) / n
-    squares = tl.zeros((B,), tl.float32)
-    for start in range(0, n, B):
-        c = start + tl.arange(0, B)
-        d = tl.where(c < n, tl.load(x + c, mask=c < n, other=0.0) - mean, 0.0)
-        squares += d * d
-    rstd = 1 / tl.sqrt(tl.sum(squares, 0) / n + eps)
-    tl.store(means + row, mean)
-    tl.store(rstds + row, rstd)
-    for start in range(0, n, B):
-        c = start + tl.arange(0, B)
-        m = c < n
-        v = (tl.load(x + c, mask=m) - mean) * rstd
-        tl.store(out + row * n + c, v * tl.load(w + c, mask=m) + tl.load(b + c, mask=m), mask=m)
-
-
-def _attention(a):
-    q, k, v = (a[name].double() for name in "qkv")
-    scores = (q @ k.transpose(-1, -2) * 0.125).masked_fill(torch.ones(64, 64).triu(1).bool(), float("-inf"))
-    return {"out": (scores.softmax(-1) @ v).float()}
-
-
-@case(grid=(4, 2), out=filled(2, 64, 16), q=normal(2, 64, 16), k=normal(2, 64, 16), v=normal(2, 64, 16), n=64, D=16, BM=16,
-      BN=32, oracle=_attention, tolerance=2e-3)  # fmt: skip
-@triton.jit
-def causal_attention(out, q, k, v, n, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
-    i, d = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
-    base = tl.program_id(1) * n * D
-    queries = tl.load(q + base + i[:, None] * D + d[None, :])
-    top = tl.full((BM,), -float("inf"), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    acc = tl.zeros((BM, D), tl.float32)
-    for start in range(0, (tl.program_id(0) + 1) * BM, BN):
-        j = start + tl.arange(0, BN)
-        keys = tl.load(k + base + j[None, :] * D + d[:, None])
-        scores = tl.dot(queries, keys) * 0.125
-        scores = tl.where(i[:, None] >= j[None, :], scores, -float("inf"))
-        new_top = tl.maximum(top, tl.max(scores, 1))
-        p = tl.exp2((scores - new_top[:, None]) * 1.44269504)
-        old = tl.exp2((top - new_top) * 1.44269504)
-        total = total * old + tl.sum(p, 1)
-        acc = tl.dot(p, tl.load(v + base + j[:, None] * D + d[None, :]), acc * old[:, None])
-        top = new_top
-    tl.store(out + base + i[:, None] * D + d[None, :], acc / total[:, None])
 
 
 @triton.jit

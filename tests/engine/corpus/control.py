@@ -53,16 +53,6 @@ def branches_by_program(out, x, N: tl.constexpr):
         tl.store(out + i, a)
 
 
-@case(grid=(7,), out=filled(7 * N), x=normal(7 * N), count=5, N=N)
-@triton.jit
-def early_return(out, x, count, N: tl.constexpr):
-    pid = tl.program_id(0)
-    if pid >= count:
-        return
-    i = pid * N + tl.arange(0, N)
-    tl.store(out + i, tl.load(x + i) + 1)
-
-
 @case(grid=(7,), out=filled(7, dtype=torch.int32), x=given(3, -1, 0, 8, -2, 0, 5, dtype=torch.int32))
 @triton.jit
 def several_returns(out, x):

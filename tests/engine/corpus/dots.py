@@ -100,23 +100,6 @@ def batch_of_products(out, x, y):
     tl.store(out + b * 256 + m[None, :, None] * 16 + m[None, None, :], tl.dot(p, q))
 
 
-@case(grid=(6,), out=filled(40, 50, dtype=torch.float16), x=normal(40, 70, dtype=torch.float16),
-      y=normal(70, 50, dtype=torch.float16), m=40, n=50, k=70, BM=16, BN=32, BK=32, tolerance=1e-3, oracle=_exact)  # fmt: skip
-@triton.jit
-def masked_matmul(out, x, y, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    pid = tl.program_id(0)
-    blocks = tl.cdiv(n, BN)
-    i = pid // blocks * BM + tl.arange(0, BM)
-    j = pid % blocks * BN + tl.arange(0, BN)
-    acc = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, k, BK):
-        at = start + tl.arange(0, BK)
-        a = tl.load(x + i[:, None] * k + at[None, :], mask=(i[:, None] < m) & (at[None, :] < k), other=0.0)
-        b = tl.load(y + at[:, None] * n + j[None, :], mask=(at[:, None] < k) & (j[None, :] < n), other=0.0)
-        acc = tl.dot(a, b, acc)
-    tl.store(out + i[:, None] * n + j[None, :], acc.to(tl.float16), mask=(i[:, None] < m) & (j[None, :] < n))
-
-
 @case(out=filled(M, M), x=normal(M, K, dtype=torch.float16), M=M, K=K,
       oracle=lambda a: {"out": (a["x"].double() @ a["x"].double().T).float()}, tolerance=1e-6)  # fmt: skip
 @triton.jit

@@ -49,25 +49,6 @@ def four_at_a_time(out, uniform, bell, seed, N: tl.constexpr):
     tl.store(bell + 3 * N + i, d)
 
 
-@case(
-    grid=(3,),
-    out=filled(150),
-    kept=filled(150, dtype=torch.int8),
-    x=lambda generator: torch.ones(150),
-    n=150,
-    p=0.3,
-    seed=7,
-    N=N,
-)
-@triton.jit
-def dropout(out, kept, x, n, p, seed, N: tl.constexpr):
-    i = tl.program_id(0) * N + tl.arange(0, N)
-    keep = tl.rand(seed, i) > p
-    a = tl.load(x + i, mask=i < n)
-    tl.store(out + i, tl.where(keep, a / (1 - p), 0.0), mask=i < n)
-    tl.store(kept + i, keep, mask=i < n)
-
-
 @case(out=filled(N, dtype=torch.int64), seed=5, N=N)
 @triton.jit
 def long_offsets(out, seed, N: tl.constexpr):

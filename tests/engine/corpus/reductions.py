@@ -168,16 +168,6 @@ def three_axes(first, middle, last, x):
     tl.store(last + a[:, None] * 4 + b[None, :], tl.min(t, -1))
 
 
-@case(grid=(5,), out=filled(5, 20), x=normal(5, 20), n=20, N=32, tolerance=3e-7)
-@triton.jit
-def row_softmax(out, x, n, N: tl.constexpr):
-    c = tl.arange(0, N)
-    at = tl.program_id(0) * n + c
-    a = tl.load(x + at, mask=c < n, other=-float("inf"))
-    e = tl.exp(a - tl.max(a, 0))
-    tl.store(out + at, e / tl.sum(e, 0), mask=c < n)
-
-
 @case(out=filled(1), count=filled(1, dtype=torch.int32), x=specials(64), N=64, oracle=lambda a: {
       "count": torch.tensor([int((a["x"] > 0).sum())], dtype=torch.int32), "out": a["x"].nan_to_num(0, 0, 0).clamp(-9, 9).double().sum().float()[None]}, tolerance=1e-6)  # fmt: skip
 @triton.jit
