@@ -32,12 +32,6 @@ DATA = {
 }  # fmt: skip
 
 
-def cause_of(claim: Any, *args: Any) -> Cause:
-    with pytest.raises(Failure) as caught:
-        claim(*args)
-    return caught.value.cause
-
-
 def test_what_was_sent_is_read() -> None:
     assert parse(DATA, "") == GOOD
 
@@ -57,11 +51,8 @@ def test_only_errors_of_code_that_asks_for_a_gpu_are_doubtful() -> None:
 def test_an_operator_with_a_kernel_is_all_that_is_claimed() -> None:
     assert_operator(GOOD)
     assert_compiles(GOOD)
+    assert_compiles(UNSEEN, kernels=False)
     assert_opcheck(GOOD, "test_schema")
-
-
-def test_no_operator_is_a_failure() -> None:
-    assert cause_of(assert_operator, replace(GOOD, schema="")) is Cause.EXCEPTION
 
 
 def test_an_operator_that_compiling_never_came_to_is_not_said_to_be_missing() -> None:
@@ -70,18 +61,23 @@ def test_an_operator_that_compiling_never_came_to_is_not_said_to_be_missing() ->
     assert "register" not in caught.value.message and caught.value.message.endswith("word ...")
 
 
-def test_a_schema_that_writes_to_an_input_is_a_failure() -> None:
-    assert cause_of(assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()")) is Cause.INPUT_MODIFIED
+UNSEEN = replace(GOOD, forward=("aten::mm", "course::f"))
 
 
-def test_a_model_that_is_not_one_graph_is_a_failure() -> None:
-    assert cause_of(assert_compiles, replace(GOOD, error="Unsupported: item()")) is Cause.EXCEPTION
-
-
-def test_a_kernel_that_cannot_be_seen_is_a_failure_where_one_is_asked_for() -> None:
-    unseen = replace(GOOD, forward=("aten::mm", "course::f"))
-    assert cause_of(assert_compiles, unseen) is Cause.NO_KERNEL
-    assert_compiles(unseen, kernels=False)
+@pytest.mark.parametrize(
+    ("claim", "seen", "cause"),
+    [
+        (assert_operator, replace(GOOD, schema=""), Cause.EXCEPTION),
+        (assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()"), Cause.INPUT_MODIFIED),
+        (assert_compiles, replace(GOOD, error="Unsupported: item()"), Cause.EXCEPTION),
+        (assert_compiles, UNSEEN, Cause.NO_KERNEL),
+    ],
+    ids=["no operator", "a schema that writes to an input", "not one graph", "a kernel that cannot be seen"],
+)
+def test_what_is_not_as_it_is_claimed_is_a_failure(claim: Any, seen: Inspection, cause: Cause) -> None:
+    with pytest.raises(Failure) as caught:
+        claim(seen)
+    assert caught.value.cause is cause
 
 
 def test_what_opcheck_says_is_a_failure() -> None:

@@ -121,21 +121,16 @@ def counted(seen: list[int]) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("count", "at_least", "runs"), [(None, 40, 40), (None, 2, 3), (2, 1, 2), (8, 1, 3), (0, 1, 1)])
-def test_a_test_runs_as_many_examples_as_are_wanted(count: int | None, at_least: int, runs: int) -> None:
+def test_a_test_runs_as_many_examples_as_are_wanted_and_as_many_as_before_afterwards(
+    count: int | None, at_least: int, runs: int
+) -> None:
     seen: list[int] = []
     test = counted(seen)
     with examples(test, count, ReplayDatabase(), at_least=at_least):
         test()
     assert len(seen) == runs
-
-
-def test_afterwards_a_test_has_its_own_number_of_examples_again() -> None:
-    seen: list[int] = []
-    test = counted(seen)
-    with examples(test, 50, ReplayDatabase()):
-        pass
     test()
-    assert len(seen) == 3
+    assert len(seen) == runs + 3
 
 
 def test_a_test_that_does_not_use_hypothesis_is_let_be() -> None:
@@ -234,40 +229,28 @@ def patched() -> dict[str, Any]:
     return found()
 
 
-def test_jit_functions_are_known_from_then_on(patched: dict[str, Any]) -> None:
-    assert patched["watched"] == ["late"]
-
-
-def test_a_jit_function_is_parsed_once(patched: dict[str, Any]) -> None:
-    assert patched["parsed once"]
-
-
-def test_triton_asks_the_driver_that_was_put_in_place(patched: dict[str, Any]) -> None:
-    assert patched["target"] == 90
-
-
-def test_triton_compiles_with_what_was_put_in_place_of_its_compiler(patched: dict[str, Any]) -> None:
-    assert patched["compiled"] == ["early", {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}]
-
-
 def test_a_launch_has_its_grid_and_arguments(patched: dict[str, Any]) -> None:
     grid, arguments = patched["launched"]
     assert grid == [3, 1, 1] and "17" in arguments
 
 
-def test_torch_compile_is_not_imported_for_tensors_without_data_or_operators(patched: dict[str, Any]) -> None:
-    assert patched["sum"] == [3] and patched["thrice"] == [3.0]
-    assert not patched["dynamo after"]
-
-
-def test_the_code_of_a_custom_operator_is_found(patched: dict[str, Any]) -> None:
-    assert patched["code"] == [3.0, 3.0]
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("watched", ["late"]), ("parsed once", True), ("target", 90), ("code", [3.0, 3.0]), ("wraps", [True, False]),
+        ("compiled", ["early", {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}]), ("sum", [3]), ("thrice", [3.0]), ("dynamo after", False),
+    ],
+    ids=[
+        "jit functions are known from then on", "a jit function is parsed once", "Triton asks the driver that was put in place",
+        "the code of a custom operator is found", "wrap_triton wraps where it is asked to and nowhere else",
+        "Triton compiles with what was put in place of its compiler", "tensors without data are summed up", "operators run",
+        "torch.compile is not imported for either",
+    ],
+)  # fmt: skip
+def test_a_patch_does_what_it_is_for(patched: dict[str, Any], name: str, value: object) -> None:
+    assert patched[name] == value
 
 
 @pytest.mark.slow
 def test_without_the_patch_torch_would_import_it() -> None:
     assert found("unpatched") == {"sum": [3], "dynamo after": True}
-
-
-def test_wrap_triton_wraps_where_it_is_asked_to_and_nowhere_else(patched: dict[str, Any]) -> None:
-    assert patched["wraps"] == [True, False]

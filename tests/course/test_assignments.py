@@ -83,23 +83,13 @@ def test_the_claims_are_about_the_solution_the_starter_the_trivial_results_and_s
 
 
 @every_assignment
-def test_the_handout_says_what_the_public_and_the_hidden_checks_are_worth(assignment: Assignment) -> None:
+def test_the_handout_lists_every_check_with_its_points_a_hundred_in_all_and_what_hidden_ones_add(assignment: Assignment) -> None:
     assert assignment.solutions is not None
+    text, points = assignment.handout.read_text(encoding="utf-8"), _points(assignment)
+    rows = re.findall(r"^\| (.+) \| (\d+) \|$", text, flags=re.MULTILINE)
+    assert {title: int(points) for title, points in rows} == points and sum(points.values()) == 100
     hidden = sum(_points_in(assignment.solutions / f"test_{assignment.id}_hidden.py").values())
-    public = sum(_points(assignment).values())
-    sentence = f"Hidden checks of the same task add {hidden} points to these {public}."
-    assert sentence in " ".join(assignment.handout.read_text(encoding="utf-8").split())
-
-
-@every_assignment
-def test_points_add_up_to_a_hundred(assignment: Assignment) -> None:
-    assert sum(_points(assignment).values()) == 100
-
-
-@every_assignment
-def test_the_handout_lists_every_check_with_its_points(assignment: Assignment) -> None:
-    rows = re.findall(r"^\| (.+) \| (\d+) \|$", assignment.handout.read_text(), flags=re.MULTILINE)
-    assert {title: int(points) for title, points in rows} == _points(assignment)
+    assert f"Hidden checks of the same task add {hidden} points to these 100." in " ".join(text.split())
 
 
 @every_assignment
@@ -130,13 +120,9 @@ def test_starter_and_solution_define_the_entry_with_the_same_parameters(assignme
 
 
 @every_assignment
-def test_a_mistake_names_a_test_that_there_is(assignment: Assignment) -> None:
+def test_a_mistake_names_a_test_that_there_is_and_says_in_one_line_what_the_student_did(assignment: Assignment) -> None:
     tests = {node.name for node in _functions(assignment.tests) if node.name.startswith("test_")}
     assert {mistake.name: mistake.check for mistake in all_of(assignment) if mistake.check not in tests} == {}
-
-
-@every_assignment
-def test_a_mistake_says_in_one_line_what_the_student_did(assignment: Assignment) -> None:
     assert [mistake.name for mistake in all_of(assignment) if not 10 < len(mistake.title) <= 120] == []
 
 

@@ -48,31 +48,18 @@ def public(tmp_path: Path) -> Assignment:
 
 
 def test_there_are_twenty_questions_with_choices_three_without_and_a_hundred_points() -> None:
-    assert len(choices()) == 20
-    assert len(questions()) == 23
+    assert (len(choices()), len(questions())) == (20, 23)
     assert sum(question.points for question in questions()) == 100
+    assert [question.title for question in questions() if len(question.title) > 62] == [], "a report has a line for each"
 
 
-def test_every_choice_of_every_question_has_feedback_of_its_own() -> None:
+def test_every_choice_has_feedback_of_its_own_the_right_ones_alone_says_yes_and_each_letter_is_right_as_often() -> None:
     for question in choices():
         assert question.key is not None
         assert len(set(question.key.feedback.values())) == len(question.choices) == 4, question.id
-
-
-def test_only_the_right_choices_feedback_says_yes() -> None:
-    for question in choices():
-        assert question.key is not None
         saying = {letter for letter, text in question.key.feedback.items() if text.startswith("Yes")}
         assert saying == {question.key.right}, question.id
-
-
-def test_no_letter_is_right_more_often_than_another() -> None:
-    right = Counter(question.key.right for question in choices() if question.key)
-    assert right == dict.fromkeys("abcd", 5)
-
-
-def test_titles_are_short_enough_for_one_line_of_a_report() -> None:
-    assert [question.title for question in questions() if len(question.title) > 62] == []
+    assert Counter(question.key.right for question in choices() if question.key) == dict.fromkeys("abcd", 5)
 
 
 def test_a_short_answer_that_is_certain_is_never_in_two_lists() -> None:

@@ -106,24 +106,21 @@ def test_a_mistake_that_there_is_not_is_wrong_usage(arguments: list[str], said: 
 # --- an edit of a source fits in exactly one way, or is refused with the lines that do not fit ------------------------
 
 
-def test_lines_with_a_minus_give_way_to_those_with_a_plus() -> None:
-    assert edited(TEXT, "-    return x + 1\n+    y = x\n+    return y\n", "a.py") == TEXT.replace(
-        "    return x + 1\n", "    y = x\n    return y\n"
-    )
+EDITED = {
+    "lines with a minus give way to those with a plus": (
+        "-    return x + 1\n+    y = x\n+    return y\n", TEXT.replace("    return x + 1\n", "    y = x\n    return y\n"),
+    ),
+    "lines that stay say where others come": (" def forward(x):\n+    x = 2", TEXT.replace("forward(x):\n", "forward(x):\n    x = 2\n")),
+    "whatever the order": (
+        "-    return x - 1\n\n-    return x + 1\n+    return x\n", TEXT.replace("    return x - 1\n", "").replace("x + 1", "x"),
+    ),
+    "in the function that is named": ("@@ backward\n-    mask = x < 4\n+    mask = x <= 4\n", "<=".join(TEXT.rsplit("<", 1))),
+}  # fmt: skip
 
 
-def test_lines_that_stay_say_where_others_come() -> None:
-    assert "def forward(x):\n    x = 2\n" in edited(TEXT, " def forward(x):\n+    x = 2", "a.py")
-
-
-def test_each_place_is_edited_whatever_the_order() -> None:
-    text = edited(TEXT, "-    return x - 1\n\n-    return x + 1\n+    return x\n", "a.py")
-    assert text.count("return") == 1 and text.endswith("    mask = x < 4\n")
-
-
-def test_a_place_is_looked_for_in_the_function_that_is_named() -> None:
-    text = edited(TEXT, "@@ backward\n-    mask = x < 4\n+    mask = x <= 4\n", "a.py")
-    assert text == "<=".join(TEXT.rsplit("<", 1))
+@pytest.mark.parametrize(("edit", "text"), EDITED.values(), ids=EDITED)
+def test_each_place_of_an_edit_is_edited(edit: str, text: str) -> None:
+    assert edited(TEXT, edit, "a.py") == text
 
 
 @pytest.mark.parametrize(

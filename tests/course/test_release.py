@@ -79,16 +79,12 @@ def test_the_command_checks_and_releases(copy: Assignment) -> None:
     assert (after.exit_code, after.output) == (0, "copy: the starter is what its solution holds\n")
 
 
-def test_the_notebook_of_a_release_installs_what_the_course_names(copy: Assignment, tmp_path: Path) -> None:
-    source = "https://example.org/gradekit.whl"
-    words = ["release", "copy", str(tmp_path / "course"), "--notebook", "--install", source]
-    assert CliRunner().invoke(main, words).exit_code == 0
-    assert source in (tmp_path / "course" / "copy" / "submission.ipynb").read_text()
-
-
-def test_a_release_has_no_notebook_unless_it_is_asked_for(copy: Assignment, tmp_path: Path) -> None:
-    assert CliRunner().invoke(main, ["release", "copy", str(tmp_path / "course")]).exit_code == 0
-    assert not (tmp_path / "course" / "copy" / "submission.ipynb").exists()
+def test_a_release_has_a_notebook_where_it_is_asked_for_which_installs_what_the_course_names(copy: Assignment, tmp_path: Path) -> None:
+    source, made = "https://example.org/gradekit.whl", tmp_path / "course" / "copy" / "submission.ipynb"
+    words = ["release", "copy", str(tmp_path / "course")]
+    assert CliRunner().invoke(main, words).exit_code == 0 and not made.exists()
+    assert CliRunner().invoke(main, [*words, "--notebook", "--install", source]).exit_code == 0
+    assert source in made.read_text()
 
 
 # --- every committed starter is what its solution holds ---------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,32 +46,6 @@ BROKEN = report(status=Status.FAULT, message="the grader broke")
 REJECTED = report(FAILED, status=Status.REJECTED, message="no such function")
 
 
-@pytest.mark.parametrize(
-    ("found", "problem"),
-    [
-        (report(PASSED), ""),
-        (report(PASSED, PENDING), ""),
-        (report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
-        (report(PASSED, FAULT), "test_b fault, 0 of 10: oh"),
-        (
-            report(PASSED, *[FAULT] * 5),
-            "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more",
-        ),
-        (report(FAULT), "test_b fault, 0 of 10: oh"),
-        (report(PENDING), "no check passed"),
-        (report(), "no check passed"),
-        (REJECTED, "rejected: no such function"),
-        (BROKEN, "fault: the grader broke"),
-    ],
-)
-def test_the_solution_must_lose_nothing(found: Report, problem: str) -> None:
-    assert earns_everything(found) == problem
-
-
-def test_a_bonus_that_was_missed_is_nothing_lost() -> None:
-    assert earns_everything(report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True))) == ""
-
-
 def test_what_was_not_measured_is_listed_with_the_reason() -> None:
     pending = replace(PENDING, message="Not measured: no GPU.")
     assert left_open(report(PASSED, pending)) == "10 points are open (test_speed). Not measured: no GPU."
@@ -83,50 +58,48 @@ def test_verifying_says_how_near_a_solution_comes_to_the_budget() -> None:
     assert nearest_to_budget(report(PASSED)) == ""
 
 
-@pytest.mark.parametrize(
-    ("found", "problem"),
-    [
-        (report(FAILED, PENDING), ""),
-        (REJECTED, ""),
-        (report(FAILED, PASSED), "test_a passed, 10 of 10"),
-        (report(check("test_a", Outcome.FAILED, earned=2.0)), "test_a failed, 2 of 10"),
-        (report(FAULT), "test_b fault, 0 of 10: oh"),
-        (BROKEN, "fault: the grader broke"),
-    ],
-)
-def test_the_starter_must_earn_nothing(found: Report, problem: str) -> None:
-    assert earns_nothing(found) == problem
+def fails_for_nan(found: Report) -> str:
+    return fails_for(found, "test_a", Cause.NAN)
+
+
+SIX = report(PASSED, *[FAULT] * 5)
+OBSERVED = check("test_a", Outcome.FAILED, cause=Cause.OVERFLOW, details={"observed_cause": Cause.NAN})
 
 
 @pytest.mark.parametrize(
-    ("found", "problem"),
+    ("claim", "found", "problem"),
     [
-        (report(FAILED), ""),
-        (report(FAILED, check("test_m", Outcome.PASSED, kind=Kind.MEMORY)), ""),
-        (report(PASSED), "test_a passed, 10 of 10"),
-        (report(FAULT), "test_b fault, 0 of 10: oh"),
-        (REJECTED, "rejected: no such function"),
+        (earns_everything, report(PASSED), ""),
+        (earns_everything, report(PASSED, PENDING), ""),
+        (earns_everything, report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True)), ""),
+        (earns_everything, report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
+        (earns_everything, SIX, "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more"),
+        (earns_everything, report(PENDING), "no check passed"),
+        (earns_everything, report(), "no check passed"),
+        (earns_everything, REJECTED, "rejected: no such function"),
+        (earns_nothing, report(FAILED, PENDING), ""),
+        (earns_nothing, REJECTED, ""),
+        (earns_nothing, report(FAILED, PASSED), "test_a passed, 10 of 10"),
+        (earns_nothing, report(check("test_a", Outcome.FAILED, earned=2.0)), "test_a failed, 2 of 10"),
+        (earns_no_correctness, report(FAILED), ""),
+        (earns_no_correctness, report(FAILED, check("test_m", Outcome.PASSED, kind=Kind.MEMORY)), ""),
+        (earns_no_correctness, report(PASSED), "test_a passed, 10 of 10"),
+        (earns_no_correctness, REJECTED, "rejected: no such function"),
+        (fails_for_nan, report(FAILED), ""),
+        (fails_for_nan, report(check("test_a[1]", Outcome.PASSED), check("test_a[2]", Outcome.FAILED, cause=Cause.NAN)), ""),
+        (fails_for_nan, report(OBSERVED), ""),
+        (fails_for_nan, report(PASSED), "test_a passed, 10 of 10"),
+        (fails_for_nan, report(check("test_a", Outcome.FAILED, cause=Cause.RACE)), "test_a failed, 0 of 10 (race)"),
+        (fails_for_nan, report(check("test_other", Outcome.FAILED, cause=Cause.NAN)), "there is no check test_a"),
+        (fails_for_nan, report(check("test_a", Outcome.PENDING)), "test_a pending, 0 of 10"),
+        *((claim, report(FAULT), "test_b fault, 0 of 10: oh") for claim in (earns_everything, earns_nothing, earns_no_correctness)),
+        *((claim, BROKEN, "fault: the grader broke") for claim in (earns_everything, earns_nothing, fails_for_nan)),
     ],
 )
-def test_a_trivial_result_must_earn_nothing_for_correctness(found: Report, problem: str) -> None:
-    assert earns_no_correctness(found) == problem
-
-
-@pytest.mark.parametrize(
-    ("found", "problem"),
-    [
-        (report(FAILED), ""),
-        (report(check("test_a[1]", Outcome.PASSED), check("test_a[2]", Outcome.FAILED, cause=Cause.NAN)), ""),
-        (report(check("test_a", Outcome.FAILED, cause=Cause.OVERFLOW, details={"observed_cause": Cause.NAN})), ""),
-        (report(PASSED), "test_a passed, 10 of 10"),
-        (report(check("test_a", Outcome.FAILED, cause=Cause.RACE)), "test_a failed, 0 of 10 (race)"),
-        (report(check("test_other", Outcome.FAILED, cause=Cause.NAN)), "there is no check test_a"),
-        (report(check("test_a", Outcome.PENDING)), "test_a pending, 0 of 10"),
-        (BROKEN, "fault: the grader broke"),
-    ],
-)
-def test_a_wrong_submission_must_fail_as_it_declares(found: Report, problem: str) -> None:
-    assert fails_for(found, "test_a", Cause.NAN) == problem
+def test_the_solution_loses_nothing_the_starter_and_trivial_results_earn_nothing_and_a_mistake_fails_as_it_declares(
+    claim: Callable[[Report], str], found: Report, problem: str
+) -> None:
+    assert claim(found) == problem
 
 
 # --- a whole assignment -----------------------------------------------------------------------------------------------

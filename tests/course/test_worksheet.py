@@ -50,11 +50,8 @@ def setup(assignment: Assignment, source: str = "") -> str:
     return "".join(json.loads(worksheet(assignment, source))["cells"][1]["source"])
 
 
-def test_the_first_code_cell_installs_what_the_course_names(copy: Assignment) -> None:
+def test_the_first_code_cell_installs_what_the_course_names_or_the_wheel_beside_the_notebook(copy: Assignment) -> None:
     assert '%pip install -q "https://example.org/gradekit.whl"' in setup(copy, "https://example.org/gradekit.whl")
-
-
-def test_unless_the_course_names_something_it_is_the_wheel_beside_the_notebook(copy: Assignment) -> None:
     assert "%pip install -q ./gradekit-*.whl" in setup(copy)
     assert "which your course hands out with this notebook" in setup(copy)
 
@@ -76,10 +73,6 @@ def test_other_pages_travel_inside(copy: Assignment) -> None:
     copy.handout.write_text("# Copy\n\nSee [more](more.md).\n")
     (copy.folder / "more.md").write_text("# More to read\n\nMore.\n")
     assert markdown(copy)[:2] == ["# Copy\n\nSee “More to read” (below).", "# More to read\n\nMore."]
-
-
-def test_the_same_assignment_makes_the_same_notebook(copy: Assignment) -> None:
-    assert worksheet(copy) == worksheet(copy)
 
 
 def test_what_is_graded_of_it_is_the_starter(copy: Assignment) -> None:
