@@ -113,16 +113,15 @@ def test_no_assignments_at_all_says_how_to_name_their_folder() -> None:
 # --- the one that a submission is for ---------------------------------------------------------------------------------
 
 
-def test_the_given_id_wins(course: Path) -> None:
-    file = submit(course / "softmax", "def add(x, y): pass\n")
-    assert find(read(file), "vector_add").id == "vector_add"
-    assert of_path(file, "vector_add").id == "vector_add"
-
-
-def test_the_entry_function_tells(course: Path) -> None:
-    file = submit(course / "ada", "def helper(): pass\ndef add(x, y): pass\n")
-    assert find(read(file)).id == "vector_add"
-    assert of_path(file).id == "vector_add"
+@pytest.mark.parametrize(
+    ("folder", "given", "id"),
+    [("softmax", "vector_add", "vector_add"), ("softmax", None, "softmax"), ("softmax/ada", None, "softmax"), ("ada", None, "vector_add")],
+)
+def test_the_given_id_tells_before_the_folder_and_the_folder_before_the_entry(
+    course: Path, folder: str, given: str | None, id: str
+) -> None:
+    file = submit(course / folder, "def helper(): pass\ndef add(x, y): pass\n")
+    assert find(read(file), given).id == of_path(file, given).id == id
 
 
 @pytest.mark.parametrize(("text", "id"), [
@@ -131,13 +130,6 @@ def test_the_entry_function_tells(course: Path) -> None:
 ])  # fmt: skip
 def test_an_entry_that_is_assigned_or_stands_above_a_syntax_error_tells_too(course: Path, text: str, id: str) -> None:
     assert of_path(submit(course / "ada", text)).id == id
-
-
-@pytest.mark.parametrize("folder", ["softmax", "softmax/ada"])
-def test_the_folder_tells_before_the_entry(course: Path, folder: str) -> None:
-    file = submit(course / folder, "def add(x, y): pass\n")
-    assert of_path(file).id == "softmax"
-    assert find(read(file)).id == "softmax"
 
 
 def test_a_started_folder_tells_by_its_tests(course: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import gc
-import importlib.util
 import signal
 import sys
 import types
@@ -180,23 +179,6 @@ def test_a_plugin_that_warns_ends_nothing_but_a_test_that_warns_fails(pytester: 
 
 
 # --- test modules are rewritten by one worker for all -----------------------------------------------------------------
-
-
-def test_what_was_rewritten_ahead_is_not_rewritten_again(
-    pytestconfig: pytest.Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = tmp_path / "test_of_one.py"
-    module.write_text("def of_one():\n    assert 1 + 1 == 3\n")
-    monkeypatch.setattr("sys.dont_write_bytecode", False)
-    rewriting.rewrite_ahead(pytestconfig, [module])
-    monkeypatch.setattr("_pytest.assertion.rewrite._rewrite_test", None)
-    hook = pytestconfig.pluginmanager.rewrite_hook
-    spec = importlib.util.spec_from_file_location("test_of_one", module, loader=hook)
-    assert spec is not None
-    made = importlib.util.module_from_spec(spec)
-    hook.exec_module(made)
-    with pytest.raises(AssertionError, match=r"assert \(1 \+ 1\) == 3"):
-        made.of_one()
 
 
 @pytest.mark.parametrize(("worker", "names"), [("gw0", ["test_a.py", "test_c.py"]), ("gw1", ["test_b.py"]), ("", [])])

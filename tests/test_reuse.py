@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from gradekit import reuse
 from gradekit.reuse import LruCache
 
@@ -16,32 +18,22 @@ def test_what_was_asked_for_longest_ago_makes_room() -> None:
     assert [cache.get(key) for key in "abc"] == [1, None, 3]
 
 
-def test_all_together_weigh_no_more_than_they_may() -> None:
-    cache: LruCache[int, bytes] = LruCache(10, weigh=len)
-    for number in range(5):
-        cache.put(number, b"four")
-    assert len(cache) == 2 and cache.weight == 8
-
-
-def test_one_that_is_too_large_pushes_nothing_out() -> None:
-    cache: LruCache[str, bytes] = LruCache(10, weigh=len, largest=5)
-    cache.put("a", b"four")
-    cache.put("b", b"larger")
-    assert cache.get("a") == b"four" and cache.get("b") is None
-
-
-def test_a_new_value_takes_the_place_of_the_old_one() -> None:
-    cache: LruCache[str, bytes] = LruCache(10, weigh=len)
-    for value in (b"four", b"five5"):
-        cache.put("a", value)
-    assert cache.get("a") == b"five5" and cache.weight == 5
-
-
-def test_an_old_value_does_not_stay_where_the_new_one_is_too_large() -> None:
-    cache: LruCache[str, bytes] = LruCache(4, weigh=len)
-    cache.put("a", b"four")
-    cache.put("a", b"five5")
-    assert cache.get("a") is None and cache.weight == 0
+@pytest.mark.parametrize(
+    ("most", "put", "kept"),
+    [
+        (10, [(number, b"four") for number in range(5)], {3: b"four", 4: b"four"}),
+        (10, [(0, b"four"), (1, b"larger")], {0: b"four"}),
+        (10, [(0, b"four"), (0, b"five5")], {0: b"five5"}),
+        (4, [(0, b"four"), (0, b"five5")], {}),
+    ],
+    ids=["the last", "none that is too large", "the new one", "not the old one where the new one is too large"],
+)
+def test_what_is_kept_weighs_no_more_than_it_may(most: int, put: list[tuple[int, bytes]], kept: dict[int, bytes]) -> None:
+    cache: LruCache[int, bytes] = LruCache(most, weigh=len, largest=5)
+    for key, value in put:
+        cache.put(key, value)
+    assert {key: cache.get(key) for key, _ in put if cache.get(key) is not None} == kept
+    assert (len(cache), cache.weight) == (len(kept), sum(map(len, kept.values())))
 
 
 def test_what_is_dropped_is_gone() -> None:

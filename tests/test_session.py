@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -110,12 +109,11 @@ def test_the_report_speaks_of_the_notebook(ran: Callable[..., SimpleNamespace], 
     assert not Path(asked[0][0]).exists()
 
 
-def test_a_file_is_checked_outside_of_a_notebook_too(asked: list[list[str]]) -> None:
+def test_outside_of_a_notebook_a_file_is_checked_that_must_be_named(
+    asked: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     check("softmax", "mine/submission.py")
     assert asked == [["mine/submission.py", "-a", "softmax"]]
-
-
-def test_outside_of_a_notebook_a_file_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert "name the file" in str(check("softmax"))
 
@@ -149,11 +147,6 @@ def test_a_cell_that_fails_is_not_checked(ran: Callable[..., SimpleNamespace], a
     load_ipython_extension(shell)
     assert shell.magics["gradekit"]("softmax", "raise") is None
     assert asked == []
-
-
-def test_jupyter_finds_the_extension_in_the_package() -> None:
-    load: Any = gradekit.load_ipython_extension
-    assert load is load_ipython_extension
 
 
 # --- a call step by step ----------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ def someday() -> float:
 
 
 def test_a_message_arrives_as_it_was_sent(pair: tuple[socket.socket, socket.socket]) -> None:
-    """JSON both ways"""
     wire.send(pair[0], {"a": [1, None, "ä"]}, someday())
     assert wire.receive(pair[1], 1000, someday()) == {"a": [1, None, "ä"]}
 
@@ -52,7 +51,6 @@ def test_a_message_arrives_as_it_was_sent(pair: tuple[socket.socket, socket.sock
 def test_what_is_no_message_is_an_error(
     pair: tuple[socket.socket, socket.socket], sent: bytes, error: type[Exception]
 ) -> None:
-    """Silence, floods and nonsense end in time"""
     pair[0].sendall(sent)
     with pytest.raises(error) as caught:
         wire.receive(pair[1], 1000, soon() if error is wire.DeadlineExceeded else someday())
@@ -60,13 +58,11 @@ def test_what_is_no_message_is_an_error(
 
 
 def test_the_end_of_the_other_side_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
-    """A closed socket is Closed, at once"""
     pair[0].close()
     with pytest.raises(wire.ConnectionClosed):
         wire.receive(pair[1], 1000, someday())
 
 
 def test_a_reader_that_does_not_read_is_late(pair: tuple[socket.socket, socket.socket]) -> None:
-    """Sending has a deadline too"""
     with pytest.raises(wire.DeadlineExceeded):
         wire.send(pair[0], "x" * (1 << 24), soon())

@@ -20,13 +20,8 @@ def no_card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_card")
-def test_a_machine_without_a_card_has_none_to_find() -> None:
-    assert find() is None
-    assert find("auto") is None
-
-
-def test_the_cpu_is_no_card() -> None:
-    assert find("cpu") is None
+def test_a_machine_without_a_card_has_none_to_find_and_the_cpu_is_none() -> None:
+    assert find() is find("auto") is find("cpu") is None
 
 
 @pytest.mark.usefixtures("no_card")
@@ -60,19 +55,11 @@ def test_without_nvml_there_is_no_reading_and_no_driver(monkeypatch: pytest.Monk
     assert card.driver() is None
 
 
-def test_heat_and_power_brakes_are_throttling() -> None:
+def test_heat_and_power_brakes_are_throttling_and_a_power_limit_is_mentioned_alone() -> None:
     assert to_reading(900, 3201, 0x40).throttled
     assert to_reading(900, 3201, 0x80 | 0x04).reasons == ("power brake", "power limit")
-
-
-def test_a_power_limit_is_mentioned_but_is_no_throttling() -> None:
-    reading = to_reading(1400, 3201, 0x04)
-    assert not reading.throttled
-    assert reading.reasons == ("power limit",)
-
-
-def test_a_card_at_full_speed_has_no_reasons() -> None:
-    assert to_reading(1980, 3201, 0).reasons == ()
+    limited, full = to_reading(1400, 3201, 0x04), to_reading(1980, 3201, 0)
+    assert (limited.throttled, limited.reasons, full.reasons) == (False, ("power limit",), ())
 
 
 # --- claims about keeping what a card was measured to do, on a machine that may have none -----------------------------

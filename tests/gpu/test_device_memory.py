@@ -19,16 +19,11 @@ def place(told: dict[int, int] | None = None, *, careful: bool = True) -> Device
 # --- addresses -------------------------------------------------------------------------------------------------------
 
 
-def test_an_address_that_was_told_becomes_the_real_one() -> None:
-    known = place(TOLD)
-    known.allocate(0, 64)
-    assert known.relocated(5 * ADDRESS_GAP + 16) == known.storages[0].data_ptr() + 16
-
-
-def test_an_address_of_another_storage_leads_there() -> None:
+def test_addresses_that_were_told_become_the_real_ones() -> None:
     known = place(TOLD)
     known.allocate(0, 64)
     known.allocate(7, 64)
+    assert known.relocated(5 * ADDRESS_GAP + 16) == known.storages[0].data_ptr() + 16
     assert known.relocated(9 * ADDRESS_GAP) == known.storages[7].data_ptr()
 
 
@@ -117,14 +112,7 @@ def test_a_store_beside_a_storage_is_seen(at: int, side: str, distance: int) -> 
     beside(known, 1, at).fill_(1)
     (seen,) = known.red_zone_writes()
     assert (seen.storage, seen.side, seen.nbytes, seen.distance) == (1, side, 1, distance)
-
-
-def test_a_store_beside_a_storage_is_told_once() -> None:
-    known = place()
-    known.allocate(0, 25)
-    beside(known, 0, 26).fill_(1)
-    assert len(known.red_zone_writes()) == 1
-    assert known.red_zone_writes() == []
+    assert known.red_zone_writes() == [], "it is told once"
 
 
 def test_copying_one_red_zone_over_another_is_seen() -> None:
@@ -137,16 +125,10 @@ def test_copying_one_red_zone_over_another_is_seen() -> None:
     assert [seen.storage for seen in known.red_zone_writes()] == [1]
 
 
-def test_an_input_between_red_zones_is_a_copy() -> None:
-    known = place()
-    given = torch.arange(8, dtype=torch.uint8)
-    known.put(0, given)
-    known.storages[0].fill_(0)
+def test_an_input_between_red_zones_is_a_copy_and_a_timed_run_has_it_where_it_is() -> None:
+    careful, timed, given = place(), place(careful=False), torch.arange(8, dtype=torch.uint8)
+    careful.put(0, given)
+    careful.storages[0].fill_(0)
     assert given[7] == 7
-
-
-def test_a_timed_run_has_inputs_where_they_are() -> None:
-    known = place(careful=False)
-    given = torch.arange(8, dtype=torch.uint8)
-    known.put(0, given)
-    assert known.storages[0].data_ptr() == given.data_ptr()
+    timed.put(0, given)
+    assert timed.storages[0].data_ptr() == given.data_ptr()

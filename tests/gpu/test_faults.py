@@ -34,15 +34,15 @@ def test_only_a_kernel_that_broke_the_rules_ends_the_process() -> None:
     assert not fault_of(RuntimeError("CUDA out of memory. Tried to allocate")).deadly
 
 
-def test_the_words_are_the_first_line_without_the_speaker() -> None:
-    fault = fault_of(RuntimeError("CUDA error: misaligned address\nCUDA kernel errors might be reported later"))
-    assert fault.message == "misaligned address"
+ASSEMBLER = ("PTXAS error: codegen error", "`ptxas` stderr:", "ptxas fatal   : Insufficient registers (64)", "Repro")
 
 
-def test_what_the_assembler_says_is_found() -> None:
-    said = ("PTXAS error: codegen error", "`ptxas` stderr:", "ptxas fatal   : Insufficient registers (64)", "Repro")
-    error = RuntimeError("\n".join(said))
-    assert fault_of(error).message == "ptxas fatal   : Insufficient registers (64)"
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [(("CUDA error: misaligned address", "CUDA kernel errors might be reported later"), "misaligned address"), (ASSEMBLER, ASSEMBLER[2])],
+)
+def test_the_words_are_the_first_line_without_the_speaker_or_what_the_assembler_says(lines: tuple[str, ...], words: str) -> None:
+    assert fault_of(RuntimeError("\n".join(lines))).message == words
 
 
 def test_a_fault_travels_as_json() -> None:

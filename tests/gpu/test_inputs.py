@@ -44,12 +44,9 @@ def test_strides_and_offset_are_kept_and_what_lies_between_is_poison() -> None:
     assert whole.isnan().sum() == whole.numel() - 24
 
 
-def test_a_dimension_of_stride_zero_has_one_value() -> None:
+def test_a_dimension_of_stride_zero_has_one_value_and_one_of_no_elements_none() -> None:
     tensor = drawn(Input("float32", (5, 7), (0, 1)))
     assert torch.equal(tensor[0], tensor[4])
-
-
-def test_an_input_without_elements_can_be_made() -> None:
     assert drawn(Input("float32", (0, 5), (5, 1))).shape == (0, 5)
 
 
@@ -72,23 +69,11 @@ def test_other_kinds_of_values_come_from_the_spec_itself(profile: str) -> None:
     assert drawn(spec, 7).data_ptr() != expected.data_ptr()  # a kernel that writes to it must not spoil the test's own
 
 
-def test_sets_differ_from_each_other() -> None:
-    first, second = (make_set([X], number, "cpu") for number in range(2))
-    assert not torch.equal(first[0], second[0])
-
-
-def test_two_arguments_of_equal_specs_are_two_tensors_with_values_of_their_own() -> None:
-    x, y = make_set([X, dataclasses.replace(X)], 0, "cpu")
-    assert not torch.equal(x, y)
-
-
-def test_one_spec_that_is_passed_twice_is_one_tensor() -> None:
-    x, y = make_set([X, X], 0, "cpu")
-    assert x is y
-
-
-def test_numbers_are_passed_as_they_are() -> None:
-    assert make_set([3, 2.5, None, True], 4, "cpu") == [3, 2.5, None, True]
+def test_sets_and_arguments_of_equal_specs_differ_and_one_spec_that_is_passed_twice_is_one_tensor() -> None:
+    first, second = (make_set([X, dataclasses.replace(X)], number, "cpu") for number in range(2))
+    assert not torch.equal(first[0], second[0]) and not torch.equal(first[0], first[1])
+    x, y, *numbers = make_set([X, X, 3, 2.5, None, True], 4, "cpu")
+    assert x is y and numbers == [3, 2.5, None, True]
 
 
 def test_a_kind_of_an_assignment_is_made_where_the_assignment_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

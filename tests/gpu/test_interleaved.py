@@ -69,19 +69,12 @@ def test_the_first_round_does_not_count() -> None:
     assert len(table.played) == 2 * (len(timings.rounds) + 1)
 
 
-def test_measuring_longer_keeps_what_was_taken_before() -> None:
+def test_measuring_longer_keeps_what_was_taken_before_and_takes_a_lap_at_least() -> None:
     table = Table(student=1e-5, eager=2e-5)
     first = interleave(table.sides, always(True), rounds=6, clock=lambda: 0.0)
-    longer = interleave(table.sides, always(True), before=first.rounds, rounds=10, clock=lambda: 0.0)
+    longer, least = (interleave(table.sides, always(True), before=first.rounds, rounds=n, clock=lambda: 0.0) for n in (10, 6))
     assert longer.rounds[:6] == first.rounds
-    assert len(longer.rounds) == 10
-
-
-def test_measuring_longer_takes_a_lap_at_least() -> None:
-    table = Table(student=1e-5, eager=2e-5)
-    first = interleave(table.sides, always(True), rounds=12, clock=lambda: 0.0)
-    longer = interleave(table.sides, always(True), before=first.rounds, rounds=12, clock=lambda: 0.0)
-    assert len(longer.rounds) == 14
+    assert (len(longer.rounds), len(least.rounds)) == (10, 8)
 
 
 def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
@@ -92,16 +85,11 @@ def test_the_judge_looks_less_often_the_longer_it_takes() -> None:
     assert steps[-1] > steps[0]
 
 
-def test_every_side_plays_once_in_every_round() -> None:
-    table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
-    interleave(table.sides, always(True), clock=lambda: 0.0)
-    assert all(sorted(played) == ["compiled", "eager", "student"] for played in table.rounds())
-
-
-def test_every_second_round_goes_the_opposite_way() -> None:
+def test_every_side_plays_once_in_every_round_and_every_second_round_goes_the_opposite_way() -> None:
     table = Table(student=1e-5, eager=2e-5, compiled=1e-5)
     interleave(table.sides, always(True), clock=lambda: 0.0)
     played = table.rounds()
+    assert all(sorted(each) == ["compiled", "eager", "student"] for each in played)
     assert [back[::-1] for back in played[1::2]] == played[::2]
 
 
@@ -115,18 +103,12 @@ def test_each_side_follows_each_other_one_equally_often() -> None:
     assert {pairs.count(pair) for pair in itertools.permutations("abc", 2)} == {2}
 
 
-def test_a_round_knows_the_lowest_clock_and_why_the_card_was_throttled() -> None:
+def test_a_round_knows_the_lowest_clock_if_any_and_why_the_card_was_throttled_but_by_a_power_limit_alone() -> None:
     seen = to_round({"student": Turn((1e-5,), COOL, HOT), "eager": Turn((2e-5,), COOL, None)})
     assert seen.sm_mhz == {"student": 900, "eager": 1980}
     assert seen.throttled == ("power limit", "too hot (hardware)")
-
-
-def test_a_power_limit_alone_does_not_make_a_round_throttled() -> None:
     limited = Reading(1400, 3201, False, ("power limit",))
     assert to_round({"student": Turn((1e-5,), limited, limited)}).throttled == ()
-
-
-def test_a_round_without_readings_has_no_clock() -> None:
     assert to_round({"student": Turn((1e-5,))}).sm_mhz == {"student": None}
 
 
@@ -158,11 +140,8 @@ def test_the_sets_together_are_many_times_the_cache(card: Card, megabytes: int) 
     assert sets * (megabytes << 20) >= FOOTPRINT * card.l2_bytes or sets == MOST_SETS
 
 
-def test_tiny_calls_have_as_many_sets_as_there_may_be() -> None:
+def test_tiny_calls_have_as_many_sets_as_there_may_be_and_large_ones_two_so_that_inputs_differ() -> None:
     assert sets_for(H200, 1000) == sets_for(H200, 0) == MOST_SETS
-
-
-def test_large_calls_have_two_sets_so_that_inputs_differ() -> None:
     assert sets_for(H200, 3 << 30) == LEAST_SETS
 
 
@@ -172,9 +151,6 @@ def test_sets_never_take_more_memory_than_a_part_of_the_card_unless_two_do() -> 
         assert taken <= max(min(MOST_BYTES, card.memory_bytes // 8), LEAST_SETS * nbytes)
 
 
-def test_a_turn_takes_samples_until_they_fill_its_time() -> None:
+def test_a_turn_takes_samples_until_they_fill_its_time_and_a_few_all_the_same_of_a_slow_call() -> None:
     assert samples(lambda: 1e-3, 10e-3) == (1e-3,) * 10
-
-
-def test_a_turn_of_a_slow_call_takes_a_few_samples_all_the_same() -> None:
     assert samples(lambda: 2.0, 10e-3) == (2.0,) * LEAST_REPLAYS

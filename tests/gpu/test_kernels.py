@@ -58,13 +58,8 @@ def test_an_older_card_is_given_pointers_for_descriptors(with_descriptors, cache
 
 
 def test_the_options_that_were_recorded_reach_the_compiler() -> None:
-    kernel = Kernel("k", "", {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False})
-    assert cuda_machine.options_of(kernel) == {
-        "num_warps": 8,
-        "num_stages": 2,
-        "maxnreg": 64,
-        "enable_fp_fusion": False,
-    }
+    recorded = {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False}
+    assert cuda_machine.options_of(Kernel("k", "", recorded)) == recorded
 
 
 @pytest.mark.parametrize(

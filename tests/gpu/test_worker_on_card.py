@@ -10,6 +10,7 @@ import torch
 from gradekit.findings import Cause
 from gradekit.gpu import card
 from gradekit.gpu.worker import CardFault, Worker
+from gradekit.inputs.spec import Input
 from gradekit.program import Launch, Program
 
 from .programs import AUTOTUNED, COPY, ENDLESS, FAR_AWAY, NEXT_TO_IT, answers_awaited_once_it_runs, entry, normal
@@ -63,11 +64,19 @@ def test_a_run_on_the_card_comes_back(worker: Worker) -> None:
     assert usable(worker)
 
 
-def test_an_illegal_access_is_a_fault_of_its_kernel(worker: Worker) -> None:
-    made, tensors = entry(FAR_AWAY, normal(8))
-    with pytest.raises(CardFault) as caught:
+@pytest.mark.parametrize(
+    ("text", "spec", "kind", "kernel", "said"),
+    [
+        (FAR_AWAY, normal(8), "illegal-access", "far_away", ""),
+        (TOO_LARGE, normal(128, 512, dtype="float16"), "resources", "too_large", "shared memory"),
+    ],
+    ids=["an illegal access", "more than there is"],
+)
+def test_a_fault_is_one_of_its_kernel(worker: Worker, text: str, spec: Input, kind: str, kernel: str, said: str) -> None:
+    made, tensors = entry(text, spec)
+    with pytest.raises(CardFault, match=said) as caught:
         worker.run(made, tensors)
-    assert (caught.value.kind, caught.value.kernel, caught.value.line) == ("illegal-access", "far_away", line_of(made))
+    assert (caught.value.kind, caught.value.kernel, caught.value.line) == (kind, kernel, line_of(made))
     assert usable(worker)
 
 
@@ -94,14 +103,6 @@ def test_a_store_next_to_a_tensor_is_seen(worker: Worker) -> None:
     (finding,) = worker.run(made, tensors, names=["x"]).findings
     assert (finding.cause, finding.tensor, finding.kernel) == (Cause.OUT_OF_BOUNDS_STORE, "the result", "no_mask")
     assert finding.count <= 16 and finding.line == line_of(made)
-
-
-def test_a_kernel_that_needs_too_much_is_refused(worker: Worker) -> None:
-    made, tensors = entry(TOO_LARGE, normal(128, 512, dtype="float16"))
-    with pytest.raises(CardFault, match="shared memory") as caught:
-        worker.run(made, tensors)
-    assert (caught.value.kind, caught.value.kernel, caught.value.line) == ("resources", "too_large", line_of(made))
-    assert usable(worker)
 
 
 def test_what_kernels_print_is_kept(worker: Worker) -> None:

@@ -31,10 +31,21 @@ def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submit
     settings.load_profile(profile)
 
 
-def test_a_right_submission_passes_pytest_and_shows_its_score(run: Run) -> None:
-    result = run(RIGHT, "--gradekit-profile=quick")
-    result.assert_outcomes(passed=2)
-    result.stdout.fnmatch_lines(["*= gradekit =*", "50 of 50 points*"])
+@pytest.mark.parametrize(
+    ("text", "option", "outcomes", "said"),
+    [
+        (RIGHT, "--gradekit-profile=quick", {"passed": 2}, ["*= gradekit =*", "50 of 50 points*"]),
+        (None, "-rs", {"skipped": 2}, ["*no submission was given*--submission PATH*"]),
+        ("def double(x:\n", "-q", {"errors": 2}, ["*0 of 50 points*", "*Python cannot read line 1*"]),
+    ],
+    ids=["right", "none", "rejected"],
+)
+def test_pytest_shows_the_score_or_the_reason_why_there_is_none(
+    run: Run, text: str | None, option: str, outcomes: dict[str, int], said: list[str]
+) -> None:
+    result = run(text, option)
+    result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines(said)
 
 
 def test_a_report_has_the_checks_in_the_order_of_the_file_whatever_shuffles_them(run: Run) -> None:
@@ -61,18 +72,6 @@ def test_a_wrong_submission_fails_pytest_with_the_students_message(run: Run) -> 
     result = run(TRIPLES, "--gradekit-profile=quick", "-k", "test_doubles")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["0 of 30 points*", "*replay*gradekit check*-k test_doubles*"])
-
-
-def test_without_a_submission_the_checks_are_skipped_and_say_how(run: Run) -> None:
-    result = run(None, "-rs")
-    result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines(["*no submission was given*--submission PATH*"])
-
-
-def test_a_rejected_submission_fails_every_check_with_the_reason(run: Run) -> None:
-    result = run("def double(x:\n")
-    result.assert_outcomes(errors=2)
-    result.stdout.fnmatch_lines(["*0 of 50 points*", "*Python cannot read line 1*"])
 
 
 def test_no_such_submission_is_wrong_usage(run: Run) -> None:

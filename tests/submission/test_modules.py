@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gradekit.assignment import load
 from gradekit.batch.grader import content
 from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.submission import SubmissionError, read
 from gradekit.submission.modules import parts
 from gradekit.submission.reach import reach
-from tests.batch.clusters import RIGHT
+from tests.batch.clusters import RIGHT, assignments
+from tests.graded import grade
 
 KERNELS = RIGHT[: RIGHT.index("def double")]
 MAIN = "from __future__ import annotations\nimport torch\nimport triton\nfrom kernels import kernel as run\n\n" + RIGHT[
@@ -46,13 +48,15 @@ def test_a_file_called_as_a_package_that_kernels_need_takes_its_place_nowhere(tm
     assert read(lay(tmp_path / "c", **{name: RIGHT}) / f"{name}.py").text == alone.text
 
 
-def test_it_is_graded_as_one_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradekit.assignment import load
-    from tests.batch.clusters import assignments
-    from tests.graded import grade
+ALIKE = "import triton\nimport triton.language as tl\n@triton.jit\ndef kernel(out_ptr):\n    tl.store(out_ptr, 0.0)\n"
 
+
+@pytest.mark.parametrize(
+    ("main", "others"), [(MAIN, {}), ("import others\n" + MAIN.partition("\n")[2], {"others": ALIKE})], ids=["alone", "two kernels of one name"]
+)
+def test_it_is_graded_as_one_file_is(tmp_path: Path, main: str, others: dict[str, str]) -> None:
     (tmp_path / "in").mkdir()
-    folder = lay(tmp_path / "in", main=MAIN, kernels=KERNELS)
+    folder = lay(tmp_path / "in", main=main, kernels=KERNELS, **others)
     report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
     assert report.score.earned == 60, report
 
@@ -118,19 +122,32 @@ def test_a_module_of_a_package_is_imported_in_any_way(tmp_path: Path, statement:
     assert eval(used, namespace) == 8
 
 
-def test_an_import_inside_a_function_or_a_branch_is_one_too(tmp_path: Path) -> None:
-    main = "def double(x):\n    from kernels import f as g\n    return g(x)\nif True:\n    import kernels\n"
-    text = read(lay(tmp_path, main=main, kernels="def f(n): return 2 * n\n") / "main.py").text
-    namespace: dict[str, object] = {}
-    exec(text, namespace)  # noqa: S102  # the test's own text
-    assert eval("double(2) + kernels.f(1)", namespace) == 6
+RUN = {
+    "an import inside of a function or a branch": (
+        {"main": "def double(x):\n    from kernels import f as g\n    return g(x)\nif True:\n    import kernels\n",
+         "kernels": "def f(n): return 2 * n\n"},
+        "double(2) + kernels.f(1)", 6,
+    ),
+    "what a module imports itself": (
+        {"main": "from a import g, m\n", "a": "from b import g\nimport math as m\n", "b": "def g(x): return x\n"},
+        "g(m.floor(2.5))", 2,
+    ),
+    "two things that two modules call alike": (
+        {"main": "from a import k\nimport b\n", "a": "def k(): return 1\n", "b": "def k(): return 2\n"}, "(k(), b.k())", (1, 2),
+    ),
+    "what a pattern binds": (
+        {"main": "import a\nBLOCK = 64\n",
+         "a": "BLOCK = 2\ndef rest(of):\n    match of:\n        case {1: _, **BLOCK}:\n            return BLOCK\n"},
+        "(a.rest({1: 0, 2: 5}), BLOCK)", ({2: 5}, 64),
+    ),
+}  # fmt: skip
 
 
-def test_what_a_module_imports_itself_can_be_imported_from_it(tmp_path: Path) -> None:
-    lay(tmp_path, main="from a import g, m\n", a="from b import g\nimport math as m\n", b="def g(x): return x\n")
+@pytest.mark.parametrize(("files", "use", "value"), RUN.values(), ids=RUN)
+def test_one_source_of_several_files_means_what_they_mean(tmp_path: Path, files: dict[str, str], use: str, value: object) -> None:
     namespace: dict[str, object] = {}
-    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
-    assert eval("g(m.floor(2.5))", namespace) == 2
+    exec(read(lay(tmp_path, **files) / "main.py").text, namespace)  # noqa: S102  # the test's own text
+    assert eval(use, namespace) == value
 
 
 def test_the_same_line_in_two_files_is_one_definition(tmp_path: Path) -> None:
@@ -153,13 +170,7 @@ def test_a_linked_folder_is_no_package(tmp_path: Path) -> None:
     assert not parts(read(tmp_path / "mine/main.py").text)
 
 
-def test_an_entry_from_another_students_file_is_named_as_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gradekit.assignment import load
-    from tests.batch.clusters import assignments
-    from tests.graded import grade
-
+def test_an_entry_from_another_students_file_is_named_as_the_reason(tmp_path: Path) -> None:
     double = load(assignments(tmp_path) / "double")
     folder = tmp_path / "in"
     folder.mkdir()
@@ -208,34 +219,6 @@ def test_each_file_has_names_of_its_own(tmp_path: Path, statement: str, use: str
     exec(found.text, namespace)  # noqa: S102  # the test's own text
     assert namespace["FOUND"] == (3 * 2 + 2 + 2, 1, 64)
     assert reach(found.text.replace("import torch", "")) is None or "ModuleType" not in found.text
-
-
-def test_two_modules_may_call_two_things_alike(tmp_path: Path) -> None:
-    """The kernels of two files have one name, and constants too"""
-    lay(tmp_path, a="def k(): return 1\n", b="def k(): return 2\n", main="from a import k\nimport b\nBOTH = k(), b.k()\n")
-    namespace: dict[str, object] = {}
-    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
-    assert namespace["BOTH"] == (1, 2)
-
-
-def test_what_a_pattern_binds_is_a_functions_own(tmp_path: Path) -> None:
-    a = "BLOCK = 2\ndef rest(of):\n    match of:\n        case {1: _, **BLOCK}:\n            return BLOCK\n"
-    lay(tmp_path, a=a, main="import a\nBLOCK = 64\nFOUND = a.rest({1: 0, 2: 5}), BLOCK\n")
-    namespace: dict[str, object] = {}
-    exec(read(tmp_path / "main.py").text, namespace)  # noqa: S102  # the test's own text
-    assert namespace["FOUND"] == ({2: 5}, 64)
-
-
-def test_two_kernels_of_one_name_are_graded_as_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradekit.assignment import load
-    from tests.batch.clusters import assignments
-    from tests.graded import grade
-
-    (tmp_path / "in").mkdir()
-    others = "import triton\nimport triton.language as tl\n@triton.jit\ndef kernel(out_ptr):\n    tl.store(out_ptr, 0.0)\n"
-    folder = lay(tmp_path / "in", main="import others\n" + MAIN.partition("\n")[2], kernels=KERNELS, others=others)
-    report = grade(load(assignments(tmp_path) / "double"), folder, profile="quick", device="cpu")
-    assert report.score.earned == 60, report
 
 
 @pytest.mark.parametrize("use", ["class C:\n    BLOCK = 3\n", "def f():\n    global BLOCK\n    BLOCK = 3\n"])

@@ -11,6 +11,7 @@ import pytest
 
 from gradekit.findings import Cause, SourceLine
 from gradekit.submission import MAX_SOURCE_BYTES, NoSuchSubmission, SubmissionError, read
+from tests.submission.test_notebook import notebook
 
 CODE = "import torch\n\n\ndef softmax(x):\n    return x\n"
 
@@ -113,16 +114,8 @@ def test_its_names_are_those_of_the_top_level(tmp_path: Path) -> None:
 
 
 def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
-    book = {
-        "nbformat": 4,
-        "nbformat_minor": 4,
-        "metadata": {},
-        "cells": [
-            {"cell_type": "code", "source": s, "metadata": {}, "outputs": [], "execution_count": 1}
-            for s in ("import torch\nprint(1)", "def f(x):\n    return x")
-        ],
-    }
-    submission = read(write(tmp_path / "kernel.ipynb", json.dumps(book)))
+    book = notebook("import torch\nprint(1)", "def f(x):\n    return x")
+    submission = read(write(tmp_path / "kernel.ipynb", book))
     assert submission.place(5) == "cell 2, line 2"
     assert submission.line(5) == SourceLine(5, "    return x")
     assert submission.notes == ("Left out of cell 1: line 2.",)
@@ -143,10 +136,8 @@ def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
     ],
 )
 def test_a_folder_means_the_file_that_is_meant(tmp_path: Path, names: list[str], chosen: str) -> None:
-    cell = {"cell_type": "code", "source": CODE, "metadata": {}, "outputs": [], "execution_count": 1}
-    book = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})
     for name in names:
-        write(tmp_path / name, book if name.endswith("ipynb") else CODE)
+        write(tmp_path / name, notebook(CODE) if name.endswith("ipynb") else CODE)
     assert read(tmp_path, entry="softmax").path == str(tmp_path / chosen)
 
 
@@ -209,16 +200,8 @@ def test_a_syntax_error_carries_its_line_and_text(tmp_path: Path) -> None:
     )
 
 
-def test_a_malformed_notebook_is_refused(tmp_path: Path) -> None:
-    error = refusal(write(tmp_path / "lab.ipynb", "not json"))
-    assert error.cause is Cause.UNREADABLE
-    assert "not a well-formed notebook" in error.message
-
-
 def test_a_syntax_error_in_a_notebook_names_its_cell(tmp_path: Path) -> None:
-    cell = {"cell_type": "code", "source": "x = 1\ndef f(x)\n", "metadata": {}, "outputs": [], "execution_count": 1}
-    book = json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": [cell]})
-    error = refusal(write(tmp_path / "lab.ipynb", book))
+    error = refusal(write(tmp_path / "lab.ipynb", notebook("x = 1\ndef f(x)\n")))
     assert error.cause is Cause.SYNTAX_ERROR
     assert error.message.startswith("Python cannot read cell 1, line 2: `expected ':'`")
 
