@@ -9,11 +9,8 @@ import pytest
 
 from gradekit import domain
 from gradekit.assignment import get
-from gradekit.prove.prover import CHECK
-from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import Proved, proved
-from gradekit.subject.subject import Subject
-from gradekit.submission import read
+from gradekit.subject.entry_proofs import Proved
+from tests.prove.deciding import decided
 from tests.unseen.test_scope import HISTOGRAM
 
 RIGHT = """
@@ -38,34 +35,22 @@ def histogram(x, bins):
 """
 
 
-@pytest.fixture
-def decide(tmp_path: Path):
+def of_histogram(folder: Path, text: str) -> Proved:
     """What is proved of a histogram whose values are in the range that `text` has."""
-    opened: list[Subject] = []
-
-    def decided(text: str) -> Proved:
-        (tmp_path / "domain.toml").write_text(text)
-        (tmp_path / "submission.py").write_text(RIGHT)
-        submission = read(tmp_path / "submission.py")
-        subject = Subject(submission, replace(get("vector_add"), entry="histogram"), lambda: Tracer(submission))
-        opened.append(subject)
-        return proved(subject, domain.load(tmp_path / "domain.toml")["histogram"], CHECK)
-
-    yield decided
-    for subject in opened:
-        subject.close()
+    (folder / "domain.toml").write_text(text)
+    return decided(folder, RIGHT, replace(get("vector_add"), entry="histogram"), domain.load(folder / "domain.toml")["histogram"])
 
 
 WITHIN = HISTOGRAM.replace('["-8", "B + 7"]', '["0", "B - 1"]')
 
 
 @pytest.mark.parametrize("text", [WITHIN, WITHIN.replace("least = 1, most = 65536, ", "")], ids=["range", "no range"])
-def test_values_below_a_number_of_bins_stay_inside_of_them(decide, text: str) -> None:
-    found = decide(text)
+def test_values_below_a_number_of_bins_stay_inside_of_them(tmp_path: Path, text: str) -> None:
+    found = of_histogram(tmp_path, text)
     assert not found.failures, found.as_data()
     assert found.proofs.counts["refuted"] == 0 and found.proofs.counts["proved"] >= 3, found.as_data()
 
 
-def test_values_beyond_the_number_of_bins_are_refuted(decide) -> None:
-    found = decide(WITHIN.replace('"B - 1"', '"B"').replace("integers", "chosen:cells:1:{B}"))
+def test_values_beyond_the_number_of_bins_are_refuted(tmp_path: Path) -> None:
+    found = of_histogram(tmp_path, WITHIN.replace('"B - 1"', '"B"').replace("integers", "chosen:cells:1:{B}"))
     assert found.proofs.counts["refuted"] > 0

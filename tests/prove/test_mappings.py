@@ -8,12 +8,8 @@ import pytest
 
 from gradekit import domain
 from gradekit.assignment import get
-from gradekit.prove.prover import CHECK
-from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import Proved, proved
-from gradekit.subject.subject import Subject
-from gradekit.submission import read
 from tests.prove import mappings
+from tests.prove.deciding import decided
 
 MATMUL = domain.load(get("matmul").folder / "domain.toml")["matmul"]
 
@@ -34,17 +30,6 @@ def _cases(side: dict[str, str]) -> list[object]:
     return [pytest.param(name, marks=[] if name in EACH_TIME else [pytest.mark.slow]) for name in each]
 
 
-def _proved(text: str, folder: Path) -> Proved:
-    file = folder / "submission.py"
-    file.write_text(text)
-    submission = read(file)
-    subject = Subject(submission, get("matmul"), lambda: Tracer(submission))
-    try:
-        return proved(subject, MATMUL, CHECK)
-    finally:
-        subject.close()
-
-
 def test_the_lists_have_what_is_tried_each_time() -> None:
     assert EACH_TIME | LEFT_OPEN.keys() <= mappings.RIGHT.keys() | mappings.WRONG.keys()
     assert len(mappings.WRONG) == len(set(mappings.WRONG.values()) - set(mappings.RIGHT.values()))
@@ -52,7 +37,7 @@ def test_the_lists_have_what_is_tried_each_time() -> None:
 
 @pytest.mark.parametrize("name", _cases(mappings.RIGHT))
 def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, tmp_path: Path) -> None:
-    found = _proved(mappings.RIGHT[name], tmp_path)
+    found = decided(tmp_path, mappings.RIGHT[name], get("matmul"), MATMUL)
     assert not found.failures
     verdicts = {v.verdict for v in found.proofs.verdicts if v.kind in ("covered", "one-writer")}
     assert verdicts == {"proved"}, found.as_data()
@@ -60,7 +45,7 @@ def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, 
 
 @pytest.mark.parametrize("name", _cases(mappings.WRONG))
 def test_a_wrong_order_of_tiles_is_refuted_with_sizes_at_which_the_engine_sees_it(name: str, tmp_path: Path) -> None:
-    found = _proved(mappings.WRONG[name], tmp_path)
+    found = decided(tmp_path, mappings.WRONG[name], get("matmul"), MATMUL)
     assert found.failures, found.as_data()
     refuted = [v for v in found.proofs.verdicts if v.verdict == "refuted"]
     assert refuted and all(v.sizes and v.finding for v in refuted)

@@ -12,14 +12,14 @@ from gradekit.assignment import get
 from gradekit.origins import LaunchOrigin, Origins
 from gradekit.program import Program, View
 from gradekit.prove.claims import BY_ORDER
-from gradekit.prove.prover import CHECK, ProofBudget
+from gradekit.prove.prover import CHECK
 from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of, setting_of
 from gradekit.prove.symbolic_host import NotFollowed, SymbolicHost
 from gradekit.sandbox import Form, Tracer
-from gradekit.subject.entry_proofs import NOT_RUN, Proved, proved
-from gradekit.subject.subject import Subject
+from gradekit.subject.entry_proofs import NOT_RUN
 from gradekit.submission import Submission, read
 from tests.prove import submissions
+from tests.prove.deciding import decided
 
 ADD = domain.load(get("vector_add").folder / "domain.toml")["add"]
 
@@ -27,17 +27,7 @@ ADD = domain.load(get("vector_add").folder / "domain.toml")["add"]
 @pytest.fixture
 def decide(tmp_path: Path):
     """What is proved of a submission of vector_add."""
-    opened: list[Subject] = []
-
-    def decided(text: str, budget: ProofBudget = CHECK) -> Proved:
-        submission = _submission(tmp_path, text)
-        subject = Subject(submission, get("vector_add"), lambda: Tracer(submission))
-        opened.append(subject)
-        return proved(subject, ADD, budget)
-
-    yield decided
-    for subject in opened:
-        subject.close()
+    return lambda text, budget=CHECK: decided(tmp_path, text, get("vector_add"), ADD, budget)
 
 
 def _submission(folder: Path, text: str) -> Submission:

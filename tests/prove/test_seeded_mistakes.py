@@ -10,11 +10,8 @@ from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.causes import Cause
 from gradekit.course.mistakes import mistake, names
-from gradekit.prove.prover import CHECK
-from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import load_kinds, proved
-from gradekit.subject.subject import Subject
-from gradekit.submission import read
+from gradekit.subject.entry_proofs import Proved, load_kinds
+from tests.prove.deciding import decided
 
 ASSIGNMENTS = discover(Path(__file__).parents[2] / "assignments")
 IN_MEMORY = {Cause.OUT_OF_BOUNDS_LOAD, Cause.OUT_OF_BOUNDS_STORE, Cause.UNWRITTEN_OUTPUT, Cause.RACE, Cause.WRITE_CONFLICT}
@@ -60,15 +57,7 @@ def test_a_seeded_mistake_is_refuted_with_sizes(assignment: str, name: str, tmp_
     assert not found.proofs.faults
 
 
-def _proved(assignment: Assignment, name: str, folder: Path):
-    file = folder / "submission.py"
-    file.write_text(mistake(assignment, name).text)
+def _proved(assignment: Assignment, name: str, folder: Path) -> Proved:
     load_kinds(assignment)
-    submission = read(file)
-    subject = Subject(submission, assignment, lambda: Tracer(submission))
     (entry,) = domain.load(assignment.folder / "domain.toml").values()
-    try:
-        forward = proved(subject, entry, CHECK)
-        return forward if forward.failures or not entry.gradients else proved(subject, entry, CHECK, gradient=True)
-    finally:
-        subject.close()
+    return decided(folder, mistake(assignment, name).text, assignment, entry)
