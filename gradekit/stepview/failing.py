@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 DULL = 24
 """A passing example of fewer elements shows little: a larger one is played where there is one."""
 
+LARGE = 1024
+"""Elements of the largest example that is played so that more than one program of a grid is seen."""
+
 Run = Callable[[int, Conditions], RunResult]
 """Runs the call in one configuration (its option) under conditions."""
 
@@ -65,16 +68,24 @@ class Chooser:
         return played.call.observation is not None or UPSTREAM not in names
 
     @property
-    def chosen(self) -> Played | None:
-        """The first call that failed; where none did, the smallest that is not dull."""
-        return self.failing or min(filter(self.playable, self.passing), key=_dullness, default=None)
+    def candidates(self) -> list[Played]:
+        """The first call that failed; where none did, the smallest that is not dull, and then larger ones, each at
+        least twice as large as the one before."""
+        found = [self.failing] if self.failing else sorted(filter(self.playable, self.passing), key=_dullness)
+        kept = found[:1]
+        for one in found:
+            kept += [one] if 2 * sum(_sizes(kept[-1])) <= sum(_sizes(one)) <= LARGE else []
+        return kept
+
+
+def _sizes(played: Played) -> list[int]:
+    return [math.prod(arg.shape) for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
 
 
 def _dullness(played: Played) -> tuple[bool, int, int]:
-    sizes = [math.prod(arg.shape) for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
     shapes = [arg.shape for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
     flat = sum(size == 1 for shape in shapes for size in shape)
-    return max(sizes, default=0) < DULL, flat, sum(sizes)
+    return max(_sizes(played), default=0) < DULL, flat, sum(_sizes(played))
 
 
 @dataclass(frozen=True)

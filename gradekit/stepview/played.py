@@ -76,38 +76,47 @@ def step_record(request: PlayRequest) -> dict[str, Any]:
     if assignment.is_quiz:
         raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")
     submission = read(request.path)
-    played = (
-        Played(None, Call(assignment.entry, request.arguments)) if request.arguments
+    candidates = (
+        [Played(None, Call(assignment.entry, request.arguments))] if request.arguments
         else _seen_by_checks(request, assignment, submission)
     )  # fmt: skip
-    return _Playing(request, assignment, submission, played).record()
+    return _Playing(request, assignment, submission, *_to_play(candidates, assignment, submission)).record()
 
 
-def _seen_by_checks(request: PlayRequest, assignment: Assignment, submission: Submission) -> Played:
+def _seen_by_checks(request: PlayRequest, assignment: Assignment, submission: Submission) -> list[Played]:
     chooser = Chooser()
     report = grade(GradingRequest(assignment, submission, request.options), on_evidence=chooser)
-    if chooser.chosen is not None:
-        return chooser.chosen
+    if found := chooser.candidates:
+        return found
     failed = next((check.message for check in report.checks if check.message), "no check called it")
     raise NothingToPlay(f"No call can be played: {report.message or failed}")
 
 
-def _program(call: Call, assignment: Assignment, submission: Submission) -> Program:
-    if call.observation is not None:
-        return call.observation.program
+def _to_play(
+    candidates: Sequence[Played], assignment: Assignment, submission: Submission
+) -> tuple[Played, Program]:  # fmt: skip
+    """The first call of which more than one program of a grid runs, or else the first, with what it is traced to."""
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
+    found: list[tuple[Played, Program]] = []
     try:
-        return subject.program(call_spec(call.entry, call.args))
+        for one in candidates:
+            seen, spec = one.call.observation, call_spec(one.call.entry, one.call.args)
+            found.append((one, seen.program if seen is not None else subject.program(spec)))
+            if one.failure or any(math.prod(launch.grid) > 1 for launch in found[-1][1].launches()):
+                return found[-1]
     finally:
         subject.close()
+    return found[0]
 
 
 class _Playing:
     """One call of one submission, while its record is made."""
 
-    def __init__(self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played) -> None:
+    def __init__(
+        self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played, program: Program
+    ) -> None:  # fmt: skip
         self.request, self.assignment, self.submission, self.played = request, assignment, submission, played
-        self.program = _program(played.call, assignment, submission)
+        self.program = program
         args = played.call.args
         self.names = rules.argument_names(args, self.played.call.entry, submission, assignment.lists)
         self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]

@@ -82,6 +82,15 @@ def test_a_right_submission_is_played_on_a_small_example_that_is_not_dull() -> N
     assert 24 <= record["inputs"][0]["shape"][0] <= 4096
 
 
+def test_of_small_calls_one_is_played_in_which_several_programs_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That each has its own tile is what the puzzle is about; its tiles are 128 wide"""
+    puzzles = SOLUTIONS.parent / "examples" / "puzzles"
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(puzzles / "assignments"))
+    record = played(puzzles / "solutions/add_tiles/solution.py", id="add_tiles")
+    assert record["launches"][0]["grid"][0] > 1 and len(record["programs"]) > 1
+    assert record["inputs"][0]["shape"][0] <= 512
+
+
 def test_a_call_that_is_asked_for_is_played_from_the_program_that_is_asked_for() -> None:
     asked = (normal((64, 64)), normal((64, 64), seed=1))
     record = played(SOLUTIONS.parent / "tests/course/right/matmul/persistent.py", arguments=asked)
