@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report import templates
+from gradekit.report.speed_sentences import si
 from gradekit.report.text import counted, for_html
 
 # --- a result ---------------------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return {
         "lines": [_line(side, rows, across, up) for side in SIDES if any(side in row["times"] for row in rows)],
         "intervals": [(across(row["bytes"]), *map(up, row["interval"])) for row in rows],
-        "sizes": [(across(row["bytes"]), _bytes(row["bytes"])) for row in rows],
+        "sizes": [(across(row["bytes"]), si(row["bytes"], "B")) for row in rows],
         "ticks": [(up(value), f"{value:.3g}") for value in _log_ticks(low, high)],
         "rows": [{"size": row["size"], "cells": [_cell(row, side) for side in SIDES]} for row in rows],
         "heads": list(SIDES.values()), "card": timed[0].get("card", ""),
@@ -232,11 +233,6 @@ def _line(side: str, rows: Sequence[Mapping[str, Any]], across: Any, up: Any) ->
 def _log_ticks(low: float, high: float) -> list[float]:
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [step * 10.0**ten for ten in tens for step in (1, 2, 5) if low <= step * 10.0**ten <= high]
-
-
-def _bytes(count: float) -> str:
-    unit, size = next((each for each in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if count >= each[1]), ("B", 1))
-    return f"{count / size:.3g} {unit}"
 
 
 def _cell(row: Mapping[str, Any], side: str) -> str:

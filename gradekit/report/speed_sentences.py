@@ -31,9 +31,9 @@ def _roofline(roofline: Mapping[str, Any]) -> str:
     times = roofline["bytes_moved"] / max(roofline["bytes_least"], 1)
     asked = f" The kernels ask for {times:.1f} times the bytes that have to move." if times > _MUCH_MORE else ""
     if roofline["binds"] == "memory":
-        rate, part = f"{_si(roofline['bytes_per_second'])}B/s", roofline["of_bytes"]
+        rate, part = si(roofline["bytes_per_second"], "B/s"), roofline["of_bytes"]
         return _binding("Memory", part, f"{rate} is {part:.0%} of the most that this card moves") + asked
-    rate, part = f"{_si(roofline['flops_per_second'])}FLOP/s", roofline["of_flops"]
+    rate, part = si(roofline["flops_per_second"], "FLOP/s"), roofline["of_flops"]
     return _binding("Arithmetic", part, f"{rate} is {part:.0%} of the most that this card computes")
 
 
@@ -58,8 +58,8 @@ def duration(microseconds: float) -> str:
     return f"{microseconds:.3g} µs" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
 
 
-def _si(value: float) -> str:
-    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if value >= size:
-            return f"{value / size:.3g} {prefix}"
-    return f"{value:.3g} "
+def si(value: float, unit: str) -> str:
+    """1.6e7, "B" -> "16 MB"."""
+    known = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 0.0))
+    prefix, size = next(each for each in known if value >= each[1])
+    return f"{value / (size or 1.0):.3g} {prefix}{unit}"

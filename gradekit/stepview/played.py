@@ -55,14 +55,13 @@ class NothingToPlay(Exception):
 @dataclass(frozen=True)
 class PlayRequest:
     """What is to be played: the call of `arguments`, or where there are none, what the grading run with these options
-    shows; and program (x, y, z) of launch number `launch` first, where somebody asks for it by hand."""
+    shows; and program (x, y, z) first, where somebody asks for it by hand."""
 
     path: Path
     id: str | None = None
     options: GradingOptions = field(default_factory=lambda: GradingOptions(device="cpu"))
     arguments: tuple[Any, ...] = ()
     program: tuple[int, ...] | None = None
-    launch: int | None = None
 
 
 def step_record(request: PlayRequest) -> dict[str, Any]:
@@ -159,11 +158,8 @@ class _Playing:
     def _by_hand(self) -> Iterator[tuple[int, int]]:
         if self.request.program is None:
             return
-        launches = range(len(self.owners.grids)) if self.request.launch is None else [self.request.launch]
-        found = [
-            (launch, id) for launch in launches if launch < len(self.owners.grids)
-            and (id := linear_id(self.request.program, self.owners.grids[launch])) is not None
-        ]  # fmt: skip
+        ids = (linear_id(self.request.program, grid) for grid in self.owners.grids)
+        found = [(launch, id) for launch, id in enumerate(ids) if id is not None]
         if not found:
             grids = ", ".join(map(str, self.owners.grids))
             raise NothingToPlay(f"There is no program {self.request.program}: the grids are {grids}.")

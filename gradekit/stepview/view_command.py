@@ -39,11 +39,10 @@ def whole_numbers(context: click.Context, option: click.Parameter, value: str | 
     help="Play the call of these arguments: 'float32 64x64', 3.",
 )
 @click.option("--program", metavar="X,Y,Z", callback=whole_numbers, help="Play this program of the grid first.")
-@click.option("--launch", type=click.IntRange(1), metavar="N", help="With --program: of the N-th launch of the call.")
 @click.option("--quick", is_flag=True, help="Look for a failure among few examples.")
 def view(
     path: Path, id: str | None, output: str | None, given: tuple[str, ...], program: tuple[int, ...] | None,
-    launch: int | None, quick: bool, **options: Any,
+    quick: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Play a call of PATH step by step, as a page of HTML: the first that fails, or a small one where none does.
 
@@ -63,7 +62,7 @@ def view(
     try:
         arguments = tuple(parse_input(text) for text in given)
         known = None if arguments or options["seed"] is not None or options["inputs"] else _known(path, id, asked)
-        request = PlayRequest(path, id, known or asked, arguments, program, None if launch is None else launch - 1)
+        request = PlayRequest(path, id, known or asked, arguments, program)
         found = step_record(request)
         if known and not found["message"]:  # it takes more than this one example to fail
             found = step_record(replace(request, options=asked))
