@@ -19,6 +19,7 @@ from gradekit.report.story import summary
 
 Record = Mapping[str, Any]
 
+
 @dataclass(frozen=True)
 class Platform:
     """One LMS. Its paths are under a root folder: "/", but in tests.
