@@ -23,7 +23,9 @@ UPDATE = domain_of(__file__)["kv_cache_update"]
 PLAIN = ("contiguous",)
 SMALL = {"B": [1, 3], "H": [1, 2], "S": [1, 2, 17], "D": [1, 16, 80]}
 AROUND_TILES = [1, 2, 3, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 257]
-ANY_VIEW = calls(UPDATE, sizes={"B": [1, 3], "H": [1, 2], "S": [1, 9], "D": [1, 16, 33]})
+ANY_VIEW = calls(
+    UPDATE, sizes={"B": [1, 3], "H": [1, 2], "S": [1, 9], "D": [1, 16, 33]}, how={"aliases": UPDATE.aliases}
+)
 
 
 def kv_cache_update(k_cache, v_cache, k, v, positions):
@@ -45,7 +47,11 @@ def test_contiguous_float32(submission, call):
 
 
 @points(12, handout="D is 1 to 1024, a power of two or not")
-@given(call=calls(UPDATE, dtypes=["float32"], sizes={"B": [1, 3], "H": [1, 2], "S": [1, 7], "D": AROUND_TILES}, layouts=PLAIN))
+@given(
+    call=calls(
+        UPDATE, dtypes=["float32"], sizes={"B": [1, 3], "H": [1, 2], "S": [1, 7], "D": AROUND_TILES}, layouts=PLAIN
+    )
+)
 def test_head_sizes(submission, call):
     """Is right for heads of any size, powers of two or not"""
     assert_close(submission.kv_cache_update(*call), expected(*call))
@@ -60,7 +66,9 @@ def test_first_and_last_position(submission, call):
 
 @points(12, handout="Every bit is copied as it is")
 @pytest.mark.parametrize("dtype", FLOATS)
-@given(call=calls(UPDATE, dtypes=["float32"], sizes={"B": [1, 9], "H": [1, 5], "S": [1, 60], "D": [8, 100]}, layouts=PLAIN))
+@given(
+    call=calls(UPDATE, dtypes=["float32"], sizes={"B": [1, 9], "H": [1, 5], "S": [1, 60], "D": [8, 100]}, layouts=PLAIN)
+)
 def test_every_dtype(submission, dtype, call):
     """Takes float32, float16 and bfloat16, and copies every bit, NaN too"""
     *tensors, positions = call

@@ -188,12 +188,9 @@ class _Trial:
         """The program with every float as float64; raises NotExact."""
         return widened(self.call.program)
 
-    def _run(self, exact: Exact) -> list[Any]:
-        return _run(self.call, exact, self.wide)
-
     @functools.cached_property
     def _exact(self) -> list[Any]:
-        return self._run(self.exact)
+        return _run(self.call, self.exact, self.wide)
 
     @functools.cached_property
     def _usual(self) -> list[Any]:
@@ -223,14 +220,17 @@ class _Trial:
         """The same values as float32, where nothing may round to less than that."""
         asked = self.call.asked
         options = {**asked.options, "input_precision": "ieee", "terms": 1}
-        found = reference(asked.function, *self._given([_float32(t) for t in self.tensors]), **options)
+        single = [tensor.float() if tensor.is_floating_point() else tensor for tensor in self.tensors]
+        found = reference(asked.function, *self._given(single), **options)
         return found if isinstance(found, tuple) else (found,)
 
     def _of_constants(self, part: int) -> Tensor:
         """What moving each constant a little would change, all together."""
         moved = torch.zeros_like(self._exact[part])
         for place in _constants(self.call.program):
-            moved += (self._run(self.exact.with_constant(place, CONSTANT))[part] - self._exact[part]).abs()
+            moved += (
+                _run(self.call, self.exact.with_constant(place, CONSTANT), self.wide)[part] - self._exact[part]
+            ).abs()
         return moved.nan_to_num(0.0)
 
     # --- roundings ---------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class _Trial:
             return
         for rounding in self._not_allowed:
             if rounding not in self._rounded:
-                self._rounded[rounding] = self._run(self.exact.rounding_at([rounding.place]))
+                self._rounded[rounding] = _run(self.call, self.exact.rounding_at([rounding.place]), self.wide)
             result, allowance = self._rounded[rounding][part], self._in_float32[place].allowance
             moved = (result - self._exact[part]).abs()
             wrong = self._known(place) & (moved > allowance)
@@ -275,7 +275,7 @@ class _Trial:
         place = f" at {list(worst)}" if worst else ""
         message = (
             f"The formula is not the one that is asked for: computed without any rounding, the result{place} is "
-            f"{_digits(exact[worst])}, and must be {_digits(expected.exact[worst])}, {self._values}."
+            f"{exact[worst]:.10g}, and must be {expected.exact[worst]:.10g}, {self._values}."
         )
         return Failure(Cause.WRONG_FORMULA, message, line=line, facts=facts)
 
@@ -311,16 +311,8 @@ def _same_form(result: Any, expected: Reference) -> None:
         raise NotExact("its results have another form")
 
 
-def _float32(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
 def _place(values: Tensor) -> tuple[int, ...]:
     return tuple(int(each) for each in torch.unravel_index(values.flatten().argmax(), values.shape))
-
-
-def _digits(value: Tensor) -> str:
-    return f"{float(value):.10g}"
 
 
 @functools.lru_cache(maxsize=256)

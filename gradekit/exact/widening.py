@@ -18,7 +18,7 @@ import torch
 from gradekit.engine.executor import Reader
 from gradekit.engine.kernel_facts import KernelFacts, every_operation, facts_of, parsed
 from gradekit.engine.ttir import Block, Function, Module, Op, Region, Type
-from gradekit.program import ITEMSIZE, Allocate, Kernel, Program, Scalar, View, every_step
+from gradekit.program import ITEMSIZE, Allocate, Kernel, Program, Scalar, View, every_step, reads, views_in, writes
 
 _WIDENED = {"float16", "bfloat16", "float32"}
 """The dtypes of views that become float64."""
@@ -203,25 +203,14 @@ def _sizes(program: Program) -> Mapping[int, int]:
         NotExact: one is seen as several types.
     """
     seen: dict[int, set[str]] = {}
-    for view in _views((program.inputs, program.results, tuple(every_step(program.steps)))):
+    touched = itertools.chain.from_iterable((*reads(step), *writes(step)) for step in every_step(program.steps))
+    for view in (*views_in((program.inputs, program.results)), *touched):
         if view.numel or view.storage in program.storages:
             seen.setdefault(view.storage, set()).add(view.dtype)
     for dtypes in seen.values():
         if len(dtypes) > 1 and dtypes & _WIDENED:
             raise NotExact("memory is seen as several types")
     return {id: 8 // ITEMSIZE[dtype] for id, (dtype,) in seen.items() if dtype in _WIDENED}
-
-
-def _views(value: Any) -> Iterable[View]:
-    if isinstance(value, View):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _views(item)
-    elif isinstance(value, dict):
-        yield from _views(tuple(value.values()))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from _views(tuple(getattr(value, field.name) for field in dataclasses.fields(value)))
 
 
 @dataclasses.dataclass(frozen=True)

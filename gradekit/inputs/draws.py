@@ -36,8 +36,9 @@ OVERLAP = "overlap"
 GIVEN = "given"
 """What picks how many optional tensors a call passes."""
 
-SPREAD = "spread"
-"""Stands behind a pair that begins at one address, the second's elements twice as far apart."""
+SPREAD, TURNED = "spread", "turned"
+"""Stand behind a pair that begins at one address, the second's elements twice as far apart, or its last two dimensions
+stored in the other order."""
 
 SEEDS = 10_000
 
@@ -100,9 +101,12 @@ class Draws:
     def alias_levels(self) -> tuple[str, ...]:
         """Two tensors apart, each pair that may be one tensor as one, and as views that overlap; with other steps, too,
         where the second may lie in any way."""
-        strided = {name for name, options in self.layouts if not {*options} <= {"contiguous", "offset"}}
-        spread = (f"{pair} {SPREAD}" for pair in self.aliases if pair.split()[1] in strided)
-        return "", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases), *spread
+        found = ["", *self.aliases, *(f"{pair} {OVERLAP}" for pair in self.aliases)]
+        for pair in self.aliases:
+            lies = {*dict(self.layouts)[pair.split()[1]]}
+            found += [f"{pair} {SPREAD}"] * (not lies <= {"contiguous", "offset"})
+            found += [f"{pair} {TURNED}"] * ("transposed" in lies)
+        return tuple(found)
 
     def design(self, strength: int = 2) -> tuple[covering.Row, ...]:
         """The rows of the covering design, those with small tensors first."""
@@ -140,7 +144,8 @@ class Draws:
             tensor = tensors[same]
             distance = pick("distance", _distances(tensor)) if how == [OVERLAP] else 0
             if tensors[other].shape == tensor.shape:
-                tensors[same], tensors[other] = overlapping(tensor, distance) if how else (tensor, tensor)
+                two = overlapping(tensor, distance, how == [TURNED]) if how else (tensor, tensor)
+                tensors[same], tensors[other] = two
         given = pick(GIVEN, self.given_levels) if self.entry.optional else 0
         missing = dict.fromkeys(self.entry.optional[given:])
         return tuple([({**tensors, **scalars, **missing})[name] for name in self._order()])
@@ -347,8 +352,9 @@ class _Room(Sequence[int]):
 
 
 def _distances(spec: Input) -> list[int]:
-    """How far apart two such views may begin: by one element, by sixteen, by an index of each dimension, by half."""
-    return sorted({1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
+    """How far apart two such views may begin: by one element either way, by sixteen, by an index of each dimension, by
+    half."""
+    return sorted({-1, 1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

@@ -109,23 +109,6 @@ def _is_set_by_kernels(evidence: Evidence) -> bool:
     return bool(results) and results <= allocated - begun - made
 
 
-def transposed(evidence: Evidence) -> Diagnosis | None:
-    """A square result is the right one with rows and columns swapped."""
-    comparison = evidence.comparison
-    if comparison is None or comparison.wrong.dim() != 2 or comparison.wrong_count < 2:
-        return None
-    exact = comparison.reference.exact.double().T
-    if exact.shape != comparison.wrong.shape or not _right_if(comparison, exact):
-        return None
-    return Diagnosis(Cause.WRONG_VALUES, "The result is transposed: its rows and columns are swapped.")
-
-
-def _right_if(comparison: Comparison, exact: torch.Tensor) -> bool:
-    allowance = comparison.reference.allowance
-    other = allowance.T if allowance.dim() == 2 and allowance.shape == exact.shape else allowance
-    return bool(same(comparison.value.double(), exact, torch.maximum(allowance, other)).all())
-
-
 def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     """Whole numbers that are off by no more than a float32 rounds, and a kernel that converts them to floats."""
     comparison = evidence.comparison

@@ -22,7 +22,6 @@ RULES = (
     by_finding.missing_mask,
     by_finding.unwritten,
     by_value.all_zeros,
-    by_value.transposed,
     by_value.integers_as_floats,
     by_finding.loads_outside,
     by_text.same_steps,

@@ -33,7 +33,7 @@ from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import claims, worth
 from gradekit.plugin.run_state import GradingRun
-from gradekit.program import Launch, Program, run_steps
+from gradekit.program import Launch, Program, View, run_steps
 from gradekit.relations.holding import (
     assert_called,
     assert_computes_anew,
@@ -146,9 +146,7 @@ def _form(seen: Observation) -> Form:
 
 def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
     seen, _ = pair
-    specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
-    largest = max((spec.numel for spec in specs), default=0)
-    sizes = [size for spec in specs for size in spec.shape]
+    largest, sizes = _largest(seen), [size for arg in seen.inputs if isinstance(arg, Input) for size in arg.shape]
     whole = sum(size & size - 1 == 0 for size in sizes)  # no tile has lanes past the end
     return 0 in sizes, 1 in sizes, largest > 4 * USUAL_ELEMENTS, whole, abs(largest - USUAL_ELEMENTS)
 
@@ -237,10 +235,8 @@ def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[s
 
 def _length(seen: Observation, dim: int) -> int:
     """The longest row of a call's tensors, as far as such a call costs little."""
-    specs = [arg for arg in seen.inputs if isinstance(arg, Input)]
-    largest = max((spec.numel for spec in specs), default=0)
-    lengths = (spec.shape[dim] for spec in specs if len(spec.shape) >= -dim)
-    return max(lengths, default=0) if largest <= MOST_FAR else 0
+    lengths = (arg.shape[dim] for arg in seen.inputs if isinstance(arg, Input) and len(arg.shape) >= -dim)
+    return max(lengths, default=0) if _largest(seen) <= MOST_FAR else 0
 
 
 def _options(program: Program) -> list[int]:
@@ -496,8 +492,10 @@ def _assert_new_results(subject: Subject) -> None:
     Raises:
         Failure: the second result of a call lies where the first lay.
     """
-    forms = _spread(list(subject.forms.values()), NEW)
-    for form in [*forms, *forms[-1:] * REPEATED]:
+    full = [form for form in subject.forms.values() if all(arg.numel for arg in form.args if isinstance(arg, View))]
+    forms = _spread(full, NEW)
+    often = [replace(form, way="often") for form in forms if not form.wanted]
+    for form in [*forms, *(often or forms)[-1:]]:
         assert_result_is_new(subject.retraced(form))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import heapq
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -227,6 +227,10 @@ class Recorder:
                 self._before.append(step)
         self.steps, self._inputs = [], {}
         self._forget_dead()
+
+    def remembers(self, numbers: Container[int]) -> bool:
+        """Whether one of these storages is still alive, once the call that made them is over."""
+        return any(storage.number in numbers for storage in self._known.values())
 
     def _forget_dead(self) -> None:
         # one reference is the one in `keep`

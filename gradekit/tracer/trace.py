@@ -52,6 +52,9 @@ class CallTracer:
         with self._refusing(loaded, f"in {entry}"):
             if way == CHANGED:
                 values = self._changed(function, args, values, others, (), inputs)
+            if way == OFTEN:
+                del inputs, values  # what the caller holds is not kept by the submission
+                inputs, values = self._called_often(function, args)
             with forward_mode(way, values), self.mask, self.steps:
                 result = function(*values)
             return self._program(inputs, result)
@@ -203,6 +206,20 @@ class CallTracer:
             function(*made)
         self._copy_into([made[place] for place in changed], [values[place] for place in changed])
         return [one if place in changed else value for place, (one, value) in enumerate(zip(made, values, strict=True))]
+
+    def _called_often(self, function: Any, args: Sequence[Argument]) -> tuple[list[torch.Tensor], list[Any]]:
+        """The arguments of one more call, once it was made until nothing is left of a result that its caller has given
+        up, or so often that a ring of results that are kept has begun anew."""
+        for _ in range(MOST_KEPT_RESULTS):
+            _, values = self._begin(args)
+            with self.mask, self.steps:
+                result = function(*values)
+            views = [view for view in self._results(result)[1] if isinstance(view, View)]
+            del values, result
+            self.recorder.finish()
+            if not self.recorder.remembers({view.storage for view in views}):
+                break
+        return self._begin(args)
 
     def _copy_into(self, tensors: Sequence[torch.Tensor], origins: Sequence[torch.Tensor]) -> None:
         with self.mask, self.steps, torch.no_grad():
@@ -393,11 +410,11 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
-CHANGED = "changed in place"
+CHANGED, OFTEN, MOST_KEPT_RESULTS = "changed in place", "often", 1 << 10
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
 results of operations; with the backward pass made twice, of one graph that is retained; with the tensors of an earlier
-call, whose values have changed since."""
+call, whose values have changed since; after at most MOST_KEPT_RESULTS calls, if earlier results are kept."""
 
 
 @contextlib.contextmanager

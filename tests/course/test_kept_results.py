@@ -59,6 +59,15 @@ def test_a_result_in_a_buffer_that_is_kept_for_its_shape_fails(result: str, tmp_
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.KEPT_RESULT)
 
 
+def test_a_result_from_a_ring_that_is_longer_than_a_check_makes_calls_fails(tmp_path: Path) -> None:
+    ring = (
+        "ring = BUFFERS.setdefault(key, [])\n    ring.append(torch.empty_like(x) if len(ring) < 200 else ring.pop(0))"
+    )
+    text = KEPT.replace("if key not in BUFFERS:\n        BUFFERS[key] = torch.empty_like(x)", ring)
+    check = checked(tmp_path, text.replace("return BUFFERS[key]", "return ring[-1]").replace("RESULT", "out"))
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.KEPT_RESULT)
+
+
 def test_a_copy_of_what_lies_in_a_kept_buffer_is_a_new_tensor(tmp_path: Path) -> None:
     assert checked(tmp_path, KEPT.replace("RESULT", "out.clone()")).outcome is Outcome.PASSED
 

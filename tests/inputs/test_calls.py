@@ -13,7 +13,7 @@ from gradekit.domain import EntryDomain, load
 from gradekit.inputs.calls import calls, draws_of
 from gradekit.inputs.classes import Sizes, classes
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, overlapping
 
 quiet = settings(database=None, deadline=None, max_examples=80, derandomize=True)
 JOIN = """
@@ -124,6 +124,18 @@ def test_two_tensors_at_one_address_may_have_other_steps_where_the_second_may_ha
 
     assert False in alike()
     assert False not in alike(layouts=["contiguous"])
+
+
+def test_a_matrix_and_its_transpose_may_be_two_arguments() -> None:
+    draws = drawn(ADD, sizes={"...": [2, 3], "N": [3, 5]}, how={"aliases": ADD.aliases})
+    made = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    strides = [(x.stride, y.stride) for x, y in made if x.base and x.offset == y.offset]
+    assert any(x[-2:] == y[-1:-3:-1] and x != y for x, y in strides)
+
+
+def test_the_first_of_two_tensors_in_one_memory_may_lie_behind_the_second() -> None:
+    first, second = overlapping(Input("float32", (3, 4), (4, 1)), -1)
+    assert (first.offset, second.offset) == (1, 0) and first.base == second.base == 13
 
 
 def test_a_failing_call_shrinks_to_the_smallest(join: EntryDomain) -> None:

@@ -15,7 +15,7 @@ from gradekit.domain import ANY_DIMENSIONS, EntryDomain, Tensor, load
 from gradekit.findings import Check
 from gradekit.inputs import layouts
 from gradekit.inputs.calls import draws_of
-from gradekit.inputs.draws import OVERLAP, SPREAD, Draws
+from gradekit.inputs.draws import OVERLAP, SPREAD, TURNED, Draws
 from gradekit.inputs.layouts import LAYOUTS, variants
 from gradekit.inputs.spec import Input
 from gradekit.plugin.design import Design, design_of
@@ -203,14 +203,15 @@ def is_of(call: tuple[Any, ...], row: Mapping[str, Any], draws: Draws) -> bool:
     inputs = [arg for arg in call if isinstance(arg, Input)]
     if OVERLAP in str(row.get("alias")) and {len({x.offset for x in inputs if x.base}), len({x.base for x in inputs} - {0})} != {2, 1}:
         return False
-    if SPREAD in str(row.get("alias")) and len({x.offset for x in inputs if x.base}) > 1:
+    if str(row.get("alias")).endswith((SPREAD, TURNED)) and len({x.offset for x in inputs if x.base}) > 1:
         return False
     return all(_is_of(x, tensor, row, draws) for x, tensor in zip(inputs, draws.tensors, strict=True))
 
 
 def _is_of(x: Input, tensor: Tensor, row: Mapping[str, Any], draws: Draws) -> bool:
-    if row.get("alias") and tensor.name == str(row["alias"]).split()[1]:
-        return True  # it is the other one
+    alias = str(row.get("alias") or "")
+    if tensor.name in alias.split()[OVERLAP not in alias :]:
+        return True  # it is the other one, or lies before it or behind it
     layout, _, only = str(row[f"layout {tensor.name}"]).partition(":")
     count = range(variants(layout, len(x.shape)))
     places = [layouts.place(layout, x.shape, number) for number in ([int(only)] if only else count)]
@@ -257,7 +258,7 @@ def declared(entry: EntryDomain) -> Iterator[tuple[str, str]]:
     """The classes of an entry's domain: dtypes, choices, scalars, aliases, overlaps, and each tensor's kinds of values and layouts."""
     named = {**{f"dtype {name}": options for name, options in entry.dtypes.items()}, **entry.choices}
     named |= {scalar.name: scalar.values for scalar in entry.scalars if not scalar.optional}
-    named |= {"alias": [*entry.aliases, *(f"{pair} {how}" for pair in entry.aliases for how in (OVERLAP, SPREAD))]}
+    named |= {"alias": [*entry.aliases, *(f"{pair} {how}" for pair in entry.aliases for how in (OVERLAP, SPREAD, TURNED))]}
     named |= {**{f"values {tensor.name}": tensor.values for tensor in entry.tensors}}
     named |= {f"size {size.name}": size.only for size in entry.sizes.values()}
     for tensor in entry.tensors:
