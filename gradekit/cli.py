@@ -219,7 +219,8 @@ def check(
         watch = {"on_progress": screen, "on_subject": lambda subject: sources.append(subject.submission.text)}
         watch["on_evidence"] = lambda check, *more: screen.ended(check)
         if sys.stderr.isatty():
-            watch |= {"on_failing": screen.failing, "first": remembered.failed(path)}
+            failed = {check["id"] for check in (before or {"checks": ()})["checks"] if check["outcome"] == "failed"}
+            watch |= {"on_failing": screen.failing, "first": failed}
         report = report or checking.check(path, id, asked, **watch)
     data = record.to_dict(report)
     if data["checks"] and data["status"] == "graded":

@@ -44,12 +44,6 @@ def unchanged(path: Path, assignment: str | None) -> dict[str, Any] | None:
     return None
 
 
-def failed(path: Path) -> frozenset[str]:
-    """The ids of the checks of the submission at `path` that failed when it was checked last."""
-    checks = (last(path) or {"checks": ()})["checks"]
-    return frozenset(check["id"] for check in checks if check["outcome"] == "failed")
-
-
 def keep(path: Path, record: Mapping[str, Any]) -> None:
     """Keeps the record of a check of the submission at `path`, if that can be kept."""
     with contextlib.suppress(OSError):

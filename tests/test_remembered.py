@@ -32,12 +32,11 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache" / "gradekit" / "last"
 
 
-def test_what_failed_is_known_the_next_time_for_that_file_alone(tmp_path: Path) -> None:
+def test_the_last_record_is_known_the_next_time_for_that_file_alone(tmp_path: Path) -> None:
     one, other = tmp_path / "one.py", tmp_path / "other.py"
-    assert remembered.failed(one) == frozenset() and remembered.last(one) is None
+    assert remembered.last(one) is None
     found = kept(one)
-    assert remembered.last(one) == found and remembered.failed(one) == {FAILED.id}
-    assert remembered.failed(other) == frozenset()
+    assert remembered.last(one) == found and remembered.last(other) is None
 
 
 def test_a_broken_file_says_nothing(tmp_path: Path, cache: Path) -> None:

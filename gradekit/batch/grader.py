@@ -196,9 +196,8 @@ class Graders:
 
     def _command(self, theirs: socket.socket) -> Command:
         package = os.pathsep.join(filter(None, (str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH"))))
-        visible = "" if self.card == FAKE_GPU else self.card
-        settings = MEMORY | (LAVISH if self._warms else SPARING) | {CARD: self.card, "PYTHONPATH": package}
-        settings["CUDA_VISIBLE_DEVICES"] = visible
+        seen = {CARD: self.card, "CUDA_VISIBLE_DEVICES": "" if self.card == FAKE_GPU else self.card}
+        settings = MEMORY | (LAVISH if self._warms else SPARING) | seen | {"PYTHONPATH": package}
         descriptor = theirs.fileno()
         return Command(MODULE, (str(descriptor),), os.environ | settings, None, (descriptor,), stderr=None)
 
@@ -298,18 +297,27 @@ def _assignment(job: GradingJob | SpeedJob) -> Assignment:
 
 
 def _graded(job: GradingJob) -> JobResult:
+    from gradekit.batch import twins
+    from gradekit.subject import run_cache
+
+    entry, in_class = _assignment(job).entry, run_cache.runs.current.in_class
+    with _file(job) as path:
+        if in_class is None:
+            return _checked(job, path)
+        graded = (job.name, job.digests, sorted(job.options.items()))
+        return JobResult(**twins.asked_once(in_class, path, entry, graded, lambda: asdict(_checked(job, path))))
+
+
+def _checked(job: GradingJob, path: Path) -> JobResult:
     from gradekit.checking import check
     from gradekit.report import record
 
-    _assignment(job)
     kept: dict[str, Any] = {}
-    options = GradingOptions(**job.options)
 
     def keep(subject: Subject) -> None:
         kept.update(_kept(subject), **({"digests": subject.digests} if job.digests else {}))
 
-    with _file(job) as path:
-        report = check(path, job.assignment, options, on_subject=keep)
+    report = check(path, job.assignment, GradingOptions(**job.options), on_subject=keep)
     return JobResult(record.to_dict(report), **kept)
 
 

@@ -289,25 +289,11 @@ def _make_tables(engine: sa.Engine) -> None:
     most = 10
     for attempt in range(most):
         try:
-            _METADATA.create_all(engine)
-            return _add_missing_columns(engine)
+            return _METADATA.create_all(engine)
         except sa.exc.DBAPIError as error:
             if attempt + 1 == most:
                 raise StoreError(f"the database cannot be used: {error.orig}") from None
             time.sleep(0.05 * attempt)
-
-
-def _add_missing_columns(engine: sa.Engine) -> None:
-    """Gives the tables of an older release's database the columns that came later: empty, 0 or unknown in all rows."""
-    for table in _METADATA.sorted_tables:
-        known = {column["name"] for column in sa.inspect(engine).get_columns(table.name)}
-        for column in (column for column in table.columns if column.name not in known):
-            name = engine.dialect.identifier_preparer.quote(column.name)
-            empty = {sa.String: "''", sa.Text: "''", sa.Boolean: "false"}.get(type(column.type), "0")
-            needed = "" if column.nullable else f" NOT NULL DEFAULT {empty}"
-            kind = column.type.compile(engine.dialect)
-            with engine.begin() as connection:
-                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {name} {kind}{needed}"))
 
 
 def _configure_sqlite(connection: Any, record: Any) -> None:

@@ -211,10 +211,7 @@ class Count:
 
 def duration(value: float) -> str:
     """8.2 -> "8.2 s", 200 -> "4 min", 5000 -> "1 h 24 min"."""
-    if value < 100:
-        return seconds(value)
-    hours, rest = divmod(value, 3600)
-    return " ".join(filter(None, (f"{hours:.0f} h" if hours else "", spelled(timedelta(seconds=rest)))))
+    return seconds(value) if value < 100 else spelled(timedelta(seconds=value))
 
 
 class ProgressLog:

@@ -107,7 +107,6 @@ class CheckRun:
                     _assert_memory_of_all_calls(self.subject)
                 self.evidence.details |= proofs(self.item, self.run) | relations(self.item, self.run, right)
                 self.evidence.details |= exact_runs(self.item, self.run, right)
-                self._remember()
             except BaseException as error:
                 self._trace_back(error)
                 self._note_last_call()
@@ -153,13 +152,6 @@ class CheckRun:
         error: it may not have repeated an example that failed before it began."""
         if self.examples is not None and self.examples.first_problem is not None:
             raise self.examples.first_problem
-
-    def _remember(self) -> None:
-        """Keep what any submission is to be tried on: not what this one alone asks for."""
-        passed = self.examples.all_passed if self.examples is not None else None
-        others = {*self.further.ran, *(map(repr, self.design.given) if self.design else ())}
-        if passed is not None and not cached_examples(self._key):
-            cache_examples(self._key, [given for given in passed if repr(given) not in others])
 
     def _counted(self) -> dict[str, Any]:
         if self.examples is None:
@@ -276,13 +268,13 @@ class CheckRun:
         return passed
 
     def _drawn(self, examples: Examples) -> Sequence[DrawnArguments]:
-        """What is drawn for the check beside its design, as far as it is remembered."""
+        """What is drawn for the check beside its design, which is the same for any submission; nothing where a test
+        could change the values."""
         known = cached_examples(self._key)
-        if known is None and not self.run.request.options.shrink:
-            draws = self.design is None or self.run.profile.drawn
-            cache_examples(self._key, examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
-            known = cached_examples(self._key)
-        return known or ()
+        if known is not None:
+            return known
+        draws = self.design is None or self.run.profile.drawn
+        return cache_examples(self._key, examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
 
     def _passed_design(self, examples: Examples, design: Design) -> bool:
         first, *rest = design.given

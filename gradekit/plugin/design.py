@@ -204,10 +204,12 @@ def cached_examples(key: Hashable) -> tuple[DrawnArguments, ...] | None:
     return _drawn.get(key)
 
 
-def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> None:
-    """Keep what was drawn for a check, in its order; nothing where a test could change the values."""
+def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> tuple[DrawnArguments, ...]:
+    """Keep what was drawn for a check, in its order; nothing where a test could change the values. What is kept."""
     fixed = all(_is_fixed(value) for given in examples for value in given.values())
-    _drawn.put(key, tuple({repr(given): given for given in examples}.values()) if fixed else ())
+    kept = tuple({repr(given): given for given in examples}.values()) if fixed else ()
+    _drawn.put(key, kept)
+    return kept
 
 
 def _is_fixed(value: Any) -> bool:

@@ -88,13 +88,6 @@ class Examples:
         if example.key not in self._passed and not self._is_enough():
             self._run(example)
 
-    @property
-    def all_passed(self) -> list[dict[str, Any]] | None:
-        """What was drawn for each example, where all that there are have run and passed; else None."""
-        if self._failures or self.undecided or not self._passed:
-            return None
-        return [example.given for example in self._passed.values()]
-
     def drawn(self, draw: Callable[[], Any]) -> list[dict[str, Any]]:
         """What Hypothesis draws for a submission that passes, while `draw` runs the test
         in its hands; none of it is tried. Empty where the test is not to be drawn for."""

@@ -12,4 +12,4 @@ submission. Every wait has a time limit, every message a size limit, and a child
 from gradekit.processes import clean_environment
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable
 from gradekit.sandbox.servers import Limits, host
-from gradekit.sandbox.tracer import MANY, NO_SUBMISSION, Form, HasText, Tracer, multiprocessors_for
+from gradekit.sandbox.tracer import MANY, NO_SUBMISSION, Form, Tracer, multiprocessors_for

@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from gradekit import framework, reuse, wire
 from gradekit.findings import Cause
@@ -20,6 +20,7 @@ from gradekit.program import Argument, Kernel, Program, View, encode, every_step
 from gradekit.sandbox import replies
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
 from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
+from gradekit.submission import Submission
 
 INSPECT_SECONDS = 60.0
 """How long importing torch.compile's machinery and compiling a small model may take."""
@@ -38,35 +39,11 @@ lie in the socket's buffer, whatever the process is doing."""
 T = TypeVar("T")
 
 
-def _weight(known: tuple[object, str]) -> int:
-    """About how many bytes it has."""
-    found = known[0][0] if isinstance(known[0], tuple) else known[0]
-    if not isinstance(found, Program):
-        return len(known[1]) + len(repr(found))
-    steps = sum(1 for _ in every_step(found.steps))
-    return len(known[1]) + (steps << 10) + sum(len(kernel.ttir) for kernel in found.kernels.values())
-
-
-_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str]] = reuse.shared(
-    4 * DEFAULT.program_bytes, _weight
-)
+_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str]] = reuse.shared(1 << 14)
 """What processes answered, or why they did not, and what they printed."""
 
 
-class HasText(Protocol):
-    """The part of a submission that the tracer needs."""
-
-    @property
-    def text(self) -> str:
-        """One Python source text."""
-
-
-@dataclass(frozen=True)
-class _Text:
-    text: str
-
-
-NO_SUBMISSION = _Text("")
+NO_SUBMISSION = Submission("", "", "")
 """An empty submission, for a process that is to load none."""
 
 
@@ -81,7 +58,7 @@ class Tracer:
     """
 
     def __init__(
-        self, submission: HasText, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None
+        self, submission: Submission, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None
     ) -> None:
         self.output = ""
         self._lists = lists
@@ -131,7 +108,7 @@ class Tracer:
         self.output, self._has_loaded = printed if self._has_loaded else self.output, True
         return replies.loaded(answer)
 
-    def replace(self, submission: HasText) -> None:
+    def replace(self, submission: Submission) -> None:
         """Takes another text in place of the submission's, in the same process: what that did before may change what
         this one does, so no verdict may rest on it."""
         self._settle()

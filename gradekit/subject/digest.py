@@ -63,11 +63,6 @@ def of_values(program: Program) -> bytes:
     return of_program(replace(program, kernels=kernels))
 
 
-def exactly(program: Program) -> bytes:
-    """The same for equal programs alone, to the last line number and name."""
-    return _digest(repr((replace(program, kernels={}), sorted((key, repr(k)) for key, k in program.kernels.items()))))
-
-
 _WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors"}, Choice: {"labels"}}
 """Fields that do not change a run; a kernel is compared where it is launched."""
 

@@ -30,7 +30,6 @@ from gradekit.subject import rules, run_cache, written
 from gradekit.subject.call_spec import CHANGED, CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
-from gradekit.subject.run_cache import RunKey
 from gradekit.subject.soundness import Soundness
 from gradekit.subject.written import Contracts
 
@@ -358,13 +357,14 @@ class Runs:
                     case.program, lambda conditions: once(conditions=conditions), case.number, case.other_tensors
                 )
 
-        shares = case.spec.is_known and not self._overdue  # one in a hurry may do less than others
-        key = RunKey(case.program, option, case.spec, tuple(names), frozenset(allow))
         try:
             if some is not None:
                 seen = run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
+            elif case.spec.is_known and not self._overdue:  # one in a hurry may do less than others
+                key = run_cache.key_of(case.program, option, case.spec, allow)
+                seen = run_cache.runs.current.get_or_run(key, run_it)
             else:
-                seen = run_cache.runs.current.get_or_run(key, run_it) if shares else run_cache.uncached(run_it())
+                seen = run_cache.uncached(run_it())
         except Failure as failure:
             if failure.cause is Cause.BUDGET_EXCEEDED:
                 self.work += budget.work

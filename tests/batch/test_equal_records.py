@@ -238,7 +238,8 @@ def test_each_grader_is_a_fork_of_one_template_that_has_graded_the_solution_and_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {"right": RIGHT, "renamed": RENAMED, "renamed and wrong": RENAMED.replace("2 *", "3 *"), "unmasked": UNMASKED,
-             "broken": BROKEN}  # fmt: skip
+             "remarked": "# Mine.\n" + RIGHT + "# The end.\n", "remarked, unmasked": "# Mine.\n" + UNMASKED,
+             "unmasked to the end": UNMASKED + "# The end.\n", "broken": BROKEN}  # fmt: skip
     course = assignments(tmp_path)
     solution = tmp_path / "solutions/double/solution.py"
     solution.parent.mkdir(parents=True)

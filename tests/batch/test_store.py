@@ -82,23 +82,6 @@ def test_a_persons_later_mark_wins_over_the_earlier(store: Store) -> None:
     assert store.marks("softmax")["ada", "test_speed"] == Mark(12.0, "tutor", "and again")
 
 
-@pytest.mark.parametrize(("table", "column"), [("hand_in", "late"), ("hand_in", "problem"), ("mark", "answer")])
-def test_a_database_of_an_older_release_gets_the_columns_that_came_later(
-    store: Store, tmp_path: Path, table: str, column: str
-) -> None:
-    if not (tmp_path / "class.db").is_file():
-        pytest.skip("of SQLite's file")
-    ada = HandIn("ada", Path("ada.py"), "Ada", "a@b.c", WHEN)
-    store.add_hand_ins("softmax", [(ada, "d1")])
-    with closing(sqlite3.connect(tmp_path / "class.db")) as connection:
-        connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-    again = Store(f"sqlite:///{tmp_path}/class.db")
-    assert again.hand_ins("softmax") == [(ada, "d1")]
-    assert again.add_hand_ins("softmax", [(ada, "d2")]) == 1
-    with closing(sqlite3.connect(tmp_path / "class.db")) as connection:
-        assert column in {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
-
-
 def test_how_a_class_is_graded_is_remembered(store: Store) -> None:
     assert store.options("softmax") is None
     store.add_options("softmax", GradingOptions(seed=3, profile="quick"))

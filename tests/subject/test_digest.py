@@ -62,10 +62,9 @@ def ttir(program: Program) -> str:
     return kernel.ttir
 
 
-def test_a_kernel_that_was_moved_and_renamed_does_the_same_and_is_not_exactly_it(program: Program, moved: Program) -> None:
+def test_a_kernel_that_was_moved_and_renamed_does_the_same(program: Program, moved: Program) -> None:
     assert ttir(program) != ttir(moved)
     assert digest.of_program(program) == digest.of_program(moved)
-    assert digest.exactly(program) == digest.exactly(replace(program)) != digest.exactly(moved)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,6 @@ PLAIN = Program((X,), {0: 400}, (FILL, LAUNCH), (X,), "tensor", {"k": KERNEL}, "
 )
 def test_names_lines_and_options_do_nothing(other: Program) -> None:
     assert digest.of_program(other) == digest.of_program(PLAIN)
-    assert digest.exactly(other) != digest.exactly(PLAIN)
 
 
 @pytest.mark.parametrize(
