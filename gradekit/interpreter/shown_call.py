@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from gradekit.engine.budget import Budget, Meter
 from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.tile_values import DTYPES, NotWalked
 from gradekit.interpreter.walk import Code
-from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of
+from gradekit.interpreter.walked_call import WRONG, WalkedCall
 from gradekit.program import Program
 from gradekit.submission.parsed_source import ParsedSource
 
@@ -209,87 +208,3 @@ def _is_the_same(again: WalkedCall, call: ShownCall, touched: Mapping[int, Tenso
         return False
     is_all = all(torch.equal(one, touched[storage]) for storage, one in again.touched.items())
     return is_all and is_like(results, call.results) and not call.is_right(results)
-
-
-# --- with another text ------------------------------------------------------------------------------------------------
-
-MOST_AS_IT_IS = 5_000_000
-"""Of a call as it is: a larger one costs as much to walk as to run."""
-
-MORE_WORK = 4
-"""So many times as much may a call take with another text."""
-
-
-@dataclass(frozen=True)
-class WalkedText:
-    """A call that was walked with the text of `source`, with the work of its kernels, and whether it went out of
-    bounds."""
-
-    call: ShownCall
-    allow: Collection[str]
-    source: ParsedSource
-    work: int
-    strays: bool
-
-    @cached_property
-    def _host(self) -> str:
-        return _host_of(self.source)
-
-    @cached_property
-    def _on_host(self) -> tuple[int, bool]:
-        """The work of a walk of host code too, and whether it is wrong; 0 where it gives something else."""
-        if self.call.host is None or self.strays:
-            return 0, False
-        replay = HostReplay(self.call.host, self.call.program, self.source, code_of(self.source))
-        try:
-            results = replay.run(MOST_AS_IT_IS)
-        except WRONG:
-            return 0, False
-        is_known = not replay.strays and not self.call.astray and is_like(results, self.call.results)
-        return (replay.work, not self.call.is_right(results)) if is_known else (0, False)
-
-    @property
-    def is_wrong_alone(self) -> bool:
-        """Whether the call is known to be wrong without any call before it."""
-        return self._on_host[1]
-
-    def is_wrong_with(self, text: str) -> bool:
-        """Whether the call is wrong with another text; False where that is not known."""
-        source = ParsedSource.parsed(text)
-        if source is None:
-            return False
-        again: WalkedCall | HostReplay
-        if _host_of(source) == self._host:
-            again, work = WalkedCall(self.call.program, self.call.inputs, code_of(source), self.allow), self.work
-        elif self.call.host is not None and self._on_host[0]:
-            again = HostReplay(self.call.host, self.call.program, source, code_of(source))
-            work = self._on_host[0]
-        else:
-            return False
-        try:
-            results = again.run(MORE_WORK * work)
-        except WRONG:
-            return False
-        if again.strays:
-            return isinstance(again, WalkedCall) and self.strays
-        return len(results) == len(self.call.results) and not self.call.is_right(results)
-
-
-def walked_text(call: ShownCall, source: ParsedSource, allow: Collection[str]) -> WalkedText | None:
-    """A call with the text that it was made of; None where a walk does not give what the call gave, or costs much."""
-    walk = WalkedCall(call.program, call.inputs, code_of(source), allow)
-    try:
-        results = walk.run(MOST_AS_IT_IS)
-    except WRONG:
-        return None
-    if not call.is_given_by(results, walk.strays):
-        return None
-    return WalkedText(call, allow, source, walk.work, walk.strays)
-
-
-def _host_of(source: ParsedSource) -> str:
-    """Equal for texts that differ in kernels alone, but for the kernels' parameters."""
-    kernels = {node.name for node in source.kernels}
-    heads = [ast.dump(node.args) for node in source.kernels]
-    host = [ast.dump(node) for node in source.tree.body if getattr(node, "name", None) not in kernels]
-    return " ".join([*heads, *host])

@@ -12,18 +12,16 @@ from functools import cached_property
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
-from gradekit.interpreter.shown_call import WalkedText, walked_text
+from gradekit.interpreter.tile_values import OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
 from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
-from gradekit.repair.shown_calls import astray, failing
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.walked_submission import WalkedExamples
-from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Subject
 
 _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
@@ -134,29 +132,18 @@ class MendTries:
         return all(self._long[one.key] for one in self._cut_off)
 
     def refutes(self, text: str) -> bool:
-        """Whether the failing call is wrong with a text whose host code is the same, at a walk; False where that is
-        not known."""
-        if self._walked is None:
-            return False
-        with survived("A walk of a mended kernel"):
-            return self._walked.is_wrong_with(text)
-        return False
+        """Whether walks find the failing example wrong with this text and another; False where that is not known."""
+        return self._is_wrong(self.text) and self._is_wrong(text)
 
     def fails_alone(self) -> bool:
-        """Whether the failing call is wrong without the calls before it, at a walk; False where that is not known."""
-        with survived("A walk of a call alone"):
-            return self._walked is not None and self._walked.is_wrong_alone
-        return False
+        """Whether a walk finds the failing example wrong without the calls before it; False where that is not known."""
+        return self._is_wrong(self.text, but=OutsideEverywhere)
 
-    @cached_property
-    def _walked(self) -> WalkedText | None:
-        comparison = self.error.comparison
-        if comparison is not None and comparison.reference.key is None:
-            return None  # what is right may follow from the result: which elements were dropped
-        shown = failing(self.error, self._call) if comparison is not None else astray(self._call)
-        draft = draft_of(self.text)
-        allow = self.texts.assignment.allow
-        return walked_text(shown, draft.source, allow) if shown is not None and draft is not None else None
+    def _is_wrong(self, text: str, but: type[Exception] | tuple[()] = ()) -> bool:
+        walked, example = self.walked_examples(text), self.check.example
+        error = walked.error(example) if walked is not None and example is not None else None
+        is_known = isinstance(error, OutsideEverywhere) or isinstance(error, Failure) and error.comparison is not None
+        return is_known and not isinstance(error, but)
 
     def _makes_no_other(self, subject: Subject) -> bool:
         """Whether nothing goes wrong in memory but what other calls of the submission had shown, and this one not."""

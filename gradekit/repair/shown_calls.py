@@ -61,15 +61,6 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     )  # fmt: skip
 
 
-def astray(call: Call) -> ShownCall | None:
-    """A call that goes out of bounds, of which nothing else is asked; None of one that does not."""
-    seen = call.observation
-    if seen is None or not _goes_outside(seen):
-        return None
-    tensors = _tensors(call)
-    return ShownCall(seen.program, tensors, seen.results, lambda results: True, host=_as_called(call), astray=True)
-
-
 def _goes_outside(seen: Observation) -> bool:
     return any(finding.cause in OUT_OF_BOUNDS for finding in seen.findings)
 

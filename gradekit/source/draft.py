@@ -9,10 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gradekit.source.kernel import KernelDraft, names_of_steps, target_of, value_of
+from gradekit.source.kernel import KernelDraft, head_of, names_of_steps, target_of, value_of
 from gradekit.submission.parsed_source import ParsedSource, called
-
-_NUMBERS = {"numel", "size", "stride", "cdiv", "len", "next_power_of_2"}
 
 
 @dataclass(frozen=True)
@@ -97,30 +95,6 @@ class Draft:
         mentioned = {node.id for node in ast.walk(self.source.tree) if isinstance(node, ast.Name)}
         mentioned |= {node.attr for node in ast.walk(self.source.tree) if isinstance(node, ast.Attribute)}
         return [kernel for kernel in self.kernels if kernel.name not in mentioned]
-
-    def is_number(self, value: ast.expr | None, depth: int = 4) -> bool:
-        """Whether an expression of host code is seen to be a constant, a size, or what is computed of sizes."""
-        if value is None or depth == 0:
-            return False
-        if isinstance(value, ast.Name):
-            return any(self.is_number(of, depth - 1) for of in self._assigned.get(value.id, ()))
-        if isinstance(value, (ast.Tuple, ast.BinOp)):
-            parts = value.elts if isinstance(value, ast.Tuple) else [value.left, value.right]
-            return any(self.is_number(part, depth - 1) for part in parts)
-        if isinstance(value, ast.Subscript):
-            value = value.value
-        if isinstance(value, ast.Attribute):
-            return value.attr == "shape"
-        return isinstance(value, ast.Constant) or called(value).rpartition(".")[2] in _NUMBERS
-
-    @cached_property
-    def _assigned(self) -> dict[str, list[ast.expr]]:
-        found: dict[str, list[ast.expr]] = {}
-        for node in self.host_nodes:
-            if isinstance(node, ast.Assign):
-                for name in {n.id for target in node.targets for n in ast.walk(target) if isinstance(n, ast.Name)}:
-                    found.setdefault(name, []).append(node.value)
-        return found
 
     def launches_of(self, kernel: KernelDraft) -> list[LaunchCall]:
         """Those of one kernel."""
@@ -269,11 +243,8 @@ def leading_to(kernel: KernelDraft, lines: Collection[int]) -> set[ast.stmt]:
     mine = [access for access in kernel.accesses if access.line in lines]
     if not mine:
         return set(kernel.statements)
-    heads = [_head(s) for s in kernel.statements if isinstance(s, _HEADS)]
     parts = [part for access in mine for part in (access.address, access.mask) if part is not None]
-    names = {behind for node in (*parts, *heads) for behind in kernel.origins(node)}
-    made = {s for s in kernel.statements if isinstance(s, _HEADS) or names & _assigned(s)}
-    return made | {kernel.statement(access.call) for access in mine}
+    return {*_heads(kernel), *_made_for(kernel, parts), *(kernel.statement(access.call) for access in mine)}
 
 
 def making(text: str, line: int) -> frozenset[int]:
@@ -297,15 +268,20 @@ def _lines_behind(kernel: KernelDraft, pointer: str) -> set[int]:
     """Those of the stores and of all that they are computed from, and those of loops and conditions always."""
     through = [access.call for access in kernel.accesses if access.pointer == pointer and not access.is_load]
     stores = [kernel.statement(call) for call in through]
-    heads = [_head(s) for s in kernel.statements if isinstance(s, _HEADS)]
-    names = {behind for node in (*stores, *heads) for behind in kernel.origins(node)}
-    made = [s for s in kernel.statements if not isinstance(s, _HEADS) and names & _assigned(s)]
-    return {line for node in (*stores, *heads, *made) for line in lines_of(node)}
+    made = _made_for(kernel, stores)
+    return {line for node in (*stores, *_heads(kernel).values(), *made) for line in lines_of(node)}
 
 
-def _head(statement: ast.stmt) -> ast.expr:
-    assert isinstance(statement, _HEADS)
-    return statement.iter if isinstance(statement, ast.For) else statement.test
+def _heads(kernel: KernelDraft) -> dict[ast.stmt, ast.expr]:
+    """What decides of each loop and condition whether it runs on."""
+    found = [one for one in kernel.statements if isinstance(one, _HEADS)]
+    return {one: one.test if isinstance(one, ast.If) else head_of(one) for one in found}
+
+
+def _made_for(kernel: KernelDraft, nodes: Collection[ast.AST]) -> list[ast.stmt]:
+    """The plain statements that make the names which these nodes, or a loop or a condition, are computed from."""
+    names = {behind for node in (*nodes, *_heads(kernel).values()) for behind in kernel.origins(node)}
+    return [s for s in kernel.statements if not isinstance(s, _HEADS) and names & _assigned(s)]
 
 
 def lines_of(node: ast.AST) -> range:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from dataclasses import replace
@@ -133,9 +132,3 @@ def test_a_kernel_that_no_line_mentions_is_named_where_a_result_is_lacking() -> 
     stored = Clues(LACKING.causes | {Cause.WRITE_CONFLICT}, ())
     assert launch_missing(wrong, stored) is None, "what programs compete for is stored"
     assert launch_missing(LAYER_NORM, LACKING) is None
-
-
-def test_what_sizes_are_computed_of_is_a_number_and_a_tensor_none() -> None:
-    draft = Draft("def f(x):\n    M, N = x.shape\n    out = torch.empty(x.shape)\n    y = x\n    a = b\n    b = a\n")
-    names = [ast.parse(name, mode="eval").body for name in ("M", "N", "out", "y", "a", "b")]
-    assert [ast.unparse(name) for name in names if draft.is_number(name)] == ["M", "N"]
