@@ -19,7 +19,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union
 
@@ -302,6 +302,18 @@ def writes(step: Step) -> Iterator[View]:
             yield from outputs
         case Launch(args=args):
             yield from views_in(args)
+
+
+def needed_for(wanted: Collection[int], steps: Sequence[Step], stored: Sequence[set[int]]) -> list[bool]:
+    """For each step whether what the `wanted` storages hold at the end may depend on it; `stored` has the storages that
+    each launch has written."""
+    needed, found = set(wanted), list[bool]()
+    for step, mine in zip(reversed(steps), reversed(stored), strict=True):
+        own = {step.storage} if isinstance(step, Allocate) else {view.storage for view in writes(step)}
+        found.append(bool((mine if isinstance(step, Launch) else own) & needed))
+        if found[-1]:
+            needed |= {view.storage for view in reads(step)}
+    return found[::-1]
 
 
 def storages_of(value: Any) -> set[int]:

@@ -35,9 +35,8 @@ from gradekit.program import (
     Program,
     Step,
     View,
-    reads,
+    needed_for,
     run_steps,
-    writes,
 )
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
@@ -194,7 +193,7 @@ class WalkedCall:
             at = self.begun[kernel].step + 1
             steps = self._steps[at:]
             wanted = {view.storage for view in self._compared if view is not None}
-            needed = leading_to(wanted, steps, self._stored[at:])
+            needed = needed_for(wanted, steps, self._stored[at:])
             again = (isinstance(step, Launch) and self._kernel(step).name == kernel for step in steps)
             kept = zip(steps, needed, again, strict=True)
             self._after[kernel] = [step for step, is_needed, is_again in kept if is_needed or is_again]
@@ -376,15 +375,3 @@ def _computed(step: Aten, memory: Memory, copies: int, allow: Collection[str]) -
         return operation(step, allow, lambda view: view_of_all(memory, view, copies)[number])()
 
     return torch.stack([of_copy(number) for number in range(copies)])
-
-
-def leading_to(wanted: set[int], steps: Sequence[Step], stored: Sequence[set[int]]) -> list[bool]:
-    """For each step whether what the `wanted` storages hold at the end may depend on it; `stored` has the storages that
-    each launch has written."""
-    needed, found = set(wanted), list[bool]()
-    for step, mine in zip(reversed(steps), reversed(stored), strict=True):
-        own = {step.storage} if isinstance(step, Allocate) else {view.storage for view in writes(step)}
-        found.append(bool((mine if isinstance(step, Launch) else own) & needed))
-        if found[-1]:
-            needed |= {view.storage for view in reads(step)}
-    return found[::-1]

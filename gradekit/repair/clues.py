@@ -11,7 +11,7 @@ from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
-from gradekit.program import Aten, Copy, Launch, Program, View, run_steps, views_in
+from gradekit.program import Copy, Launch, Program, View, needed_for, run_steps
 from gradekit.repair.mend import Clues
 from gradekit.source.draft import draft_of, leading_to, lines_of, making, pointers_of, stored_pointers
 from gradekit.subject.subject import Call
@@ -68,19 +68,15 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
     program: Program = observation.program
     stored = stored_pointers(text)
     wrong = _wrong_storages(error, observation)
-    writers: dict[str, bool] = {}
-    known = set(wrong)
-    for step in reversed(list(run_steps(program.steps))):
-        if isinstance(step, Copy) and step.target.storage in known:
-            known.add(step.origin.storage)
-        elif isinstance(step, Aten) and known & {view.storage for view in step.outputs}:
-            known |= {view.storage for view in views_in(step.args)}
-        elif isinstance(step, Launch):
-            name = program.kernels[step.kernel].name
-            written = _written(step, stored.get(name))
-            if written & known:
-                writers[name] = writers.get(name, False) or bool(written & wrong)
-                known |= _storages(step)
+    steps, writers = list(run_steps(program.steps)), dict[str, bool]()
+    named = [program.kernels[step.kernel].name if isinstance(step, Launch) else "" for step in steps]
+    written = [
+        _written(step, stored.get(name)) if isinstance(step, Launch) else set[int]()
+        for name, step in zip(named, steps, strict=True)
+    ]
+    for name, mine, is_needed in zip(named, written, needed_for(wrong, steps, written), strict=True):
+        if name and is_needed:
+            writers[name] = writers.get(name, False) or bool(mine & wrong)
     order = dict.fromkeys(program.kernels[launch.kernel].name for launch in program.launches())
     first = tuple(name for name in order if writers.get(name, False))
     others = tuple(name for name in order if not writers.get(name, True))
@@ -105,10 +101,6 @@ def stored_through(program: Program, text: str, storages: Collection[int]) -> fr
         through = zip(views, names[name], stored.get(name, ()), strict=False)
         found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in storages}
     return frozenset(found)
-
-
-def _storages(launch: Launch) -> set[int]:
-    return {argument.storage for argument in launch.args if isinstance(argument, View)}
 
 
 def _written(launch: Launch, stored: tuple[bool, ...] | None) -> set[int]:
