@@ -425,7 +425,7 @@ def release(id: str | None, folder: Path | None, only_check: bool, notebook: boo
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--target", metavar="SM", default="sm_80", show_default=True, help="sm_75, ..., sm_120; gfx942.")
-@click.option("--stage", type=click.Choice(["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]), help="Show this stage.")
+@click.option("--stage", type=click.Choice(["ttir", "ttgir", "ptx", "sass", "amdgcn"]), help="Show this stage.")
 @click.option("--kernel", metavar="NAME", help="Look at this kernel only.")
 @click.option("--entry", metavar="NAME", help="The function to call, where it is not the assignment's.")
 @click.option("-i", "--input", "inputs", metavar="SPEC", multiple=True, help="An argument: 'float16 4096x4096', 3.")

@@ -144,9 +144,6 @@ Row = tuple[int | None, str]
 """A line of the submission, 1-based, or None; and a row of the stage's text."""
 
 _MLIR_LOC = re.compile(r" loc\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
-_DEBUG = re.compile(r",? !dbg !(\d+)")
-_NODE = re.compile(r"^!(\d+) = (?:distinct )?!(\w+)\((.*)\)$", re.MULTILINE)
-_FIELD = re.compile(r'(\w+): (!\d+|\d+|"[^"]*")')
 _SASS_PLACE = re.compile(r'//## File "([^"]*)", line (\d+)(?: inlined at "([^"]*)", line (\d+))?')
 _PTX_FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _PTX_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+(?:, function_name [^,]+, inlined_at (\d+) (\d+))?")
@@ -165,36 +162,6 @@ def _mlir_rows(text: str, path: str) -> Iterator[Row]:
             continue
         found = _MLIR_LOC.findall(row)
         yield (line_of(locations.of(found[-1]), path) if found else None), _MLIR_LOC.sub("", row).rstrip()
-
-
-def _llvm_rows(text: str, path: str) -> Iterator[Row]:
-    nodes = {number: dict(_FIELD.findall(fields)) for number, _, fields in _NODE.findall(text)}
-    for row in text.splitlines():
-        if row.startswith("!"):
-            continue
-        found = _DEBUG.search(row)
-        yield (_llvm_line(nodes, found[1], path) if found else None), _DEBUG.sub("", row).rstrip()
-
-
-def _llvm_line(nodes: dict[str, dict[str, str]], number: str, path: str) -> int | None:
-    for location in _chain(nodes, number, "inlinedAt"):
-        if _llvm_file(nodes, location.get("scope", "")[1:]) == path:
-            return int(location.get("line", 0)) or None
-    return None
-
-
-def _llvm_file(nodes: dict[str, dict[str, str]], scope: str) -> str:
-    found = (node["filename"].strip('"') for node in _chain(nodes, scope, "file", "scope") if "filename" in node)
-    return next(found, "")
-
-
-def _chain(nodes: dict[str, dict[str, str]], number: str, *fields: str) -> Iterator[dict[str, str]]:
-    """A node, the one that the first of these fields names that it has, and so on; each once."""
-    seen = set[str]()
-    while number in nodes and number not in seen:
-        seen.add(number)
-        yield nodes[number]
-        number = next((nodes[number][field][1:] for field in fields if field in nodes[number]), "")
 
 
 def _ptx_rows(text: str, path: str) -> Iterator[Row]:
@@ -247,7 +214,6 @@ def _sass_rows(text: str, path: str) -> Iterator[Row]:
 _ROWS: dict[str, Callable[[str, str], Iterator[Row]]] = {
     "ttir": _mlir_rows,
     "ttgir": _mlir_rows,
-    "llir": _llvm_rows,
     "ptx": _ptx_rows,
     "sass": _sass_rows,
     "amdgcn": _amdgcn_rows,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gradekit.engine.ttir import Module, parse
-from gradekit.inspector.compiler import AMD_STAGES, STAGES
 from gradekit.inspector.facts import accesses, dots
 from gradekit.inspector.instructions import Usage, instructions, rows, usage
 from gradekit.inspector.narrow_access import unknown_arguments, with_divisible, with_one
@@ -166,7 +165,6 @@ def test_an_argument_as_the_constant_one_keeps_the_text_whole() -> None:
 LOADS = {
     "ttir": "tt.load",
     "ttgir": "tt.load",
-    "llir": "ld.global",
     "ptx": "ld.global",
     "sass": "LDG",
     "amdgcn": "buffer_load",
@@ -178,7 +176,7 @@ def compiled(stage: str) -> str:
     return inspected("copy", float32(4096, 1024), on=on).stages[stage]
 
 
-@pytest.mark.parametrize("stage", dict.fromkeys(STAGES + AMD_STAGES))
+@pytest.mark.parametrize("stage", LOADS)
 def test_the_load_of_every_stage_stands_under_the_line_that_wrote_it(stage: str) -> None:
     text = compiled(stage)
     found = [number for number, row in rows(stage, text, "submission.py") if LOADS[stage] in row]
@@ -187,7 +185,7 @@ def test_the_load_of_every_stage_stands_under_the_line_that_wrote_it(stage: str)
 
 @pytest.mark.parametrize(
     ("stage", "place"),
-    [("ttir", "loc("), ("ttgir", "loc("), ("llir", "!dbg"), ("ptx", ".loc"), ("sass", "//##"), ("amdgcn", ".loc")],
+    [("ttir", "loc("), ("ttgir", "loc("), ("ptx", ".loc"), ("sass", "//##"), ("amdgcn", ".loc")],
 )
 def test_what_only_carries_places_is_left_out(stage: str, place: str) -> None:
     text = compiled(stage)
