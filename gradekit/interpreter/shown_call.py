@@ -58,17 +58,22 @@ class ShownCall:
         return strays or self.astray or is_like(results, self.results)
 
 
+OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2
+"""By how much results that are both right may differ, as a share and beside it."""
+
+
 def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
     """Whether results are those that were seen, but for rounding."""
-    return len(results) == len(seen) and all(map(_close, results, seen))
+    return len(results) == len(seen) and all(map(alike, results, seen))
 
 
-def _close(mine: Tensor | None, seen: Tensor | None) -> bool:
+def alike(mine: Any, seen: Any) -> bool:
+    """Whether a result is that which was seen, but for rounding; True of what is no tensor."""
     if not isinstance(seen, Tensor) or not isinstance(mine, Tensor):
         return True
-    if mine.shape != seen.shape:
-        return False
-    return torch.allclose(mine.double(), seen.double(), rtol=1e-2, atol=1e-2, equal_nan=True)
+    off = OFF_IN_BFLOAT16 if seen.dtype is torch.bfloat16 else OFF
+    is_one = mine.shape == seen.shape
+    return is_one and torch.allclose(mine.double(), seen.double(), rtol=off, atol=off, equal_nan=True)
 
 
 # --- its host code, as it is or with other nodes in the place of some -------------------------------------------------

@@ -11,7 +11,7 @@ import torch
 
 from gradekit.causes import OUT_OF_BOUNDS
 from gradekit.inputs.spec import Input
-from gradekit.interpreter.shown_call import HostCall, ShownCall
+from gradekit.interpreter.shown_call import HostCall, ShownCall, alike, is_like
 from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
@@ -28,9 +28,6 @@ MOST_RESULTS = 1 << 16
 
 MOST_COUNTED = 1 << 12
 """Elements of a result of which it is counted how many are wrong."""
-
-OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2
-"""By how much results that are both right may differ, as a share and beside it."""
 
 
 def failing(error: Failure, call: Call) -> ShownCall | None:
@@ -88,9 +85,8 @@ def _first_wrong(comparison: Comparison) -> MayBe:
 def not_worse(shown: ShownCall) -> ShownCall:
     """A call that another check has made: where it fails, it may have a mistake of its own, and stay as it is."""
     seen = list(shown.results)
-    is_as_before = lambda results: len(results) == len(seen) and all(map(_alike, seen, results))
     mended = None if shown.is_right(seen) else shown.is_right
-    is_right = lambda results: shown.is_right(results) or is_as_before(results)
+    is_right = lambda results: shown.is_right(results) or is_like(results, seen)
     return replace(shown, is_right=is_right, mended=mended, may_be=None, compared=None)
 
 
@@ -120,7 +116,7 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
 
     def is_right(results: Sequence[Any]) -> bool:
         now = results[place] if place < len(results) else None
-        return now is not None and (_alike(seen[place], now) or _is_within(now, reference))
+        return now is not None and (alike(now, seen[place]) or _is_within(now, reference))
 
     return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call), compared=(place,))
 
@@ -152,13 +148,6 @@ def _is_within(now: torch.Tensor, reference: Reference | None) -> bool:
     """Whether a result is what a reference expects, as far as that is known."""
     is_one = reference is not None and now.shape == reference.native.shape and now.dtype is reference.native.dtype
     return is_one and reference is not None and Comparison(now, reference).wrong_count == 0
-
-
-def _alike(seen: Any, now: Any) -> bool:
-    if not isinstance(seen, torch.Tensor):
-        return True
-    off = OFF_IN_BFLOAT16 if seen.dtype is torch.bfloat16 else OFF
-    return now is not None and torch.allclose(seen.double(), now.double(), rtol=off, atol=off, equal_nan=True)
 
 
 def _places(actual: torch.Tensor, results: Sequence[Any]) -> list[int]:
