@@ -16,6 +16,8 @@ from gradekit import domain, reuse
 from gradekit.assignment import Assignment, beside, of_path
 from gradekit.causes import Cause
 from gradekit.engine import OverBudget, Unsupported
+from gradekit.engine.def_use import LOADS, STORES
+from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs import value_kinds
 from gradekit.inputs.draws import promised
 from gradekit.inputs.spec import Input
@@ -206,11 +208,12 @@ def _probed(program: Program, verdict: ProofVerdict) -> Failure | str:
     wrong = outside(program, verdict.launch, (x, y, z))
     if wrong is None:
         return NOTHING
-    one, element, count = wrong
-    what = {"load": "loads", "store": "stores to"}.get(one.kind, "updates")
-    cause = Cause.OUT_OF_BOUNDS_LOAD if one.kind == "load" else Cause.OUT_OF_BOUNDS_STORE
-    said = f"Line {one.site.line}: program {(x, y, z)} {what} element {element:,} of a tensor of {count:,}."
-    return Failure(cause, said, line=one.site.line)
+    op, element, count = wrong
+    what = "loads" if op.name in LOADS else "stores to" if op.name in STORES else "updates"
+    cause = Cause.OUT_OF_BOUNDS_LOAD if op.name in LOADS else Cause.OUT_OF_BOUNDS_STORE
+    line = line_of(op.location, program.path)
+    said = f"Line {line}: program {(x, y, z)} {what} element {element:,} of a tensor of {count:,}."
+    return Failure(cause, said, line=line)
 
 
 def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict) -> tuple[Any, ...] | None:

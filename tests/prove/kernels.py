@@ -165,7 +165,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
     module = parse(k.text)
     view = View(0, "float32", (1,), (1,))
     launch = Launch("k", GRID, (view, Scalar(k.a, "i32"), Scalar(k.b, "i32")))
-    (seen,) = touched(module, k.text, launch, range(GRID[0] * GRID[1]), "")
+    ((_, seen),) = touched(module, k.text, launch, range(GRID[0] * GRID[1]), "")
     found = accesses(
         module, "", [SymbolicPointer(0, ZERO, 4), term(k.a), term(k.b)], [term(size) for size in GRID], [], Solver()
     ).found
@@ -185,7 +185,8 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
                     formula = (value_of(access.offset, values), truth_of(access.mask, values))
                 except Undefined:
                     continue
-                engine = (int(seen.offsets[linear, row, column]), bool(seen.active[linear, row, column]))
+                lane_of = row * COLUMNS + column
+                engine = (int(seen.index[linear, lane_of]), bool(seen.active[linear, lane_of]))
                 compared += 1
                 if formula != engine:
                     return compared, Difference((x, y), (row, column), formula, engine)
