@@ -443,9 +443,7 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
     stage, json_file = options.pop("stage"), options.pop("json_file")
     try:
         given = tuple(inspector.parse_input(text) for text in inputs)
-        answer = inspector.inspect_submission(
-            inspector.InspectionRequest(path, targets.target(target), inputs=given, **options)
-        )
+        answer = inspector.inspect_submission(path, targets.target(target), inputs=given, **options)
     except (ValueError, NoSuchSubmission) as error:
         raise click.UsageError(str(error)) from None
     except (SubmissionError, TraceError) as error:

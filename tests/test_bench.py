@@ -16,10 +16,11 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.speed import Ceilings, Round
+from gradekit.observations import Counters
 from gradekit.plugin.timed import TimedCall
 from gradekit.program import Program
 from gradekit.subject.device import NeedsCard
-from gradekit.subject.timed_call import Launched, Timed, Work
+from gradekit.subject.timed_call import Timed, Work
 
 from .plugin.test_timed import TESTS, made
 
@@ -94,7 +95,7 @@ class Stub:
 def timed() -> Timed:
     rounds = tuple(Round({"student": (1e-5 + n * 1e-9,), "eager": (2e-5,), "compiled": (1e-5,)}) for n in range(6))
     return Timed(
-        "f", (normal((8, 16)),), Program((), {}, (), (), "none", {}), "a card", rounds, Launched(1, 64),
+        "f", (normal((8, 16)),), Program((), {}, (), (), "none", {}), "a card", rounds, Counters(launches=1, bytes_allocated=64),
         Work(1e4, 1e4, 2e4, "float32"), Ceilings(2e9, {"float32": 1e12}),
     )  # fmt: skip
 

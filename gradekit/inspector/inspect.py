@@ -97,19 +97,6 @@ class NothingToInspect(ValueError):
 
 
 @dataclass(frozen=True)
-class InspectionRequest:
-    """What is to be looked at: the call `entry(*inputs)`, in which case it is the tests' own where both are None, on
-    `target`; only kernels called `kernel`, where that is given."""
-
-    path: Path
-    target: Target
-    assignment: str | None = None
-    entry: str | None = None
-    inputs: tuple[Any, ...] = ()
-    kernel: str | None = None
-
-
-@dataclass(frozen=True)
 class InspectionResult:
     """The kernels, with the call that they come from."""
 
@@ -158,28 +145,27 @@ class InspectionResult:
         ]
 
 
-def inspect_submission(request: InspectionRequest) -> InspectionResult:
-    """The result.
+def inspect_submission(
+    path: Path, target: Target, *, assignment: str | None = None, entry: str | None = None,
+    inputs: tuple[Any, ...] = (), kernel: str | None = None,
+) -> InspectionResult:  # fmt: skip
+    """The kernels of the call `entry(*inputs)` on `target`, or those called `kernel`. What is not given of the call is
+    as the tests of the assignment have it.
 
     Raises:
         NothingToInspect: no inputs are known, or no such kernel is launched.
         AssignmentError, SubmissionError, TraceError, Unavailable: as they say.
     """
-    submission = read(request.path)
-    assignment, entry, inputs = _call(request, submission)
-    with Tracer(submission, lists=assignment.lists if assignment else {}) as tracer:
+    submission, lists = read(path), {}
+    if not (entry and inputs):
+        known = find(submission, assignment, None if path.is_file() else path)
+        entry, inputs, lists = entry or known.entry, inputs or representative(known), known.lists
+    with Tracer(submission, lists=lists) as tracer:
         program = tracer.trace(entry, to_arguments(inputs))
-    kernels = inspect(program, request.target, kernel=request.kernel)
+    kernels = inspect(program, target, kernel=kernel)
     if not kernels:
-        raise NothingToInspect(_no_kernel(program, request.kernel, entry))
-    return InspectionResult(submission, entry, inputs, request.target, program, kernels)
-
-
-def _call(request: InspectionRequest, submission: Submission) -> tuple[Assignment | None, str, tuple[Any, ...]]:
-    if request.entry and request.inputs:
-        return None, request.entry, request.inputs
-    assignment = find(submission, request.assignment, None if request.path.is_file() else request.path)
-    return assignment, (request.entry or assignment.entry), (request.inputs or representative(assignment))
+        raise NothingToInspect(_no_kernel(program, kernel, entry))
+    return InspectionResult(submission, entry, inputs, target, program, kernels)
 
 
 def dumps(result: InspectionResult) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from gradekit.engine import Module, Op, Type, Unsupported
 from gradekit.engine.frame import itemsize_of
 from gradekit.prove.solve import Solver
-from gradekit.prove.symbolic_values import OTHER, Accesses, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
+from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
 from gradekit.prove.walk import MEMORY, Walk, enters
 
@@ -36,7 +36,7 @@ def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     if not plain or op.name != "tt.load" or (walk.constant is not None and base not in walk.constant):
         return walk.unknown(type)
     half = 1 << (8 * access.itemsize - 1)
-    walk.accesses.reads.add(base)  # type: ignore[arg-type]
+    walk.reads.add(base)  # type: ignore[arg-type]
     value = of_atom(Atom("read", (f"argument {base}", access.offset), (-half, half - 1)))
     other = walk.get(op.operands[2]) if len(op.operands) > 2 else walk.unknown(type)
     return choose(access.mask, value, other) if isinstance(other, Term) else walk.unknown(type)
@@ -70,7 +70,7 @@ def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
 
 
 def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAccess:
-    order = len(walk.accesses.found)
+    order = len(walk.accesses)
     change = str(op.attributes.get("kind", op.name)).lower() if kind == "atomic" else ""
     return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns, change=change)
 
@@ -148,10 +148,10 @@ def accesses(
     grid: Sequence[Term],
     hypotheses: Sequence[Truth],
     solver: Solver,
-) -> Accesses:
+) -> list[SymbolicAccess]:
     """The accesses of a kernel; `arguments` are Terms, Truths, Pointers or OTHER."""
-    found = Walk(module, file, arguments, grid, hypotheses, solver).accesses
-    if not found.reads & {base for base in found.stored if base is not None}:
-        return found
-    constant = frozenset(range(len(arguments))) - {base for base in found.stored if base is not None}
-    return Walk(module, file, arguments, grid, hypotheses, solver, constant).accesses
+    walk = Walk(module, file, arguments, grid, hypotheses, solver)
+    stored = {access.base for access in walk.accesses if access.kind != "load" and access.base is not None}
+    if walk.reads & stored:
+        walk = Walk(module, file, arguments, grid, hypotheses, solver, frozenset(range(len(arguments))) - stored)
+    return walk.accesses

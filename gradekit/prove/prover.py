@@ -322,7 +322,7 @@ def launched(
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
     given = arguments(host, started, module.entry.argument_types)
     try:
-        made.accesses = accesses(module, host.program.path, given, started.grid, made.hypotheses, solver).found
+        made.accesses = accesses(module, host.program.path, given, started.grid, made.hypotheses, solver)
     except TooLong as error:
         made.accesses = [SymbolicAccess("load", None, 0, None, ZERO, host.path, host.path, (), 1, why=str(error))]
     made.hypotheses += contents(entry, host.setting.sizes, _reads(host, started), *_formulas(made.accesses))

@@ -7,7 +7,7 @@ broadcast a tile is to put other terms in their place.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, both, var
 
@@ -155,16 +155,3 @@ class SymbolicAccess:
     def active(self) -> Truth:
         """Where memory is touched."""
         return both(self.path, self.mask)
-
-
-@dataclass
-class Accesses:
-    """All of a kernel's, in the order in which they stand, and what its loops and branches owe."""
-
-    found: list[SymbolicAccess] = field(default_factory=list)
-    reads: set[int] = field(default_factory=set)  # arguments whose elements were taken for constants
-
-    @property
-    def stored(self) -> set[int | None]:
-        """The arguments that are written through."""
-        return {access.base for access in self.found if access.kind != "load"}

@@ -21,7 +21,6 @@ from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
     OTHER,
     PROGRAM,
-    Accesses,
     Owed,
     SymbolicAccess,
     SymbolicPointer,
@@ -78,7 +77,8 @@ class Walk:
         self.program = PROGRAM
         self.hypotheses = list(hypotheses)
         self.constant = constant
-        self.accesses = Accesses()
+        self.accesses: list[SymbolicAccess] = []  # in the order in which they stand
+        self.reads: set[int] = set()  # arguments whose elements were taken for constants
         self.values: Environment = {}
         self.owed_by: dict[str, frozenset[Owed]] = {}
         self.path: Truth = TRUE
@@ -231,7 +231,7 @@ class Walk:
     def touch(self, access: SymbolicAccess) -> None:
         """An access was found. One that is never made is one only if nothing is owed for that."""
         if not self.silent and (access.active.op != "false" or access.owed_always):
-            self.accesses.found.append(access)
+            self.accesses.append(access)
 
 
 def constant(op: Op, walk: Walk) -> Value:

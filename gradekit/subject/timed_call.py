@@ -33,6 +33,7 @@ from gradekit.judge.speed import (
     ratio,
     seconds,
 )
+from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options
@@ -60,14 +61,6 @@ class Work:
     dtype: str
 
 
-@dataclass(frozen=True)
-class Launched:
-    """What a call costs beside time: launches, and the most bytes that it holds beyond its inputs."""
-
-    launches: int
-    bytes_allocated: int
-
-
 @dataclass
 class Timed:
     """A call that was timed on `card`, with right results; its `rounds` grow with `measure_longer`.
@@ -84,7 +77,7 @@ class Timed:
     program: Program
     card: str
     rounds: Rounds
-    counters: Launched
+    counters: Counters
     work: Work
     ceilings: Ceilings
     configuration: str = ""
@@ -400,8 +393,8 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker, fresh: bool) -> Tim
         _verify(trial, card, number, found)
     timed = Timed(
         trial.entry, trial.args, trial.program, card.name, rounds,
-        Launched(prepared.launches, prepared.peak_bytes), work(trial, prepared.chosen), ceilings,
-        prepared.option_label, prepared.choices,
+        Counters(launches=prepared.launches, bytes_allocated=prepared.peak_bytes), work(trial, prepared.chosen),
+        ceilings, prepared.option_label, prepared.choices,
         {STUDENT: prepared.seconds} | {side.name: side.compile_seconds for side in sides},
         tuple(_notes(prepared, sides)), contest.longer, contest.release, compiled=contest.compiled,
     )  # fmt: skip

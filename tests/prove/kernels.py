@@ -168,7 +168,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
     ((_, seen),) = touched(module, k.text, launch, range(GRID[0] * GRID[1]), "")
     found = accesses(
         module, "", [SymbolicPointer(0, ZERO, 4), term(k.a), term(k.b)], [term(size) for size in GRID], [], Solver()
-    ).found
+    )
     if not found:  # its mask is never true, say the formulas
         wrong = Difference((0, 0), (0, 0), ("never",), ("somewhere",)) if bool(seen.active.any()) else None
         return 18, wrong

@@ -11,10 +11,10 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_launches
+from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.report.record import plain, schema
 from gradekit.subject.timed_call import (
-    Launched,
     Timed,
     Work,
     assert_peak_memory,
@@ -37,7 +37,7 @@ def timed(student: float = 1e-4, eager: float = 2e-4, compiled: float = 1e-4, **
         "program": PROGRAM,
         "card": "Test Card",
         "rounds": rounds(student, eager=eager, compiled=compiled, noise=noise),
-        "counters": Launched(2, 1 << 22),
+        "counters": Counters(launches=2, bytes_allocated=1 << 22),
         "work": Work(8 << 20, 16 << 20, 5e6, "float32"),
         "ceilings": CEILINGS,
     }
