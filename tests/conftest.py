@@ -85,6 +85,22 @@ def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gradekit.repair.work.MOST", 0)
 
 
+UNMENDED = {"hostile", "plugin", "relations", "unseen"}
+"""The rooms whose tests claim nothing of mends, but for those with `usual_mends`."""
+
+
+@pytest.fixture(autouse=True)
+def usually_unmended(request: pytest.FixtureRequest) -> None:
+    """What a submission is told of its cause is no concern of most tests of these rooms."""
+    if request.path.parent.name in UNMENDED and "usual_mends" not in request.fixturenames:
+        request.getfixturevalue("without_mends")
+
+
+@pytest.fixture
+def usual_mends() -> None:
+    """For a test that is about the whole way of a submission: what fails is mended as for students."""
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     for line in WARNINGS:
         session.config.addinivalue_line("filterwarnings", line)

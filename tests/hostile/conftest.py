@@ -22,18 +22,6 @@ def warm() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def usually_unmended(request: pytest.FixtureRequest) -> None:
-    """What a submission is told of its cause is no concern of these tests; but see `usual_mends`."""
-    if "usual_mends" not in request.fixturenames:
-        request.getfixturevalue("without_mends")
-
-
-@pytest.fixture
-def usual_mends() -> None:
-    """For a test that is about the whole way of a submission: what fails is mended as for students."""
-
-
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with World(opened(tmp_path_factory.mktemp("world"))) as made:

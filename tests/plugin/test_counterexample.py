@@ -10,8 +10,6 @@ from gradekit.assignment import get
 from gradekit.report.record import to_dict
 from tests.graded import grade
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 NO_MASK = """
 import torch, triton, triton.language as tl
 

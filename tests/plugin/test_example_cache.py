@@ -46,7 +46,6 @@ def class_of(texts: Iterable[str], grade_one: Callable[[str], Report]) -> list[R
         return [without_time(grade_one(text)) for text in texts]
 
 
-@pytest.mark.usefixtures("without_mends")
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, quick: bool) -> None:
     made = assignment()
@@ -70,6 +69,7 @@ def test_what_has_passed_once_is_not_drawn_again(assignment: Make, submitted: Wr
     assert not drawn
 
 
+@pytest.mark.usefixtures("usual_mends")
 def test_a_wrong_submission_gets_the_same_mends_after_a_right_one(assignment: Make, submitted: Write) -> None:
     made = assignment()
     cold = grade(made, submitted(UNMASKED), profile="quick")
@@ -86,7 +86,6 @@ def test_a_quick_run_gives_the_same_points_for_the_same_causes(assignment: Make,
     assert [check.cause for check in quick.checks] == [check.cause for check in thorough.checks]
 
 
-@pytest.mark.usefixtures("without_mends")
 def test_in_a_quick_run_a_wrong_submission_draws_for_those_after_it(
     assignment: Make, submitted: Write, drawn: list[Any]
 ) -> None:
@@ -98,7 +97,6 @@ def test_in_a_quick_run_a_wrong_submission_draws_for_those_after_it(
     assert not drawn
 
 
-@pytest.mark.usefixtures("without_mends")
 def test_a_quick_run_shows_the_simplest_of_its_examples_that_fails(assignment: Make, submitted: Write) -> None:
     report = grade(assignment(), submitted(TRIPLES), profile="quick", shrink=False)
     known = next(
@@ -115,7 +113,6 @@ def examples_of(report: Report, id: str) -> int:
     return int(check.details["examples"])
 
 
-@pytest.mark.usefixtures("without_mends")
 def test_a_check_that_is_not_to_be_shrunk_ends_with_its_first_example_that_fails(
     assignment: Make, submitted: Write
 ) -> None:

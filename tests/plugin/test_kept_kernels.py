@@ -10,7 +10,7 @@ from gradekit.assignment import discover
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 
-pytestmark = pytest.mark.usefixtures("without_mends", "warm")
+pytestmark = pytest.mark.usefixtures("warm")
 
 KEEPS = """
 import torch

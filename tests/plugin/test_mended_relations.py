@@ -23,6 +23,7 @@ def forward(x):
 """Leaves out the last elements of up to three rows of 20: the checks draw six and seven, a relation takes fewer."""
 
 
+@pytest.mark.usefixtures("usual_mends")
 @pytest.mark.parametrize("passed", ["width", "n"])
 def test_a_mistake_that_only_a_relation_shows_is_named(
     passed: str, assignment: Callable[..., Assignment], submitted: Callable[[str], Path]

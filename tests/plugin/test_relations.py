@@ -12,7 +12,7 @@ from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
 
-pytestmark = pytest.mark.usefixtures("without_mends", "warm")
+pytestmark = pytest.mark.usefixtures("warm")
 
 DOMAIN = """
 [double]

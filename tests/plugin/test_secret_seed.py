@@ -25,8 +25,6 @@ from gradekit.reuse import kept
 from tests.graded import grade
 from tests.plugin.samples import RIGHT, TRIPLES
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
 

@@ -16,8 +16,6 @@ from gradekit.findings import Check, Outcome
 from tests.graded import grade
 from tests.unseen.attacks import ATTACKS, QUICK, Attack
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 
 def named_lines(checks: Iterable[Check]) -> set[int]:
     """The lines that checks name as decided by what nothing follows, or by what no input has shown."""

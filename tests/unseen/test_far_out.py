@@ -26,8 +26,6 @@ from tests import right
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 
 class Limited(NamedTuple):
     """An edit of a solution, and the check that has to fail."""

@@ -17,8 +17,6 @@ from gradekit.findings import Outcome
 from tests.graded import grade
 from tests.unseen.attacks import SOLUTIONS
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 
 class Capped(NamedTuple):
     """A solution with `line` behind one of its own, and the check that has to fail."""

@@ -19,8 +19,6 @@ from tests.graded import grade
 from tests.sampling import one_in, sampled
 from tests.unseen.submissions import HOST_LINE, vector_add
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 
 def checked(folder: Path, text: str, keyword: str) -> Check:
     """A check of vector_add on this text."""

@@ -13,8 +13,6 @@ from gradekit.unseen.search import constant_ways
 from tests.graded import grade
 from tests.unseen.submissions import vector_add
 
-pytestmark = pytest.mark.usefixtures("without_mends")
-
 
 def checked(folder: Path, kernel: str) -> Check:
     """A check of vector_add whose kernel is given its length as a constant."""

@@ -84,7 +84,6 @@ CAPPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("without_mends")
 @pytest.mark.parametrize(
     ("id", "check", "old", "new", "told"),
     [pytest.param(*one, id=one[0], marks=[pytest.mark.slow] if one[0] != "vector_add" else []) for one in CAPPED],
@@ -99,7 +98,6 @@ def test_a_grid_that_no_call_can_run_beyond_fails(
     assert check_found.outcome is Outcome.FAILED and told in check_found.message
 
 
-@pytest.mark.usefixtures("without_mends")
 def test_a_grid_that_no_card_launches_fails_where_so_long_a_call_is_promised(tmp_path: Path) -> None:
     text = (SOLUTIONS / "vector_add" / "solution.py").read_text(encoding="utf-8")
     along = text.replace("grid = (", "grid = (1, ").replace("tl.program_id(0)", "tl.program_id(1)")
@@ -109,7 +107,6 @@ def test_a_grid_that_no_card_launches_fails_where_so_long_a_call_is_promised(tmp
     assert "N = 2,145,386,495" in check.message and "a grid of (1, 2095104, 1) programs" in check.message
 
 
-@pytest.mark.usefixtures("without_mends")
 def test_a_grid_of_few_programs_that_go_round_passes(tmp_path: Path) -> None:
     """Each program takes one tile after the other: every element is stored, by however few."""
     text = (SOLUTIONS / "softmax" / "solution.py").read_text(encoding="utf-8")

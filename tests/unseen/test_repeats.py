@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from gradekit.assignment import get
 from gradekit.findings import Outcome
 from gradekit.unseen.kernel_branches import KernelText, dtype_groups
 from tests.graded import grade
-
-pytestmark = pytest.mark.usefixtures("without_mends")
 
 PERSISTENT = '''
 import torch
