@@ -24,10 +24,15 @@ def grade(
     return _grade(GradingRequest(assignment, path, GradingOptions(**options), limits=limits), on_progress=on_progress)
 
 
-def record_of(id: str, text: str, folder: Path, **options: Any) -> dict[str, Any]:
-    """The record of a text that is written to `folder` and graded, quickly and on the CPU unless `options` say otherwise."""
+def graded(id: str, text: str, folder: Path, **options: Any) -> Report:
+    """The report on a text that is written to `folder`."""
     (path := folder / "submission.py").write_text(text, encoding="utf-8")
-    return to_dict(grade(get(id), path, **{"device": "cpu", "profile": "quick", **options}))
+    return grade(get(id), path, **options)
+
+
+def record_of(id: str, text: str, folder: Path, **options: Any) -> dict[str, Any]:
+    """The record of such a report; quickly and on the CPU unless `options` say otherwise."""
+    return to_dict(graded(id, text, folder, **{"device": "cpu", "profile": "quick", **options}))
 
 
 def failed_checks(id: str, text: str, folder: Path, **options: Any) -> list[dict[str, Any]]:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Outcome
-from tests.graded import grade
+from tests.graded import graded
 
 PLAIN = """
 import torch
@@ -38,7 +37,6 @@ for cls in object.__subclasses__():
 
 @pytest.mark.parametrize("forgery", FORGED.values(), ids=FORGED)
 def test_a_forged_inspection_earns_nothing_until_a_person_confirms_it(tmp_path: Path, forgery: str) -> None:
-    (tmp_path / "submission.py").write_text(PLAIN + forgery)
-    report = grade(get("custom_op"), tmp_path / "submission.py", keyword="operator or opcheck or in_a_model")
+    report = graded("custom_op", PLAIN + forgery, tmp_path, keyword="operator or opcheck or in_a_model")
     assert [(check.outcome, check.earned) for check in report.checks] == [(Outcome.PENDING, 0.0)] * len(report.checks)
     assert all("A person must confirm this: line " in check.message for check in report.checks)

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Cause, Check, Outcome
 from gradekit.report import record
-from tests.graded import grade
+from tests.graded import graded
 
 pytestmark = pytest.mark.usefixtures("without_mends")
 
@@ -47,8 +46,7 @@ def add(x, y):
 
 def checked(folder: Path, text: str) -> Check:
     """The check of vector_add that is about its result's memory."""
-    (folder / "submission.py").write_text(text)
-    report = grade(get("vector_add"), folder / "submission.py", profile="quick", keyword="inputs_unmodified")
+    report = graded("vector_add", text, folder, profile="quick", keyword="inputs_unmodified")
     (check,) = report.checks
     return check
 
@@ -109,8 +107,7 @@ CHECK = "contiguous_float32"
 
 @pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
 def test_a_persistent_kernel_that_is_right_in_its_first_tile_alone_fails(tmp_path: Path, text: str) -> None:
-    (tmp_path / "submission.py").write_text(text)
-    report = grade(get("vector_add"), tmp_path / "submission.py", keyword=CHECK)
+    report = graded("vector_add", text, tmp_path, keyword=CHECK)
     record.validate(record.to_dict(report))
     (check,) = report.checks
     assert check.outcome is Outcome.FAILED
@@ -118,6 +115,5 @@ def test_a_persistent_kernel_that_is_right_in_its_first_tile_alone_fails(tmp_pat
 
 
 def test_a_persistent_kernel_that_is_right_passes(tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(SUM.replace("RESET", RESET))
-    report = grade(get("vector_add"), tmp_path / "submission.py", keyword=CHECK)
+    report = graded("vector_add", SUM.replace("RESET", RESET), tmp_path, keyword=CHECK)
     assert [check.outcome for check in report.checks] == [Outcome.PASSED], report.checks[0].message

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Cause, Kind, Outcome
-from tests.graded import grade
+from tests.graded import graded
 
 pytestmark = pytest.mark.usefixtures("without_mends")
 
@@ -73,16 +72,14 @@ def giou_loss(pred, target, *rest):
     "kernel", ["add_kernel", "own"], ids=["launched itself", "called by a kernel of the submission"]
 )
 def test_a_kernel_of_another_file_earns_nothing(tmp_path: Path, kernel: str) -> None:
-    (tmp_path / "submission.py").write_text(BORROWED.replace("KERNEL_OF", kernel))
-    report = grade(get("vector_add"), tmp_path / "submission.py", profile="quick", keyword="contiguous_float32")
+    report = graded("vector_add", BORROWED.replace("KERNEL_OF", kernel), tmp_path, profile="quick", keyword="contiguous_float32")
     (check,) = report.checks
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.NO_KERNEL), check.message
     assert "library.py" in check.message
 
 
 def test_a_loss_of_allowed_operations_earns_nothing(tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(LOSS)
-    report = grade(get("giou_loss"), tmp_path / "submission.py", profile="quick", kind="correctness")
+    report = graded("giou_loss", LOSS, tmp_path, profile="quick", kind="correctness")
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert correct and {check.outcome for check in correct} == {Outcome.FAILED}
     assert Cause.FORBIDDEN_OP in {check.cause for check in correct}

@@ -8,7 +8,7 @@ import pytest
 
 from gradekit.assignment import discover, get
 from gradekit.findings import Outcome
-from tests.graded import grade
+from tests.graded import grade, graded
 
 EDITS = {
     "only positive values": ("dropout", "x * scale, 0.0", "tl.abs(x) * scale, 0.0", "scales_what_it_keeps"),
@@ -26,8 +26,7 @@ def test_a_mistake_that_needs_these_values_fails(name: str, tmp_path: Path) -> N
     assert solutions is not None
     text = (solutions / "solution.py").read_text()
     assert text.count(old) == 1
-    (tmp_path / "submission.py").write_text(text.replace(old, new))
-    checks = grade(get(assignment), tmp_path / "submission.py", keyword=keyword).checks
+    checks = graded(assignment, text.replace(old, new), tmp_path, keyword=keyword).checks
     assert Outcome.FAILED in {check.outcome for check in checks}
 
 

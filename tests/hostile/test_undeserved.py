@@ -14,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.course.edits import edited
 from gradekit.findings import Outcome, Status
 from gradekit.report import record
 from tests import right
-from tests.graded import grade
+from tests.graded import graded
 
 FOLDER = Path(__file__).parent / "undeserved"
 SAMPLE = 12
@@ -59,9 +58,7 @@ TRIED = [
 
 @pytest.mark.parametrize("one", TRIED)
 def test_points_that_are_not_deserved_are_not_given(one: Undeserved, tmp_path: Path) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(one.text)
-    report = grade(get(one.assignment), path, keyword=" or ".join(one.fail))
+    report = graded(one.assignment, one.text, tmp_path, keyword=" or ".join(one.fail))
     record.validate(record.to_dict(report))
     assert report.status is Status.GRADED, report.message
     by_name: dict[str, set[Outcome]] = {}

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
-from gradekit.report.record import to_dict
-from tests.graded import grade
+from tests.graded import record_of
 
 NO_MASK = """
 import torch, triton, triton.language as tl
@@ -30,8 +28,6 @@ def add(x, y):
 def test_the_tests_own_function_says_what_is_right_for_values_as_for_memory(
     old: str, new: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(NO_MASK.replace(old, new) if old else NO_MASK, encoding="utf-8")
-    record = to_dict(grade(get("vector_add"), path, device="cpu", profile="quick", stop=True))
+    record = record_of("vector_add", NO_MASK.replace(old, new) if old else NO_MASK, tmp_path, stop=True)
     failed = next(check for check in record["checks"] if check["outcome"] == "failed")
     assert failed["counterexample"]["reference"] == "test_vector_add.expected(x, y).rounded"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gradekit.assignment import Assignment, get
 from gradekit.findings import Cause, Outcome
-from tests.graded import grade
+from tests.graded import grade, graded
 from tests.plugin.samples import KERNEL, RIGHT, TESTS, UNMASKED
 
 MEMORY_FIRST = '''
@@ -89,9 +89,7 @@ def add(x, y):
 
 
 def test_a_gluon_kernel_is_pending_by_name_and_loses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "submission.py"
-    path.write_text(GLUON)
-    report = grade(get("vector_add"), path, profile="quick", device="cpu", keyword="contiguous or memory")
+    report = graded("vector_add", GLUON, tmp_path, profile="quick", device="cpu", keyword="contiguous or memory")
     assert {check.outcome for check in report.checks} == {Outcome.PENDING}
     assert all("Gluon" in check.message for check in report.checks) and report.score.pending > 0
 

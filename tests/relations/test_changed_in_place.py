@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.causes import Cause
 from gradekit.course.edits import edited
 from gradekit.findings import Outcome
 from gradekit.inputs.spec import Input, with_other_values
 from tests import right
-from tests.graded import grade
+from tests.graded import graded
 
 COPIES = {
     "giou_loss": ("targets", '''
@@ -47,9 +46,8 @@ def test_a_copy_that_is_kept_on_a_tensor_must_be_made_anew_once_the_tensor_has_c
     name, edit = COPIES[id]
     stale = f'getattr({name}, "seen", None) != {name}._version' if renews else f'not hasattr({name}, "dense")'
     base = Path(f"solutions/{id}/solution.py")
-    path = tmp_path / "submission.py"
-    path.write_text(edited(right.text(base), edit.strip("\n").format(stale=stale), base.name))
-    (check,) = grade(get(id), path, keyword="test_any_stride_and_offset", profile="quick").checks
+    text = edited(right.text(base), edit.strip("\n").format(stale=stale), base.name)
+    (check,) = graded(id, text, tmp_path, keyword="test_any_stride_and_offset", profile="quick").checks
     assert check.outcome is (Outcome.PASSED if renews else Outcome.FAILED), check.message
     assert renews or check.cause is Cause.DEPENDS_ON_EARLIER_CALLS
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
-from tests.graded import grade
+from tests.graded import graded
 from tests.unseen.attacks import ATTACKS, QUICK, Attack
 
 
@@ -29,8 +28,7 @@ def named_lines(checks: Iterable[Check]) -> set[int]:
      for one in ATTACKS],
 )  # fmt: skip
 def test_what_a_submission_alone_makes_special_is_tried_or_named(attack: Attack, tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(attack.text)
-    checks = grade(get(attack.assignment), tmp_path / "submission.py", keyword=attack.check).checks
+    checks = graded(attack.assignment, attack.text, tmp_path, keyword=attack.check).checks
     assert not [check for check in checks if check.outcome is Outcome.FAULT]
     if attack.named:
         lines = [number for number, line in enumerate(attack.text.split("\n"), 1) if attack.condition in line]

@@ -23,7 +23,7 @@ from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import FAR, CallScope
 from gradekit.unseen.search import OtherWay, Search
 from tests import right
-from tests.graded import grade
+from tests.graded import graded
 from tests.unseen.attacks import SOLUTIONS
 
 
@@ -52,8 +52,7 @@ def test_a_limit_of_one_configuration_is_gone_beyond(tmp_path: Path) -> None:
     text = (SOLUTIONS / "matmul" / "solution.py").read_text(encoding="utf-8")
     dropped = "        if BLOCK_M == 32:\n            accumulator = tl.where(start < 4096, accumulator, 0.0)\n"
     assert text.count(CONFIGURED) == 1
-    (tmp_path / "submission.py").write_text(text.replace(CONFIGURED, dropped + CONFIGURED))
-    (check,) = grade(get("matmul"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    (check,) = graded("matmul", text.replace(CONFIGURED, dropped + CONFIGURED), tmp_path, keyword="contiguous_float32").checks
     assert check.outcome is Outcome.FAILED and "BLOCK_M=32" in check.message
 
 
@@ -61,8 +60,7 @@ def origin_of_failure(one: Limited, folder: Path) -> str:
     """Where the example came from at which the limited solution fails."""
     text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
     assert text.count(one.old) == 1
-    (folder / "submission.py").write_text(text.replace(one.old, one.new))
-    (check,) = grade(get(one.assignment), folder / "submission.py", keyword=one.check).checks
+    (check,) = graded(one.assignment, text.replace(one.old, one.new), folder, keyword=one.check).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     return str(check.counterexample["origin"])
 
@@ -245,14 +243,12 @@ def test_what_goes_wrong_after_many_programs_have_counted_is_found(tmp_path: Pat
     ]:  # fmt: skip
         assert old in text
         text = text.replace(old, new, 1)  # the starter's words stand there too
-    (tmp_path / "submission.py").write_text(text)
-    (check,) = grade(get("matmul"), tmp_path / "submission.py", keyword="contiguous_float32", diagnose=False, shrink=False).checks
+    (check,) = graded("matmul", text, tmp_path, keyword="contiguous_float32", diagnose=False, shrink=False).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"] == "so that in line 52 a comparison is true"
 
 
 def test_a_test_that_looks_at_a_result_itself_is_not_asked_about_some_programs(tmp_path: Path) -> None:
     """Of dropout's configurations each writes other elements then, and the first's say which were kept"""
-    (tmp_path / "submission.py").write_text(right.text("tests/course/right/dropout/autotuned.py"))
-    (check,) = grade(get("dropout"), tmp_path / "submission.py", keyword="test_scales_what_it_keeps").checks
+    (check,) = graded("dropout", right.text("tests/course/right/dropout/autotuned.py"), tmp_path, keyword="test_scales_what_it_keeps").checks
     assert check.outcome is Outcome.PASSED, check.message

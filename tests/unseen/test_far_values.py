@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from gradekit.assignment import get
 from gradekit.engine import Op
 from gradekit.engine.branch_coverage import CLAMP, FALSE, TRUE, watched
 from gradekit.engine.ttir import Type
 from gradekit.findings import Outcome
-from tests.graded import grade
+from tests.graded import graded
 from tests.unseen.attacks import SOLUTIONS
 
 
@@ -47,8 +46,7 @@ CAPPED = [
 def test_what_a_kernel_limits_beyond_all_examples_is_gone_beyond(one: Capped, tmp_path: Path) -> None:
     text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
     assert text.count(one.behind) == 1
-    (tmp_path / "submission.py").write_text(text.replace(one.behind, one.behind + one.line))
-    checks = grade(get(one.assignment), tmp_path / "submission.py", keyword=one.check, shrink=False).checks
+    checks = graded(one.assignment, text.replace(one.behind, one.behind + one.line), tmp_path, keyword=one.check, shrink=False).checks
     assert Outcome.FAILED in {check.outcome for check in checks}
 
 

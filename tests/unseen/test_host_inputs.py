@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
 from gradekit.prove.host_terms import described, leaves_in, polynomials, variable
@@ -15,15 +14,14 @@ from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_inputs import HostInputs
-from tests.graded import grade
+from tests.graded import graded
 from tests.sampling import one_in, sampled
 from tests.unseen.submissions import HOST_LINE, vector_add
 
 
 def checked(folder: Path, text: str, keyword: str) -> Check:
     """A check of vector_add on this text."""
-    (folder / "submission.py").write_text(text)
-    (check,) = grade(get("vector_add"), folder / "submission.py", keyword=keyword).checks
+    (check,) = graded("vector_add", text, folder, keyword=keyword).checks
     return check
 
 

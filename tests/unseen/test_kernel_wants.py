@@ -7,18 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
 from gradekit.unseen.search import constant_ways
-from tests.graded import grade
+from tests.graded import graded
 from tests.unseen.submissions import vector_add
 
 
 def checked(folder: Path, kernel: str) -> Check:
     """A check of vector_add whose kernel is given its length as a constant."""
     text = vector_add(kernel=kernel).replace("n, BLOCK: tl.constexpr", "n, N: tl.constexpr, BLOCK: tl.constexpr")
-    (folder / "submission.py").write_text(text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"))
-    (check,) = grade(get("vector_add"), folder / "submission.py", keyword="contiguous_float32").checks
+    (check,) = graded("vector_add", text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"), folder, keyword="contiguous_float32").checks
     return check
 
 
@@ -45,8 +43,7 @@ WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOC
 
 @pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
 def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(vector_add(kernel=WRAPPED.format(wrapped)))
-    (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32").checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("N is ")
 
@@ -69,8 +66,7 @@ def test_a_kernel_that_is_right_up_to_a_length_alone_fails(
 ) -> None:
     text = (SOLUTIONS / id / right).read_text(encoding="utf-8")
     assert change[0] in text
-    (tmp_path / "submission.py").write_text(text.replace(*change))
-    (check,) = grade(get(id), tmp_path / "submission.py", keyword=keyword, device="cpu").checks
+    (check,) = graded(id, text.replace(*change), tmp_path, keyword=keyword, device="cpu").checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("K is ")
 
@@ -97,9 +93,7 @@ def histogram(x, bins):
 
 
 def test_counters_of_16_bits_are_gone_beyond_in_each_of_many_programs(tmp_path: Path) -> None:
-    (tmp_path / "submission.py").write_text(COUNTED)
-    (check,) = grade(get("histogram"), tmp_path / "submission.py", keyword="test_counts", device="cpu").checks
+    (check,) = graded("histogram", COUNTED, tmp_path, keyword="test_counts", device="cpu").checks
     assert check.outcome is Outcome.FAILED and "expected 2" in check.message
-    (tmp_path / "submission.py").write_text(COUNTED.replace("int16", "int32"))
-    (check,) = grade(get("histogram"), tmp_path / "submission.py", keyword="test_counts", device="cpu").checks
+    (check,) = graded("histogram", COUNTED.replace("int16", "int32"), tmp_path, keyword="test_counts", device="cpu").checks
     assert check.outcome is Outcome.PASSED, check.message

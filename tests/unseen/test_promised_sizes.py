@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Outcome
 from gradekit.program import Kernel, Launch, Program, Scalar, View
 from gradekit.unseen.long_dimensions import left_out, reaches
-from tests.graded import grade
+from tests.graded import graded
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
 COUNT = 1000
@@ -93,16 +92,14 @@ def test_a_grid_that_no_call_can_run_beyond_fails(
 ) -> None:
     text = (SOLUTIONS / id / "solution.py").read_text(encoding="utf-8")
     assert text.count(old) == 1
-    (tmp_path / "submission.py").write_text(text.replace(old, new))
-    (check_found,) = grade(get(id), tmp_path / "submission.py", keyword=check).checks
+    (check_found,) = graded(id, text.replace(old, new), tmp_path, keyword=check).checks
     assert check_found.outcome is Outcome.FAILED and told in check_found.message
 
 
 def test_a_grid_that_no_card_launches_fails_where_so_long_a_call_is_promised(tmp_path: Path) -> None:
     text = (SOLUTIONS / "vector_add" / "solution.py").read_text(encoding="utf-8")
     along = text.replace("grid = (", "grid = (1, ").replace("tl.program_id(0)", "tl.program_id(1)")
-    (tmp_path / "submission.py").write_text(along)
-    (check,) = grade(get("vector_add"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    (check,) = graded("vector_add", along, tmp_path, keyword="contiguous_float32").checks
     assert check.outcome is Outcome.FAILED
     assert "N = 2,145,386,495" in check.message and "a grid of (1, 2095104, 1) programs" in check.message
 
@@ -112,6 +109,5 @@ def test_a_grid_of_few_programs_that_go_round_passes(tmp_path: Path) -> None:
     text = (SOLUTIONS / "softmax" / "solution.py").read_text(encoding="utf-8")
     old = "programs, stages = triton.cdiv(rows, block_m), 1"
     assert text.count(old) == 1
-    (tmp_path / "submission.py").write_text(text.replace(old, old.replace("triton.cdiv", "min(400, triton.cdiv").replace(", 1", "), 1")))
-    (check,) = grade(get("softmax"), tmp_path / "submission.py", keyword="contiguous_float32").checks
+    (check,) = graded("softmax", text.replace(old, old.replace("triton.cdiv", "min(400, triton.cdiv").replace(", 1", "), 1")), tmp_path, keyword="contiguous_float32").checks
     assert check.outcome is Outcome.PASSED

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gradekit.assignment import get
 from gradekit.findings import Outcome
 from gradekit.unseen.kernel_branches import KernelText, dtype_groups
-from tests.graded import grade
+from tests.graded import graded
 
 PERSISTENT = '''
 import torch
@@ -36,26 +35,25 @@ def softmax(x):
 '''
 
 
-def graded(folder: Path, begin: str, keyword: str) -> list[tuple[Outcome, str]]:
+def outcomes(folder: Path, begin: str, keyword: str) -> list[tuple[Outcome, str]]:
     """The outcome of each check, and where its counterexample came from."""
-    (folder / "submission.py").write_text(PERSISTENT.replace("BEGIN", begin))
-    checks = grade(get("softmax"), folder / "submission.py", keyword=keyword, device="cpu").checks
+    checks = graded("softmax", PERSISTENT.replace("BEGIN", begin), folder, keyword=keyword, device="cpu").checks
     return [(check.outcome, (check.counterexample or {}).get("origin", "")) for check in checks]
 
 
 def test_what_a_program_keeps_of_its_first_row_is_noticed_at_its_second(tmp_path: Path) -> None:
     """The maximum is not begun anew: only rows of very different magnitudes show it, and only more than 132 of them."""
-    (found,) = graded(tmp_path, "pass", "extreme_values")
+    (found,) = outcomes(tmp_path, "pass", "extreme_values")
     assert found == (Outcome.FAILED, "so that in line 10 a loop runs several times")
 
 
 def test_a_program_that_begins_each_row_anew_passes(tmp_path: Path) -> None:
-    assert graded(tmp_path, 'top = -float("inf")', "extreme_values") == [(Outcome.PASSED, "")]
+    assert outcomes(tmp_path, 'top = -float("inf")', "extreme_values") == [(Outcome.PASSED, "")]
 
 
 def test_a_kernel_that_asks_for_a_dtype_is_sent_round_its_loop_with_that_dtype(tmp_path: Path) -> None:
     begin = 'if x_ptr.dtype.element_ty != tl.float16:\n            top = -float("inf")'
-    (found,) = graded(tmp_path, begin, "extreme_values")
+    (found,) = outcomes(tmp_path, begin, "extreme_values")
     assert found == (Outcome.FAILED, "so that in line 10 a loop runs several times")
 
 
