@@ -10,7 +10,6 @@ import torch
 
 from gradekit.assignment import Assignment
 from gradekit.checking import exit_code
-from gradekit.compat import torch_compile
 from gradekit.findings import Cause, Check, Outcome, Report
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline
@@ -162,17 +161,3 @@ def test_a_trivial_result_is_not_timed(assignment: Make, submitted: Write, on_a_
     report = grade(assignment(SPEED), submitted(RIGHT), trivial="zeros")
     assert {check.outcome for check in report.checks} == {Outcome.PENDING}
     assert worker.turns == 0
-
-
-@pytest.mark.parametrize(("keyword", "is_real", "loads"), [("speed", True, 1), ("", True, 0), ("speed", False, 0)])
-def test_what_torch_compiles_with_is_imported_early_where_speed_alone_is_asked_of_a_card(
-    keyword: str, is_real: bool, loads: int, assignment: Make, submitted: Write,
-    on_a_card: Callable[[FakeWorker], Device], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    loaded: list[bool] = []
-    monkeypatch.setattr(torch_compile, "load", lambda: loaded.append(True))
-    monkeypatch.setattr(Device, "is_real", is_real)
-    on_a_card(FakeWorker(seconds=4e-5))  # fast enough that one look decides
-    correct = "\n@points(10)\ndef test_doubles(submission):\n    assert submission.double(X) is not None\n"
-    grade(assignment(SPEED + correct), submitted(RIGHT), **({"keyword": keyword} if keyword else {}))
-    assert len(loaded) == loads
