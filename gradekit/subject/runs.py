@@ -18,12 +18,13 @@ import torch
 from gradekit import engine
 from gradekit.engine import branch_coverage
 from gradekit.engine.branch_coverage import merged
+from gradekit.engine.conditions import Conditions
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
 from gradekit.observations import Counters
-from gradekit.program import Kernel, Program
+from gradekit.program import ITEMSIZE, Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
 from gradekit.subject import rules, run_cache, written
@@ -154,6 +155,13 @@ class Case:
         together = any(isinstance(a, Input) and a.ascending for a in self.args)
         specs = [_other(a) if isinstance(a, Input) and not together else a for a in self.args]
         return replace(self, args=tuple(specs)).tensors
+
+
+def _storage_bytes(arg: Any) -> int:
+    """Bytes of an argument's storage, without drawing its values: where an earlier run serves, nobody needs them."""
+    if isinstance(arg, Input):
+        return arg.storage_size * ITEMSIZE[arg.dtype]
+    return arg.untyped_storage().nbytes() if isinstance(arg, torch.Tensor) else 0
 
 
 def _other(spec: Input) -> Input:
@@ -345,17 +353,18 @@ class Runs:
     def _once(self, case: Case, option: int, label: str) -> Observation:
         some = self._some_programs(case, option)
         names, allow, budget = self._tensor_names(case), self.assignment.allow, self._budget(case)
-        once = functools.partial(
-            engine.run, case.program, case.tensors, option=option, allow=allow, budget=budget, names=names
-        )
+
+        def once(conditions: Conditions) -> engine.RunResult:
+            return engine.run(
+                case.program, case.tensors, option=option, allow=allow, budget=budget, names=names,
+                conditions=conditions,
+            )  # fmt: skip
 
         def run_it() -> engine.RunResult:
             with rules.within_budget(case.entry, label), self.soundness.held(case.program, case.entry):
                 if some is not None:
                     return some.run(case.tensors, option, allow, budget)
-                return engine.run_with_trials(
-                    case.program, lambda conditions: once(conditions=conditions), case.number, case.other_tensors
-                )
+                return engine.run_with_trials(case.program, once, case.number, case.other_tensors)
 
         try:
             if some is not None:
@@ -430,7 +439,7 @@ class Runs:
             )
             raise Failure(Cause.BUDGET_EXCEEDED, message)
         usual = engine.Budget()
-        inputs = sum(tensor.untyped_storage().nbytes() for tensor in case.tensors)
+        inputs = sum(map(_storage_bytes, case.args))
         return engine.Budget(min(HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
 
     def _substitution(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:

@@ -488,10 +488,9 @@ def _count_launch(program: Program, launch: Launch, found: Tallies) -> None:
     text = kernel_text(kernel.name, kernel.unaligned, program.path)
     bound = _bound(text.module.entry, launch)
     storages = {name: value.storage for name, value in bound.items() if isinstance(value, View)}
-    numbers = {text.arguments[name]: n for name, n in bound.items() if type(n) is int}
-    programs = EachProgram(text, launch.grid, numbers)
+    numbers = frozenset((text.arguments[name], n) for name, n in bound.items() if type(n) is int)
     for access in accesses(text):
-        times = None if access.by_data else programs.times(*(op.number for op in access.loops))
+        times = None if access.by_data else _times(text, launch.grid, numbers, *(op.number for op in access.loops))
         roots = storages if access.roots is None else access.roots
         for storage in {storages[name] for name in roots if name in storages}:
             key = storage, access.stores
@@ -523,32 +522,23 @@ def _bound(function: Function, launch: Launch) -> dict[str, Any]:
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-class EachProgram:
-    """All programs of a launch: what differs from lane to lane, or from turn to turn of a loop, has no value."""
-
-    def __init__(self, text: KernelText, grid: tuple[int, int, int], names: Mapping[str, int]) -> None:
-        self._text, self._count = text, math.prod(grid)
-        self._place = Place(grid, names, [_along(grid, axis) for axis in range(len(grid))])
-        self.times = functools.cache(self._times)
-
-    def _times(self, *loops: int) -> int | None:
-        """How often all programs together go through the innermost of these loops; None where that is not known."""
-        every: Any = 1
-        for number in loops:
-            operands, _ = self._place.values(self._text, number)
-            known = (
-                self._text.ops[number].name == "scf.for"
-                and len(operands) > 2
-                and type(operands[2]) is int
-                and operands[2] > 0
-            )
-            each = turns(*operands[:3]) if known else None
-            if each is None:
-                return None
-            every = every * each
-        if isinstance(every, torch.Tensor):
-            return int(every.sum()) * self._count // every.numel()
-        return int(every * self._count)
+@functools.lru_cache(maxsize=1 << 12)
+def _times(text: KernelText, grid: tuple[int, int, int], names: frozenset[tuple[str, int]], *loops: int) -> int | None:
+    """How often all programs of a launch together go through the innermost of these loops; None where that is not
+    known: what differs from lane to lane, or from turn to turn of a loop, has no value."""
+    place = Place(grid, dict(names), [_along(grid, axis) for axis in range(len(grid))])
+    every: Any = 1
+    for number in loops:
+        operands, _ = place.values(text, number)
+        is_counted = text.ops[number].name == "scf.for" and len(operands) > 2
+        known = is_counted and type(operands[2]) is int and operands[2] > 0
+        each = turns(*operands[:3]) if known else None
+        if each is None:
+            return None
+        every = every * each
+    if isinstance(every, torch.Tensor):
+        return int(every.sum()) * math.prod(grid) // every.numel()
+    return int(every * math.prod(grid))
 
 
 def _along(grid: tuple[int, int, int], axis: int) -> Any:
