@@ -7,10 +7,13 @@ source and a table of what the first program did.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from gradekit.report import templates
+from gradekit.report.translation import say
+from gradekit.submission import line_of
 
 MOST_ROWS = 300
 """Rows of the table for those who have no script."""
@@ -35,9 +38,12 @@ def view(record: Mapping[str, Any]) -> dict[str, Any]:
     """What the template shows beside the record itself."""
     played = record["programs"][0]
     values = [(step, value) for step in played["steps"] for value in step["values"]]
+    places = [line_of(record, number) for number, _ in enumerate(record["source"], 1)]
     data = {name: record.get(name) for name in ("tensors", "launches", "programs", "wrong", "blamed")}
+    data |= {"places": list(map(say, places))}
     return {
         "title": f"{record['assignment']}: step by step", "record": record, "blamed": record.get("blamed"),
+        "numbers": [re.split(r"\D", place)[-1] for place in places],
         "values": values[:MOST_ROWS], "more": len(values) - MOST_ROWS,
         "program": f"({', '.join(map(str, played['id']))})", "data": templates.data_block(data),
     }  # fmt: skip

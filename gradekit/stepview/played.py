@@ -206,6 +206,7 @@ class _Playing:
         call, check = self.played.call, self.played.check
         return {
             "schema": SCHEMA, "assignment": self.assignment.id, "path": self.submission.path, "entry": call.entry,
+            "cells": self.submission.facts()["cells"],
             "check": check.title if check else "The call that was asked for", "message": check.message if check else "",
             "blamed": check.source.line if check and check.source else None,
             "circumstances": seen.words, "inputs": [_described(n, a) for n,

@@ -64,6 +64,13 @@ def test_it_begins_at_the_blamed_line_and_keys_alone_walk_it(browser: Browser) -
     assert "iteration 3 of the loop" in where(browser) and step(browser) == first
 
 
+def test_a_notebook_s_lines_are_told_by_their_cells(browser: Browser) -> None:
+    first = RECORD["blamed"] - 2
+    browser.open(steps.render(RECORD | {"cells": [[1, 1], [4, first]]}))
+    assert "cell 4, line 3," in where(browser) and "of the loop in cell 4, line" in where(browser)
+    assert browser.evaluate("document.querySelector('#source .blamed .no').textContent") == "3"
+
+
 def test_each_control_is_reached_by_tab_with_its_focus_in_sight(browser: Browser) -> None:
     browser.open(PAGE)
     reached, widths = [], []

@@ -209,8 +209,8 @@ function shown(value) {
 const isWrong = (value) => value.wrong !== undefined || value.outside !== undefined;
 
 function described(step) {
-  const turns = step.loops.map(([line, turn]) => say("iteration {1} of the loop in line {2}", turn, line));
-  return [say("line {1}", step.line), ...turns].join(", ");
+  const turns = step.loops.map(([line, turn]) => say("iteration {1} of the loop in {2}", turn, data.places[line - 1]));
+  return [data.places[step.line - 1], ...turns].join(", ");
 }
 
 function markLines() {
@@ -302,7 +302,7 @@ function show(position) {
   timeline();
   $("position").max = Math.max(steps().length, 1);
   $("position").value = at + 1;
-  $("position").setAttribute("aria-valuetext", step ? say("step {1} of {2}, line {3}", at + 1, steps().length, step.line) : say("no steps"));
+  $("position").setAttribute("aria-valuetext", step ? say("step {1} of {2}, {3}", at + 1, steps().length, data.places[step.line - 1]) : say("no steps"));
   const wrong = step && step.values.some(isWrong) ? " " + say("Something goes wrong here.") : "";
   const gap = played.count > steps().length ? say(" (number {1} of {2})", step.number + 1, played.count) : "";
   $("where").textContent = step ? say("Step {1} of {2}{3}: {4}.", at + 1, steps().length, gap, described(step)) + wrong : say("This program did nothing that can be shown.");
