@@ -432,11 +432,13 @@ class GradingSession:
     def _speeds(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, list[course_pages.Speed]]:
         """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""
         nicknames, id = self._policy.leaderboard, self.request.assignment.id
-        if nicknames is None:
-            return {}
-        found = course_pages.speeds({line.student: records[line.digest] for line in lines if line.digest in records})
-        if page := course_pages.board(id, found, nicknames):
-            record.write(page, self.folder.of(id) / "leaderboard.html")
+        mine = {line.student: records[line.digest] for line in lines if line.digest in records}
+        found = course_pages.speeds(mine) if nicknames is not None else {}
+        page, place = course_pages.board(id, found, nicknames or {}), self.folder.of(id) / "leaderboard.html"
+        if page:
+            record.write(page, place)
+        else:  # who was on it may have left it
+            place.unlink(missing_ok=True)
         return found
 
     def records(self) -> gradebook.Records:

@@ -189,7 +189,7 @@ def _on_this_card(timed: Timed, requirements: Sequence[Requirement]) -> tuple[Re
     eager = tuple(requirement for requirement in requirements if requirement.side == "eager")
     if row is not None:
         return tuple(requirement.times(row.get(requirement.side, 1.0)) for requirement in requirements)
-    if not timed.cards or not eager or len(eager) == len(requirements):
+    if not timed.cards or not eager:
         return tuple(requirements)
     timed.notes += (f"No thresholds are known for {timed.card}: the ratio to eager torch decides alone.",)
     return eager

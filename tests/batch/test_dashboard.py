@@ -6,10 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
 from gradekit.batch import course_pages
+from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.gradebook import Line
+from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import load
+from gradekit.cli import main
 from gradekit.findings import Cause, Kind
+from tests.plugin.samples import laid_out
+from tests.report import test_speed
 from tests.report.samples import FAILED, PASSED, PENDING, record
 from tests.report.test_lms import NASTY
 from tests.report.test_page import Tags
@@ -129,6 +137,13 @@ def test_only_who_chose_a_name_is_on_the_board() -> None:
     assert course_pages.board("softmax", course_pages.speeds(TIMED), {"eve": "Eve!"}) == ""
 
 
+def test_a_wrong_kernel_has_no_rank_however_fast() -> None:
+    wrong = TIMED["ada"] | {"checks": [*TIMED["ada"]["checks"], *record(FAILED)["checks"]]}
+    (found,) = course_pages.speeds(TIMED | {"ada": wrong}).values()
+    assert [speed.student for speed in found] == ["bob", "cyd", "dan"]
+    assert not list(course_pages.standing("ada", {"Is fast, 4096": found}))
+
+
 def test_a_student_reads_where_they_stand_and_nobodys_name() -> None:
     found = course_pages.speeds(TIMED)
     (said,) = course_pages.standing("bob", found)
@@ -140,3 +155,16 @@ def test_a_leaderboard_is_one_that_course_toml_asks_for(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text('[assignments.a]\nleaderboard = {ada = "Q"}\n[assignments.b]\n')
     found = load(tmp_path / "course.toml")
     assert found.policy("a").leaderboard == {"ada": "Q"} and found.policy("b").leaderboard is None
+
+
+def test_who_leaves_the_board_is_on_it_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(laid_out(tmp_path)))
+    folder = ClassFolder.open(tmp_path / "out", new=True)
+    folder.store.add_hand_ins("double", [(HandIn("ada", tmp_path / "ada.py"), "d")])
+    folder.store.add_result(GradingSession(folder, "double").request.key("d"), record(test_speed.TIMED), "host")
+    board = folder.of("double") / "leaderboard.html"
+    for names, is_there in (('{ada = "Queen"}', True), ("{}", False)):
+        (folder.path / "course.toml").write_text(f"[assignments.double]\nleaderboard = {names}\n")
+        words = ["mark", "ada", "test_speed", "-a", "double", "-o", str(folder.path), "--why", "Well done."]
+        assert CliRunner().invoke(main, words, catch_exceptions=False).exit_code == 0
+        assert board.is_file() is is_there

@@ -198,6 +198,8 @@ def test_on_a_card_without_a_row_eager_torch_decides_alone_and_it_is_said() -> N
     assert facts(call)["notes"] == ["No thresholds are known for Another: the ratio to eager torch decides alone."]
     with pytest.raises(Failure, match="eager torch"):
         assert_speed(timed(eager=1e-4, **ROWS, card="Another"), at_least(1.5, "eager"), at_least(1.0, "compiled"))
+    alone = timed(**ROWS, card="Another")
+    assert earned(alone, at_least(1.5, "eager")) == (1.0, "") and facts(alone)["notes"] == facts(call)["notes"]
 
 
 def test_without_rows_or_without_eager_the_tests_own_numbers_hold_on_every_card() -> None:
