@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -120,12 +121,15 @@ ALLOWED = ("aten::sum", "aten::add")
 
 def traced(text: Text, entry: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
     """The program of a call, and the tensors that go in."""
-    arguments = to_arguments(args)
-    tensors = [
-        arg.tensor() if isinstance(arg, Input) else arg for arg in args if isinstance(arg, (Input, torch.Tensor))
-    ]
+    given = [arg for arg in args if isinstance(arg, (Input, torch.Tensor))]
+    return _program(text, entry, to_arguments(args)), [arg.tensor() if isinstance(arg, Input) else arg for arg in given]
+
+
+@functools.cache
+def _program(text: Text, entry: str, arguments: tuple[Argument, ...]) -> Program:
+    """Traced once: many tests ask for one call."""
     with Tracer(text) as tracer:
-        return tracer.trace(entry, arguments), tensors
+        return tracer.trace(entry, arguments)
 
 
 def entry(body: str, *args: Any) -> tuple[Program, list[torch.Tensor]]:
