@@ -114,10 +114,6 @@ class GraderPool:
         """Whether this machine has a card."""
         return SpeedJob in self._lanes
 
-    def graders(self) -> int:
-        """How many grade at a time."""
-        return len(self._lanes[GradingJob])
-
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
         return False
@@ -237,10 +233,6 @@ class ClusterPool:
     def has_gpus(self) -> bool:
         """Whether a worker has a card."""
         return self._offers(self._connected(), "card")
-
-    def graders(self) -> int:
-        """How many grade at a time now."""
-        return max(sum(self._connected().nthreads().values()), 1)
 
     def is_lost(self, future: Future[str]) -> bool:
         """Whether the connection that it was asked for through is gone."""

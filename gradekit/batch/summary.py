@@ -185,10 +185,10 @@ Say = Callable[[str], None]
 
 
 class Count:
-    """How many of `total` are done by so many `workers`, and how long the rest takes."""
+    """How many of `total` are done, and how long the rest takes."""
 
-    def __init__(self, total: int, workers: int = 1) -> None:
-        self.done, self.total, self._workers = 0, total, workers
+    def __init__(self, total: int) -> None:
+        self.done, self.total = 0, total
         self._began, self._now = math.inf, 0.0
 
     def add(self, now: float, seconds: float) -> None:
@@ -196,17 +196,15 @@ class Count:
         self.done += 1
         self._began, self._now = min(self._began, now - seconds), now
 
+    @property
+    def left(self) -> float:
+        """The seconds that the rest takes at the rate so far. Those that have begun count for nothing, for they are
+        slower than those that have ended: some take ten times as long as others."""
+        return (self._now - self._began) * (self.total - self.done) / self.done
+
     def __str__(self) -> str:
         """3/40, 5 min left."""
-        return f"{self.done}/{self.total}{self._left()}"
-
-    def _left(self) -> str:
-        missing = self.total - self.done
-        if missing <= 0 or self.done < 3:
-            return ""
-        begun = min(missing, self._workers)  # half done, one with another; the quickest of those begun have ended first
-        each = (self._now - self._began) * self._workers / (self.done + begun / 2)
-        return f", {duration(each * ((missing - begun) / self._workers + 1))} left"
+        return f"{self.done}/{self.total}" + (f", {duration(self.left)} left" if 2 < self.done < self.total else "")
 
 
 def duration(value: float) -> str:
@@ -226,7 +224,7 @@ class ProgressLog:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._names, self._are_cards, self._say, self._clock = names, pool.has_gpus(), say, clock
-        self._graded, self._measured = Count(todo, pool.graders()), Count(waiting)
+        self._graded, self._measured = Count(todo), Count(waiting)
 
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
