@@ -35,16 +35,13 @@ from torch import Tensor
 from gradekit import wire
 from gradekit.confine import Means, confinement
 from gradekit.gpu import sandboxing, shared_memory
-from gradekit.gpu.faults import fault_of
+from gradekit.gpu.faults import CAP, fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 from gradekit.program import Program, View, decode
-
-CAP = 80 << 20
-"""Bytes of one message, either way."""
 
 FILE_BYTES = 1 << 30
 MEMORY_BYTES = 16 << 30

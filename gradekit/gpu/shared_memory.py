@@ -62,10 +62,3 @@ def mapped(descriptor: int, piece: Sequence[int]) -> Tensor:
     if nbytes == 0:
         return torch.empty(0, dtype=torch.uint8)
     return torch.frombuffer(mmap.mmap(descriptor, nbytes, offset=start), dtype=torch.uint8)
-
-
-def memory_file() -> int:
-    """The descriptor of an empty file in memory, to be written at its end: for words."""
-    descriptor = os.memfd_create("gradekit-note", os.MFD_CLOEXEC)
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
-    return descriptor

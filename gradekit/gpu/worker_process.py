@@ -1,10 +1,12 @@
-"""The GPU worker's process from outside: started confined, asked with a time limit, and ended.
+"""The GPU worker's process from outside: started confined, asked with a time limit, and ended. Imports no torch, so
+that the process can import its own meanwhile.
 
 Whatever a program does to the process or to the card, whoever asks gets an answer or a CardFault.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -19,12 +21,11 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
-from gradekit.gpu import shared_memory
-from gradekit.gpu.faults import CardFault, Kind
-from gradekit.gpu.server import CAP
+from gradekit.gpu.faults import CAP, CardFault, Kind
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Program
 from gradekit.sandbox import host
+from gradekit.versions import version
 
 START_SECONDS = 120.0
 """How long importing torch and Triton and meeting the card may take."""
@@ -34,9 +35,20 @@ KEPT = 64 << 10
 
 MODULE = "gradekit.gpu"
 
+DRIVER = Path("/dev/nvidiactl")
+
 _PASSED_ON = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX",
               "TRITON_LIBCUDA_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")  # fmt: skip
 """What the process sees of the grader's environment, beside PATH: where the driver and a C compiler are."""
+
+
+def begun(device: str) -> WorkerProcess | None:
+    """The process on the card that `device` names ("auto", "cuda", "cuda:1"), set going before this one can ask
+    torch; None where there seems to be no card: no device of the driver's, none left visible, a torch for CPUs."""
+    if not device.startswith(("auto", "cuda")) or not DRIVER.exists() or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return None
+    is_for_cpus = (version("torch") or "+cpu").endswith("+cpu")
+    return None if is_for_cpus else WorkerProcess(device if ":" in device else "cuda:0")
 
 
 class WorkerProcess:
@@ -53,7 +65,7 @@ class WorkerProcess:
         self.means: Means | None = None  # until it is ready
         self._private = PrivateFolder("gradekit-card-")
         self.folder = self._private.path
-        self._said, self._printed, self._progress = (shared_memory.memory_file() for _ in range(3))
+        self._said, self._printed, self._progress = (_note() for _ in range(3))
         self._sock, theirs = socket.socketpair()
         with theirs:
             inherited = (theirs.fileno(), self._progress)
@@ -185,6 +197,13 @@ def _too_open(means: Means, required: int) -> CardFault:
         f"the process that compiles kernels is isolated at level {means.level} here, where level {required} is "
         f"required ({why})",
     )
+
+
+def _note() -> int:
+    """The descriptor of an empty file in memory, to be written at its end: for words."""
+    descriptor = os.memfd_create("gradekit-note", os.MFD_CLOEXEC)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
+    return descriptor
 
 
 def _tail(descriptor: int) -> str:

@@ -24,6 +24,7 @@ from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
 if TYPE_CHECKING:
+    from gradekit.gpu.worker_process import WorkerProcess
     from gradekit.inputs.draws import Draws
     from gradekit.judge.trivial import WatchedResults
     from gradekit.repair.tutor import Tutor
@@ -112,14 +113,23 @@ class GradingRun:
         with contextlib.ExitStack() as opened:
             opened.callback(self._end_processes)
             self._begin()
+            begun = self._begun_worker()
             opened.enter_context(one_thread())
             opened.enter_context(seldom_collected())
             opened.enter_context(seldom_returned())
-            self._device = device_named(self.request.options.device)
+            self._device = device_named(self.request.options.device, begun)
             if self.rejection is None and self.request.options.trivial is None:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             yield
+
+    def _begun_worker(self) -> WorkerProcess | None:
+        """The GPU's process, which imports its torch while this one does."""
+        if self.rejection is not None or self.request.options.trivial is not None:
+            return None
+        from gradekit.gpu.worker_process import begun
+
+        return begun(self.request.options.device)
 
     def _begin(self) -> None:
         given = self.request.submission
@@ -216,18 +226,19 @@ class NoSuchDevice(LookupError):
     """The card that was asked for is not there: the command is wrong, or the machine."""
 
 
-def device_named(wanted: str) -> Device:
-    """The device called `wanted`; torch must have been imported.
+def device_named(wanted: str, begun: WorkerProcess | None = None) -> Device:
+    """The device called `wanted`, whose process may have `begun`; torch must have been imported.
 
     Raises:
         NoSuchDevice: there is none; the message says what there is.
     """
     from gradekit.subject.device import Device
 
-    device = Device(wanted)
+    device = Device(wanted, begun=begun)
     try:
         _ = device.card
     except ValueError as error:
+        device.close()
         raise NoSuchDevice(str(error)) from None
     return device
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradekit.gpu.card import Card
     from gradekit.gpu.faults import CardFault
     from gradekit.gpu.worker import CardRun, Worker
+    from gradekit.gpu.worker_process import WorkerProcess
 
 NO_GPU = "speed is timed on a GPU, and this machine has none"
 CARD_NOT_WANTED = "speed is timed on a GPU, and this run was told not to use one (--device cpu)"
@@ -43,18 +44,20 @@ class NeedsCard(Exception):
 class Device:
     """What `wanted` names: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1" (that card).
 
-    `start` makes the worker for a card; `fresh` has all sides of a timed call measured, though a card's figures of one
-    are known. `used` says whether anything ran on the card so far, `troubles` what it
-    failed to do for reasons of its own.
+    `start` makes the worker for a card, and `begun` is the process that it may take; `fresh` has all sides of a timed
+    call measured, though a card's figures of one are known. `used` says whether anything ran on the card so far,
+    `troubles` what it failed to do for reasons of its own.
     """
 
     def __init__(
-        self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None, *, fresh: bool = False
-    ) -> None:
+        self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None, *, fresh: bool = False,
+        begun: WorkerProcess | None = None,
+    ) -> None:  # fmt: skip
         self.wanted, self.fresh = wanted, fresh
         self.used = False
         self.troubles: list[str] = []
-        self._start = start or _worker
+        self._begun = begun
+        self._start = start or self._worker
         self._running: Worker | None = None
 
     @cached_property
@@ -148,7 +151,15 @@ class Device:
         """End the worker."""
         if self._running is not None:
             self._running.close()
-        self._running = None
+        elif self._begun is not None:
+            self._begun.end()
+        self._running = self._begun = None
+
+    def _worker(self, card: Card) -> Worker:
+        from gradekit.gpu.worker import Worker
+
+        begun, self._begun = self._begun, None
+        return Worker(card, begun)
 
 
 def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
@@ -158,12 +169,6 @@ def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
     except OSError:
         return "unknown"
     return found[1] if found else "unknown"
-
-
-def _worker(card: Card) -> Worker:
-    from gradekit.gpu.worker import Worker
-
-    return Worker(card)
 
 
 _FAULTS = {

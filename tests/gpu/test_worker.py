@@ -20,6 +20,7 @@ from gradekit.gpu import shared_memory, worker, worker_process
 from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
+from gradekit.subject.device import Device
 from tests.patience import eventually
 
 from .programs import (
@@ -228,6 +229,45 @@ def test_nothing_is_left_when_it_is_closed() -> None:
 
 def test_nothing_is_started_before_it_is_needed() -> None:
     assert Worker(None).pid is None
+
+
+def test_a_process_begins_before_its_grader_has_imported_torch() -> None:
+    check = "import sys, gradekit.gpu.worker_process; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_a_process_that_has_begun_is_the_workers() -> None:
+    begun = worker_process.WorkerProcess("cpu")
+    made, tensors = entry(COPY, normal(8))
+    with Worker(None, begun) as found:
+        found.run(made, tensors)
+        assert found.pid == begun.pid
+    assert gone(begun.pid)
+
+
+def test_a_process_that_has_begun_for_no_card_is_ended() -> None:
+    begun = worker_process.WorkerProcess("cpu")
+    Device("cpu", begun=begun).close()
+    assert gone(begun.pid)
+
+
+@pytest.mark.parametrize(
+    ("device", "torch_version", "visible", "begins"),
+    [
+        ("auto", "2.13.0", None, "cuda:0"), ("cuda:1", "2.11.0+cu130", "0,1", "cuda:1"), ("auto", "2.13.0", "", None),
+        ("auto", "2.13.0+cpu", None, None), ("cpu", "2.13.0", None, None), ("standin", "2.13.0", None, None),
+    ],
+)  # fmt: skip
+def test_a_process_begins_where_there_seems_to_be_a_card(
+    device: str, torch_version: str, visible: str | None, begins: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_process, "DRIVER", Path(__file__))
+    monkeypatch.setattr(worker_process, "version", lambda name: torch_version)
+    monkeypatch.setattr(worker_process, "WorkerProcess", lambda device: device)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert worker_process.begun(device) == begins
 
 
 STARTER = """
