@@ -12,9 +12,9 @@ from typing import Any
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import CourseRow, Line, Lines, share_of
 from gradekit.batch.policy import Course
-from gradekit.batch.summary import STATUS, shares_of, tally
+from gradekit.batch.summary import STATUS, by_check, shares_of, tally
 from gradekit.report import pictures, templates
-from gradekit.report.grouping import MARKS, ending
+from gradekit.report.grouping import MARKS, ending, is_right, plain_title
 from gradekit.report.text import columns, counted, one_line, points, shortened
 from gradekit.report.translation import say
 
@@ -82,11 +82,10 @@ class Speed:
 
 def speeds(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Speed]]:
     """By title of the speed check and size, the speeds of all students (by whom the records are), the fastest first;
-    but of those whose kernel is wrong: one that leaves work out is no faster."""
+    but of those whose kernel is wrong."""
     found: dict[str, list[Speed]] = {}
     for student, record in records.items():
-        is_right = all(ending(check) != "failed" or check["kind"] == "speed" for check in record["checks"])
-        for title, ratio in _ratios(record) if is_right else ():
+        for title, ratio in _ratios(record) if is_right(record) else ():
             speed = Speed(student, float(ratio["value"]), float(ratio["low"]), float(ratio["high"]))
             found.setdefault(title, []).append(speed)
     return {title: sorted(each, key=lambda speed: (-speed.value, speed.student)) for title, each in found.items()}
@@ -166,8 +165,7 @@ Columns = Mapping[str, str]
 def _columns(records: Iterable[Mapping[str, Any]]) -> Columns:
     titles: dict[str, str] = {}
     for check in (check for record in records for check in record["checks"]):
-        name, _, case = check["id"].partition("[")
-        titles.setdefault(name, one_line(check["title"].removesuffix(f"[{case}") if case else check["title"]).strip())
+        titles.setdefault(check["id"].partition("[")[0], plain_title(check))
     return titles
 
 
@@ -183,19 +181,9 @@ Failed = Sequence[tuple[Line, Mapping[str, Any]]]
 
 
 def _checks(failed: Failed) -> Iterator[dict[str, Any]]:
-    by_check: dict[str, list[tuple[Line, Mapping[str, Any]]]] = defaultdict(list)
-    for line, check in failed:
-        by_check[check["id"].partition("[")[0]].append((line, check))
-    titles = _columns([{"checks": [check for _, check in failed]}])
-    for name, mine in sorted(by_check.items(), key=lambda each: -len({line.student for line, _ in each[1]})):
-        students = {line.student: line for line, _ in mine}
-        theirs = {(str(check["cause"] or "other"), line.student) for line, check in mine}
-        causes = Counter(cause for cause, _ in sorted(theirs))
-        yield {
-            "title": titles[name], "failed": len(students),
-            "causes": ", ".join(f"{one_line(cause)} {number}" for cause, number in causes.most_common()),
-            "students": list(students.values()),
-        }  # fmt: skip
+    for title, students, causes in by_check(failed):
+        told = ", ".join(f"{one_line(cause)} {number}" for cause, number in causes.most_common())
+        yield {"title": title, "failed": len(students), "causes": told, "students": students}
 
 
 def _mistakes(failed: Failed) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import spelled
 from gradekit.batch.pool import Pool
 from gradekit.batch.scheduler import awaits_gpu
+from gradekit.report.grouping import ending, plain_title
 from gradekit.report.pictures import BINS, binned
 from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
@@ -77,27 +78,28 @@ def _counts(found: Iterable[str], most: int | None = SHOWN) -> list[str]:
     return [f"{number:4d}  {what}" for what, number in Counter(found).most_common(most)]
 
 
-def _of_outcome(records: Iterable[Mapping[str, Any]], outcome: str) -> list[Mapping[str, Any]]:
-    return [check for record in records for check in record["checks"] if check["outcome"] == outcome]
+def by_check(failed: Iterable[tuple[Any, Mapping[str, Any]]]) -> list[tuple[str, list[Any], Counter[str]]]:
+    """Of failed checks with whose they are, the title of each test, whose failed it, and how many of these for which
+    cause; the cases of a parametrized test are one. What most have failed comes first."""
+    titles: dict[str, str] = {}
+    whose: dict[str, dict[tuple[Any, str], None]] = defaultdict(dict)
+    for who, check in failed:
+        name = check["id"].partition("[")[0]
+        titles.setdefault(name, plain_title(check))
+        whose[name][who, str(check["cause"] or "other")] = None
+    rows = [
+        (titles[name], list(dict.fromkeys(who for who, _ in each)), Counter(sorted(cause for _, cause in each)))
+        for name, each in whose.items()
+    ]
+    return sorted(rows, key=lambda row: -len(row[1]))
 
 
 def _failures(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    """The cases of a parametrized check are one, and a submission counts once for each cause."""
-    causes: dict[str, set[tuple[int, str]]] = defaultdict(set)
-    titles: dict[str, str] = {}
-    for number, record in enumerate(records):
-        for check in _of_outcome([record], "failed"):
-            name, _, case = check["id"].partition("[")
-            titles[name] = one_line(check["title"].removesuffix(f"[{case}") if case else check["title"]).strip()
-            causes[name].add((number, check["cause"] or "other"))
-    rows = {
-        name: (len({number for number, _ in each}), Counter(cause for _, cause in sorted(each)).most_common(3))
-        for name, each in causes.items()
-    }
-    told = [
-        f"{count:4d}  {titles[name]}  ({', '.join(f'{cause} {n}' for cause, n in found)})"
-        for name, (count, found) in sorted(rows.items(), key=lambda row: -row[1][0])
-    ]
+    failed = ((n, check) for n, record in enumerate(records) for check in record["checks"] if ending(check) == "failed")
+    told = (
+        f"{len(whose):4d}  {title}  ({', '.join(f'{cause} {n}' for cause, n in causes.most_common(3))})"
+        for title, whose, causes in by_check(failed)
+    )
     return _section("checks that failed, and for how many submissions:", told, width)
 
 
@@ -114,7 +116,8 @@ def _speeds(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
 
 
 def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
-    why = (one_line(check["message"]) or one_line(check["title"]) for check in _of_outcome(records, "pending"))
+    open_yet = (check for record in records for check in record["checks"] if check["outcome"] == "pending")
+    why = (one_line(check["message"]) or one_line(check["title"]) for check in open_yet)
     return _section("pending checks, which count neither for nor against:", _counts(why), width)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, grade
-from gradekit.report.grouping import blame, ending
+from gradekit.report.grouping import blame, ending, is_right
 from gradekit.report.pictures import wrong_image
 from gradekit.report.story import as_html, summary
 from gradekit.report.text import one_line
@@ -86,6 +86,8 @@ def _leaderboard(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def over_compiled(record: Mapping[str, Any]) -> float | None:
-    """The least of the measured speeds over torch.compile, to three digits; None where there is none."""
+    """The least of the measured speeds of a right kernel over torch.compile, to three digits; None where there is
+    none."""
     ratios = [check["details"].get("speed", {}).get("ratios", {}).get("compiled", {}) for check in record["checks"]]
-    return min((round(ratio["value"], 3) for ratio in ratios if "value" in ratio), default=None)
+    values = [round(ratio["value"], 3) for ratio in ratios if "value" in ratio]
+    return min(values, default=None) if is_right(record) else None

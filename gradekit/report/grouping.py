@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gradekit.report.text import points
+from gradekit.report.text import one_line, points
 from gradekit.submission import line_of
 
 CheckRecord = Mapping[str, Any]
@@ -47,6 +47,11 @@ def ending(check: CheckRecord) -> str:
     if check["bonus"]:
         return "missed"
     return "accepted" if check["earned"] and check["details"].get("points_by") else "failed"
+
+
+def is_right(record: Mapping[str, Any]) -> bool:
+    """Whether nothing but speed has failed: a kernel that leaves work out is no faster than one that does it."""
+    return all(ending(check) != "failed" or check["kind"] == "speed" for check in record["checks"])
 
 
 def points_lost(story: Story) -> str:
@@ -87,6 +92,12 @@ def untouched(record: Mapping[str, Any]) -> str:
     return f"Nothing is written yet: fill in the TODOs, and delete {line} when you have."
 
 
+def plain_title(check: CheckRecord) -> str:
+    """The title of a check's test, without the parameters of its case."""
+    case = check["id"].partition("[")[2]
+    return one_line(check["title"].removesuffix(f"[{case}") if case else check["title"])
+
+
 def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:
     """The checks, with those parametrizations of one test that ended alike, side by side, as one.
 
@@ -106,6 +117,5 @@ def _together(members: Sequence[CheckRecord]) -> CheckRecord:
     if len(members) == 1:
         return members[0]
     cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]
-    title = members[0]["title"].removesuffix(f"[{cases[0]}]").strip()
     points = {name: sum(check[name] for check in members) for name in ("earned", "possible")}
-    return {**members[0], **points, "title": f"{title} [{', '.join(cases)}]"}
+    return {**members[0], **points, "title": f"{plain_title(members[0])} [{', '.join(cases)}]"}

@@ -102,6 +102,10 @@ def test_gradescope_gets_a_zero_for_a_rejection_and_no_score_for_a_fault_of_ours
     assert not {"score", "tests"} & gradescope.render(record(status=Status.FAULT, message="oh")).keys()
 
 
+def test_a_wrong_kernel_is_on_no_leaderboard_however_fast() -> None:
+    assert "leaderboard" not in gradescope.render(record(FASTER, FAILED))
+
+
 def test_gradescope_shows_the_speed_on_its_leaderboard() -> None:
     board = gradescope.render(record(FASTER))["leaderboard"]
     assert board == [{"name": "Speed over torch.compile", "value": 1.235, "order": "desc"}]
@@ -160,7 +164,8 @@ def as_autolab_reads(text: str) -> Any:
 
 def test_autolab_reads_the_scores_from_the_last_line() -> None:
     text = printed.autolab(record(PASSED, FAILED, FASTER, PENDING))
-    assert as_autolab_reads(text) == {"scores": {"Correctness": 40, "Speed": 61.8182}, "scoreboard": [101.8182, 1.235]}
+    assert as_autolab_reads(text) == {"scores": {"Correctness": 40, "Speed": 61.8182}, "scoreboard": [101.8182]}
+    assert as_autolab_reads(printed.autolab(record(PASSED, FASTER)))["scoreboard"] == [80, 1.235]
 
 
 def test_nothing_that_a_submission_says_changes_what_autolab_reads() -> None:
