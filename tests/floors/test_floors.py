@@ -6,6 +6,7 @@ Read from the source, so that a module which nothing imports is held to it too.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import re
@@ -55,14 +56,16 @@ PACKAGES = [module for module, file in MODULES.items() if file.name == "__init__
 ORDER = list(rooms.ROOMS)
 
 
+@functools.cache
 def imported(module: str) -> set[str]:
     """The modules of gradekit that `module` imports, anywhere in it."""
     return set(imports.imports(MODULES[module], MODULES))
 
 
-def functions(module: str) -> Iterator[Function]:
+@functools.cache
+def functions(module: str) -> list[Function]:
     """All functions of `module`, nested ones too."""
-    yield from (node for node in ast.walk(TREES[module]) if isinstance(node, Function))
+    return [node for node in ast.walk(TREES[module]) if isinstance(node, Function)]
 
 
 def test_every_room_is_described_in_its_order() -> None:

@@ -93,10 +93,11 @@ def replay(source: ParsedSource) -> WalkedCall:
     return walked
 
 
-def restored(text: str, changes: Iterator[Change]) -> list[str]:
-    """The texts that changes make of one."""
-    mends = (mend_of(change, ParsedSource(text)) for change in changes)
-    return [mend.applied(text) for mend in mends if mend is not None]
+def restored(text: str, changes: Iterator[Change]) -> Iterator[str]:
+    """The texts that changes make of one, one after another."""
+    source = ParsedSource(text)
+    mends = (mend_of(change, source) for change in changes)
+    return (mend.applied(text) for mend in mends if mend is not None)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

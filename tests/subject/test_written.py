@@ -81,7 +81,7 @@ def graded(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]:
         (folder / "domain.toml").write_text(DOMAIN.replace("HOW", how))
         (folder / "test_f.py").write_text(TESTS.replace("REFERENCE", reference))
         (tmp_path / "submission.py").write_text(text)
-        report = grade(load(folder), tmp_path / "submission.py")
+        report = grade(load(folder), tmp_path / "submission.py", profile="quick")
         return {check.id: check for check in report.checks}
 
     return run
