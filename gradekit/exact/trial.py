@@ -26,6 +26,7 @@ from gradekit.engine.executor import run_as
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
+from gradekit.inputs.in_words import in_words
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import FAR
 from gradekit.judge.compare import show, wrong_values
@@ -302,7 +303,9 @@ class _Trial:
         named = zip(self.call.names, self.specs, strict=True)
         floats = [(name, spec) for name, spec in named if spec.dtype.startswith(("float", "bfloat"))]
         return "with " + ", ".join(
-            f"{name} {spec.dtype} {list(spec.shape)} of values {spec.profile!r}" for name, spec in floats
+            f"{name} {spec.dtype} {list(spec.shape)}"
+            + (f" ({in_words(spec.profile)})" if spec.profile != "normal" else "")
+            for name, spec in floats
         )
 
 

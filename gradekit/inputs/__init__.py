@@ -6,4 +6,5 @@ draws.py     the part of a domain that a check draws from  calls.py       calls 
 classes.py   size classes, such as a power of two plus 1   covering.py    covering designs
 snippets.py  a spec's tensor as a line of torch
 example_text.py  an example's arguments as text, for a command that repeats it
+in_words.py  kinds of values as readers know them
 """

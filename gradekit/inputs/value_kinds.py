@@ -219,8 +219,7 @@ def _neg_inf_runs(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.G
 
 
 RUN = 8
-"""In rows of neg_inf_runs, so many neighbours stay finite, and all others are -inf:
-whole tiles of them in a long row."""
+"""In rows of neg_inf_runs, so many neighbours stay finite; all others are -inf, whole tiles of a long row."""
 
 
 def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:

@@ -106,7 +106,10 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
     if len(returns) != 1 or number >= len(names):
         return None
     name = names[number]
-    line = _made_at(source.backwards[0], _returned(returns[0], number))
+    value = returns[0].value
+    if isinstance(value, ast.Tuple):
+        value = value.elts[number] if number < len(value.elts) else None
+    line = _made_at(source.backwards[0], value)
     return Diagnosis(
         cause,
         f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
@@ -123,13 +126,6 @@ def _returns(source: ParsedSource) -> list[ast.Return]:
 def _arguments(source: ParsedSource, entry: str) -> list[str]:
     function = next((function for function in source.host if function.name == entry), None)
     return [argument.arg for argument in function.args.args] if function is not None else []
-
-
-def _returned(statement: ast.Return, number: int) -> ast.expr | None:
-    value = statement.value
-    if isinstance(value, ast.Tuple):
-        return value.elts[number] if number < len(value.elts) else None
-    return value
 
 
 def _made_at(function: ast.FunctionDef, value: ast.expr | None) -> int:
@@ -188,7 +184,8 @@ def _not_wrapped(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Dia
         if _made_by(function) != "triton_op":
             continue
         for node in ast.walk(function):
-            launched = dotted(node.func.value) if _is_launch(node) else ""  # type: ignore[attr-defined]
+            is_launch = isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
+            launched = dotted(node.func.value) if is_launch else ""  # type: ignore[attr-defined]
             if launched in kernels:
                 yield Diagnosis(
                     cause,
@@ -213,10 +210,6 @@ def _claims_to_write(source: ParsedSource, entry: str, cause: Cause) -> Iterator
                         keyword.value.lineno,
                         "an operator that writes a new tensor has mutates_args={}",
                     )
-
-
-def _is_launch(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
 
 
 def _hidden(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:

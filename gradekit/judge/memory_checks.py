@@ -116,10 +116,11 @@ def assert_launches(observation: Observed, at_most: int = 1) -> None:
     if launches <= at_most:
         return
     kernels = "kernel" if at_most == 1 else "kernels"
+    made = observation.program.launches() if observation.program else ()
     raise Failure(
         Cause.TOO_MANY_LAUNCHES,
         f"The call launches {launches} kernels, and may launch {at_most} {kernels} at most.",
-        line=line_of(_nth_launch(observation.program, at_most)),
+        line=line_of(next(itertools.islice(made, at_most, None), None)),
         facts={"launches": launches, "at_most": at_most},
     )
 
@@ -183,11 +184,6 @@ def _bytes(count: float) -> str:
         if count >= 10 * size:
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f} bytes"
-
-
-def _nth_launch(program: Program | None, number: int) -> Launch | None:
-    launches = list(program.launches()) if program else []
-    return launches[number] if number < len(launches) else None
 
 
 def extra_allocation(program: Program | None) -> Allocate | None:

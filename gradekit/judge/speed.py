@@ -66,14 +66,13 @@ class Round:
 @dataclass(frozen=True)
 class Ratio:
     """How many times as fast as the baseline a side is: above 1 is faster. The truth lies in [low, high], with 99 % and
-    the systematic floor. `rounds` were used and `discarded` were not; `clock_known` if clocks could be read."""
+    the systematic floor. `rounds` were used and `discarded` were not."""
 
     value: float
     low: float
     high: float
     rounds: int
     discarded: int
-    clock_known: bool = True
 
     def beside(self, other: Ratio) -> Ratio:
         """How many times as fast as `other` is, where both were held against the same baseline."""
@@ -106,7 +105,6 @@ def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Rati
         high=value * (1 + math.hypot(high / value - 1, SYSTEMATIC)),
         rounds=len(good),
         discarded=len(rounds) - len(good),
-        clock_known=all(mhz is not None for r in good for mhz in (r.sm_mhz.get(side), r.sm_mhz.get(baseline))),
     )
 
 

@@ -300,6 +300,8 @@ class CheckRun:
             return
         if options.secret_seed is not None and options.seed == options.secret_seed:
             return  # under the public seed, the check has looked already
+        if self.item.name not in dict(run.drawn):
+            return
         from gradekit.plugin.further_run import FurtherInputs  # imports a solver
 
         if run.further is None:

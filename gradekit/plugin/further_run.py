@@ -41,11 +41,8 @@ MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "AGAIN": 6}
 LOOKED_UP = 4
 """Calls of one check whose sizes stand in a table of the text."""
 
-MOST_IN_ALL = {"BRANCH": 80, "BESIDE": 64, "AGAIN": 40}
-"""Further calls of all checks of a submission, by their purpose."""
-
 MOST_WORK = 2_000_000_000
-"""The work that the engine may have done in further calls of a submission for another to be made: some seconds."""
+"""The work that the engine may have done in further calls of a check for another to be made: two seconds."""
 
 MUCH = 10_000_000
 """The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
@@ -62,7 +59,7 @@ class FurtherInputs:
 
     def __init__(self, subject: Subject, checks: Checks) -> None:
         self._subject = subject
-        self._left, self._left_here, self._work, self._last = dict(MOST_IN_ALL), dict(MOST_HERE), 0, 0
+        self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._check, self._dear = "", dict[Hashable, str]()
         self._text = host_text(subject.submission.text)
@@ -78,7 +75,7 @@ class FurtherInputs:
         if drawn is None:
             return
         name, draws = drawn
-        self._left_here = dict(MOST_HERE)
+        self._left, self._work = dict(MOST_HERE), 0
         self._host.begin_check()
         self._kernels.begin_check()
         self._check = check
@@ -136,8 +133,8 @@ class FurtherInputs:
         return [other for one in reversed(mine) for other in in_other_dtypes(draws, one)]
 
     def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int) -> Iterator[FurtherCall]:
-        """Those that have not run yet and may show something, as far as the budgets of the check and of the submission
-        go; so many of the check's are kept for rounds to come: what stands behind a comparison is seen after it."""
+        """Those that have not run yet and may show something, as far as the check's budgets go; so many are kept for
+        rounds to come: what stands behind a comparison is seen after it."""
         for call in calls:
             text = repr({name: call.call})
             if text in found.ran:
@@ -146,10 +143,9 @@ class FurtherInputs:
             if not call.is_wanted() or self._dear.get(purpose(call), self._check) != self._check:
                 continue
             own = call.purpose.name
-            if self._left_here[own] <= kept or not self._left[own] or self._work >= MOST_WORK:
+            if self._left[own] <= kept or self._work >= MOST_WORK:
                 found.leave_out(call, "enough others were")
             else:
-                self._left_here[own] -= 1
                 self._left[own] -= 1
                 found.ran[text] = call
                 call.tried()

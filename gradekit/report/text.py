@@ -6,16 +6,14 @@ Parts of a record come from the student's file and program. They reach a termina
 
 from __future__ import annotations
 
-import functools
 import html
 import re
 import textwrap
-import tomllib
 import unicodedata
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from gradekit.inputs.in_words import in_words
 from gradekit.report.translation import say
 from gradekit.submission import place
 
@@ -83,24 +81,10 @@ def described(given: Mapping[str, Any]) -> str:
     if stride is not None and not _is_row_major(shape, stride):
         parts.append(f"strides ({', '.join(map(str, stride))}{',' * (len(stride) == 1)})")
     parts += [f"offset {given['offset']}"] if given.get("offset") else []
-    parts += [_values(one_line(given["profile"]))] if given.get("profile", "normal") != "normal" else []
+    parts += [say(in_words(one_line(given["profile"])))] if given.get("profile", "normal") != "normal" else []
     parts += [f"seed {given['seed']}"] if given.get("seed") else []
     parts += [f"in a shared storage of {given['base']}"] if given.get("base") else []
     return f"{name}: {', '.join(parts)}"
-
-
-def _values(kind: str) -> str:
-    """A kind of values in words; an assignment's own kind keeps its name."""
-    word, *ends = kind.split(":")
-    if len(ends) == 2 and ends[0] == ends[1]:
-        word = "least"
-    known = _kinds_of_values().get(f"{word}:" if ends else word)
-    return say(known["says"].format(word, *ends) if known else f"values {kind}")
-
-
-@functools.cache
-def _kinds_of_values() -> dict[str, dict[str, str]]:
-    return tomllib.loads(Path(__file__).with_name("kinds_of_values.toml").read_text(encoding="utf-8"))
 
 
 def _is_row_major(shape: list[int], stride: list[int]) -> bool:

@@ -165,11 +165,6 @@ def test_a_card_that_held_back_nearly_always_measures_nothing_and_says_why() -> 
         ratio([*hot, *series(rounds=4)], "eager")
 
 
-def test_without_clocks_the_ratio_says_that_they_are_unknown() -> None:
-    assert not ratio(series(), "eager").clock_known
-    assert ratio(with_clock(series(), [1980] * 16), "eager").clock_known
-
-
 # --- verdicts --------------------------------------------------------------------------------------------------------
 
 

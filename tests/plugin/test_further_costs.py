@@ -1,6 +1,8 @@
-"""A further call that takes much work is made once for what it shows."""
+"""A further call that takes much work is made once for what it shows; a check that counts bytes makes none."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
@@ -8,6 +10,7 @@ from gradekit.plugin.further_run import purpose
 from gradekit.program import View
 from gradekit.unseen.further import FurtherCall, made
 from gradekit.unseen.host_branches import TracedForm
+from tests.graded import grade
 
 SOFTMAX = domain_of(get("softmax").tests)["softmax"]
 
@@ -26,3 +29,10 @@ def test_a_larger_call_for_the_same_is_of_one_purpose_with_a_smaller_one() -> No
 
 def test_another_comparison_or_another_dtype_is_another_purpose() -> None:
     assert purpose(further(100)) not in (purpose(further(100, why="M >= 8,192")), purpose(further(100, dtype="float16")))
+
+
+def test_a_check_that_counts_bytes_makes_calls_of_its_own_sizes_alone() -> None:
+    softmax, keyword = Path("solutions/softmax/solution.py"), "each_row_once or widths"
+    report = grade(get("softmax"), softmax, keyword=keyword, hidden=True, device="cpu")
+    solved = {check.id: "solved" in check.details["coverage"] for check in report.checks}
+    assert solved == {"test_each_row_once": False, "test_widths": True}
