@@ -1,7 +1,7 @@
 """Submissions of a class whose code is the same, but for comments and layout: what one came to, the next comes to.
 
-Works in a grader, before and after it grades. Only for texts that have no means to read their own source or places (see
-gradekit.submission.reach): Python and Triton then do the same with both. Lines are those of whoever asks.
+Works in a grader, before and after it grades. Only for texts that have no means to read their own source or places:
+Python and Triton then do the same with both. Lines are those of whoever asks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from gradekit.reuse import ForkedCache
 from gradekit.submission import Submission, SubmissionError, read
 from gradekit.submission.reach import reach
 
+_TELLS = re.compile(r"attr='(src|raw_src|fn|hash|cache_key|parse|asm|kernel|\w*file_\w+|\w*_number)'|ExceptHandler\(")
+"""Code that could tell its text from a twin's, as could a comment on the file's encoding: what Triton's kernels have of
+their source, and errors, whose messages quote lines."""
 _SPEAKS = re.compile(r'"source": \{|\b[Ll]ines? \d')
 """In a record as JSON: what else than a number under the name "line" speaks of lines."""
 
@@ -34,9 +37,10 @@ def asked_once(
         own = read(path, entry=entry)
     except SubmissionError:
         return grade()
-    if reach(own.text) is not None or "coding" in "".join(own.text.split("\n", 2)[:2]):  # the encoding of a file
+    code = ast.dump(ast.parse(own.text))
+    if reach(own.text) is not None or _TELLS.search(code) or "coding" in "".join(own.text.split("\n", 2)[:2]):
         return grade()
-    key = hashlib.sha256(ascii((ast.dump(ast.parse(own.text)), graded)).encode()).digest()
+    key = hashlib.sha256(ascii((code, graded)).encode()).digest()
     twin = in_class.get(key)
     found = _told(own, *twin) if twin is not None else None
     if found is None:

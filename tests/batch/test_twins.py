@@ -26,9 +26,7 @@ def f(x):
          x]
     return y
 '''
-MOVED = "# Ada\n" + TEXT.replace("[x,", "[x ,").replace(
-    "    x + 1  # adds", "    # another\n\n    x + 1"
-)
+MOVED = "# Ada\n" + TEXT.replace("[x,", "[x ,").replace("    x + 1  # adds", "    # another\n\n    x + 1")
 TTIR = 'tt.func @kernel() loc("submission.py":7:5)'
 PROGRAMS = recorded.dumps(
     {"f": Program((), {}, (Launch("k", (1, 1, 1), (), Source(10)),), (), "none", {"k": Kernel("kernel", TTIR)})}
@@ -112,6 +110,9 @@ def test_an_empty_line_that_ends_a_statement_is_code(tmp_path: Path) -> None:
         TEXT + "\nsource = open(__file__)\n",
         "# coding: latin-1\n" + TEXT,
         TEXT.replace("import triton\n", "import triton\nimport sys\n"),
+        TEXT + "\ndef g():\n    return kernel.src, kernel.starting_line_number\n",
+        TEXT
+        + "\ndef g(x):\n    try:\n        return f(x)\n    except ValueError as error:\n        return str(error)\n",
     ],
 )
 def test_a_text_that_could_tell_its_comments_is_graded_itself(tmp_path: Path, text: str) -> None:
