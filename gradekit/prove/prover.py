@@ -58,7 +58,7 @@ class ProofBudget:
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=2, further=1, steps=1_000_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=2, further=1, steps=1_500_000, ones=False)
 """Of a check: about a second."""
 
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import permutations, product
+from itertools import combinations, product
 from typing import Any
 
 import z3
@@ -35,7 +35,7 @@ from gradekit.prove.terms import (
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.reuse import SharedCache, shared
 
-STEPS = (30_000, *6 * (100_000,))
+STEPS = (80_000, *3 * (250_000,))
 """What the solver may take for each try of one question, which looks in an order of its own: hundredths of a second."""
 
 ALL = len(STEPS)
@@ -376,19 +376,18 @@ def _same_reads(found: Mapping[str, Atom]) -> list[Truth]:
 
 
 def _of_quotients(found: Mapping[str, Atom], known: Sequence[Term]) -> Iterator[Truth]:
-    """From a < b * x follows a // b < x, and from a + k * b <= c follows a // b + k <= c // b. What is `known` is that
-    these terms are no greater than zero."""
-    quotients = [atom for atom in found.values() if atom.op == "div" and (atom.args[1].range[0] or 0) > 0]
-    keys = {term.key for term in known}
-    for one, other in permutations(quotients, 2):
-        if one.args[1] == other.args[1]:
-            gap = one.args[0] - other.args[0]
-            steps = [k for k in (1, 0) if (gap + one.args[1] * k).key in keys]
-            yield from (Truth("le", (of_atom(one) - of_atom(other) + k,)) for k in steps[:1])
+    """Of two quotients by one divisor, the greater is greater by one or more divisors; and from a < b * x follows
+    a // b < x. What is `known` is that these terms are no greater than zero."""
+    quotients = [atom for atom in found.values() if atom.op == "div"]
+    for one, other in combinations(quotients, 2):
+        gap, by = of_atom(one) - of_atom(other), one.args[1]
+        if by == other.args[1]:
+            apart = [both(Truth("le", (1 - way,)), Truth("le", ((1 - way) * by,))) for way in (gap, -gap)]
+            yield _implied(by >= 1, Truth("or", (Truth("eq", (gap,)), *apart)))
     for one, term in product(quotients, known):
         whole, rest = split(term - one.args[0], one.args[1])
         if rest.number is not None and rest.number >= 0:
-            yield Truth("le", (of_atom(one) + whole + (rest.number > 0),))
+            yield _implied(one.args[1] >= 1, Truth("le", (of_atom(one) + whole + (rest.number > 0),)))
 
 
 def _leaves(conditions: Sequence[Truth]) -> Iterator[Truth]:
