@@ -82,7 +82,6 @@ def lint(id: str | None) -> None:
 
 
 def _near(text: str) -> str:
-    """Files below the current folder by their names from there."""
     return text.replace(f"{Path.cwd()}/", "")
 
 

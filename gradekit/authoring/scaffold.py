@@ -98,7 +98,6 @@ def _checks(tests: str) -> str:
 
 
 def _domain(found: Signature) -> Iterator[str]:
-    """The text of domain.toml."""
     yield f"[{found.name}]"
     yield f"arguments = {_toml(found.arguments)}"
     if found.results:

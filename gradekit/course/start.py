@@ -52,7 +52,6 @@ def _copy_of(path: Path) -> Path:
 
 
 def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
-    """The contents of the new files, by name."""
     if notebook:
         book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
         return book | _contents(assignment.test_files)

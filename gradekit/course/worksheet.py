@@ -50,7 +50,6 @@ def _setup(source: str) -> str:
 
 
 def _cell(name: str) -> str:
-    """The text of a cell, from cells/."""
     return (Path(__file__).parent / "cells" / name).read_text(encoding="utf-8").strip()
 
 

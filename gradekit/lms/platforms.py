@@ -89,7 +89,6 @@ def _log(record: Record, pending: PendingPolicy) -> str:
 
 
 def _oci(root: Path, record: Record, pending: PendingPolicy) -> None:
-    """The whole record for staff."""
     _json(root / "results/report.json", record)
 
 

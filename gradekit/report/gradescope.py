@@ -51,7 +51,6 @@ def _tests(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _story(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
-    """What went wrong, and a picture of where in the result."""
     picture = wrong_image(check["details"]) if ending(check) == "failed" else ""
     return as_html(check, submission) + picture
 
@@ -80,7 +79,6 @@ def _name(check: Mapping[str, Any]) -> str:
 
 
 def _leaderboard(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How many times as fast as torch.compile, where that was measured."""
     ratio = over_compiled(record)
     return [] if ratio is None else [{"name": "Speed over torch.compile", "value": ratio, "order": "desc"}]
 

@@ -35,7 +35,6 @@ def render(record: Mapping[str, Any]) -> str:
 def _case(
     case: dict[str, Any], outcome: str, owner: Mapping[str, Any], submission: Mapping[str, Any]
 ) -> dict[str, Any]:  # fmt: skip
-    """What the template shows of a check, or of the submission as a whole."""
     example = owner.get("counterexample") or {}
     evidence = [where(owner, submission), *map(described, example.get("inputs", ())), example.get("replay", "")]
     return {

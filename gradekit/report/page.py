@@ -92,7 +92,6 @@ def _checks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _commands(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Commands that show more of a failing call."""
     call = (check["counterexample"] or {}).get("call")
     if check["outcome"] != "failed" or not call or check["details"].get("hidden"):
         return []
@@ -132,7 +131,6 @@ def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]
 
 
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
-    """A check of the record with what its card shows of it."""
     ended, details, source = ending(check), check["details"], check["source"]
     coverage, findings = details.get("coverage", {}), details.get("findings", ())
     return {

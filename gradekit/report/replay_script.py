@@ -62,7 +62,6 @@ def script(record: Mapping[str, Any], check: Mapping[str, Any], submission: str,
 
 
 def _said(record: Mapping[str, Any], check: Mapping[str, Any]) -> Iterator[str]:
-    """What the check said, with what it ran on."""
     used = record["environment"]
     versions = ", ".join(f"{name} {used[name]}" for name in ("gradekit", "torch", "triton") if used.get(name))
     yield f"{one_line(check['title'])}: {points(check['earned'])} of {points(check['possible'])} points"
@@ -74,7 +73,6 @@ def _said(record: Mapping[str, Any], check: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _again(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[str]:
-    """The options of a check of this call alone."""
     example = check["counterexample"].get("example")
     how = ["--inputs", example] if example else ["--seed", str(record["seed"])]
     return ["-a", record["assignment"], "-k", check["id"], *how]

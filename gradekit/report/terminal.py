@@ -113,7 +113,6 @@ def _tally(record: Mapping[str, Any]) -> str:
 
 
 def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
-    """Why the submission as a whole was not graded."""
     if record["status"] == "graded" and not record["message"]:
         return []
     source = _source(record, record["submission"], look, 2)
