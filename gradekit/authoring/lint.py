@@ -124,10 +124,13 @@ class _Lint:
         hidden = one.solutions / f"test_{one.id}_hidden.py" if one.solutions else None
         return [*own, *([hidden] if hidden and hidden.is_file() else [])]
 
+    @property
+    def _trees(self) -> list[ast.Module]:
+        return [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
+
     @functools.cached_property
     def _known(self) -> Known:
-        trees = [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
-        added = {kind for tree in trees for kind in python_text.own_kinds(tree)}
+        added = {kind for tree in self._trees for kind in python_text.own_kinds(tree)}
         return Known(self._entries, python_text.all_kinds(added), as_shown(self.assignment.handout))
 
     def _of_python(self, path: Path) -> Iterator[Complaint]:
@@ -160,28 +163,22 @@ class _Lint:
     def _mistakes(self) -> Iterator[Complaint]:
         if self.assignment.solutions is None:
             return
+        tests, path = [test.name for tree in self._trees for test in python_text.tests(tree)], self.assignment.solutions
         try:
             names = mistakes.names(self.assignment)
         except mistakes.MistakeError as error:
             yield Complaint(str(error))
             return
-        trees = [tree for path in self._python if isinstance(tree := _parsed(path), ast.Module)]
-        tests = [test.name for tree in trees for test in python_text.tests(tree)]
         for name in names:
-            yield from self._mistake(name, tests)
-
-    def _mistake(self, name: str, tests: list[str]) -> Iterator[Complaint]:
-        try:
-            found = mistakes.mistake(self.assignment, name)
-        except mistakes.MistakeError as error:
-            yield Complaint(str(error))
-            return
-        if tests and found.check not in ("", *tests):
-            path = self.assignment.solutions / mistakes.FILE if self.assignment.solutions else Path(mistakes.FILE)
-            line = line_of(path.read_text(encoding="utf-8"), (name, "expect")) if path.is_file() else 1
-            yield Complaint(
-                f"{path}:{line}: {name} expects {found.check}, which is no test ({near(found.check, tests)})"
-            )
+            try:
+                found = mistakes.mistake(self.assignment, name)
+            except mistakes.MistakeError as error:
+                yield Complaint(str(error))
+                continue
+            if tests and found.check not in ("", *tests):
+                line = line_of((path / mistakes.FILE).read_text(encoding="utf-8"), (name, "expect"))
+                told = f"{name} expects {found.check}, which is no test ({near(found.check, tests)})"
+                yield Complaint(f"{path / mistakes.FILE}:{line}: {told}")
 
 
 def _signature(tree: ast.Module, name: str, entry: domain.EntryDomain | None) -> Iterator[Remark]:
