@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from gradekit import domain
 from gradekit.domain import EntryDomain
 from gradekit.schemas import located, problems, schema
-from gradekit.submission import MAX_SOURCE_BYTES, Submission, SubmissionError, locate, read
+from gradekit.submission import MAX_SOURCE_BYTES, SubmissionError, locate, read
 
 COURSE_FILE = "course.toml"
 BUILT_IN = "built-in"
@@ -349,21 +349,9 @@ def _instead(id: str, known: Mapping[str, Any]) -> str:
 # --- which one a submission is for ------------------------------------------------------------------------------------
 
 
-def find(submission: Submission, given_id: str | None = None, start: Path | None = None) -> Assignment:
-    """The assignment that `submission` is for: `given_id`, else as its folder (or `start`) tells, else by its entry.
-
-    Raises:
-        AssignmentError: none fits, or several do.
-    """
-    known = discover()
-    if given_id is not None:
-        return get(given_id, known)
-    by_folder = _of_folder(start or Path(submission.path).parent, known)
-    return by_folder or _defining(submission.names(), submission.path, known)
-
-
 def of_path(path: Path, given_id: str | None = None) -> Assignment:
-    """As `find`, for a submission that may not be readable: syntax errors do not hide the name of its entry.
+    """The assignment that the submission at `path` is for: `given_id`, else as the file or its folder tells, else by
+    its entry, whose name syntax errors do not hide.
 
     Raises:
         AssignmentError: none fits, or several do.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, find
+from gradekit.assignment import Assignment, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
@@ -111,8 +111,7 @@ def bench(
         NothingToBench: as `sweep` says.
         AssignmentError, SubmissionError: as they say.
     """
-    submission = read(path)
-    assignment = find(submission, given_id, None if path.is_file() else path)
+    submission, assignment = read(path), of_path(path, given_id)
     plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
     card.need()
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card)

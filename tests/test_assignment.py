@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gradekit import assignment
-from gradekit.assignment import AssignmentError, discover, find, get, load, of_path
-from gradekit.submission import SubmissionError, read
+from gradekit.assignment import AssignmentError, discover, get, load, of_path
+from gradekit.submission import SubmissionError
 
 TOML = 'title = "T"\nentry = "{entry}"\nsummary = "S"\n'
 
@@ -121,7 +121,7 @@ def test_the_given_id_tells_before_the_folder_and_the_folder_before_the_entry(
     course: Path, folder: str, given: str | None, id: str
 ) -> None:
     file = submit(course / folder, "def helper(): pass\ndef add(x, y): pass\n")
-    assert find(read(file), given).id == of_path(file, given).id == id
+    assert of_path(file, given).id == id
 
 
 @pytest.mark.parametrize(("text", "id"), [

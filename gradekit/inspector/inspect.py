@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment, find
+from gradekit.assignment import Assignment, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
@@ -158,7 +158,7 @@ def inspect_submission(
     """
     submission, lists = read(path), {}
     if not (entry and inputs):
-        known = find(submission, assignment, None if path.is_file() else path)
+        known = of_path(path, assignment)
         entry, inputs, lists = entry or known.entry, inputs or representative(known), known.lists
     with Tracer(submission, lists=lists) as tracer:
         program = tracer.trace(entry, to_arguments(inputs))
