@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from gradekit import domain
 from gradekit.domain import EntryDomain
-from gradekit.schemas import located, problems, schema
+from gradekit.schemas import located, near, problems, schema
 from gradekit.submission import MAX_SOURCE_BYTES, SubmissionError, locate, read
 
 COURSE_FILE = "course.toml"
@@ -335,15 +335,9 @@ def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
 
 def _named(id: str, known: Mapping[str, T]) -> T:
     if id not in known:
-        raise AssignmentError(f"there is no assignment {id!r}; {_instead(id, known)}")
+        nothing = "no assignments were found at all: set GRADEKIT_ASSIGNMENTS to their folder"
+        raise AssignmentError(f"there is no assignment {id!r}; {near(id.lower(), known) if known else nothing}")
     return known[id]
-
-
-def _instead(id: str, known: Mapping[str, Any]) -> str:
-    if not known:
-        return "no assignments were found at all: set GRADEKIT_ASSIGNMENTS to their folder"
-    near = difflib.get_close_matches(id.lower(), known, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
 
 
 # --- which one a submission is for ------------------------------------------------------------------------------------
@@ -414,6 +408,6 @@ def _why(names: Iterable[str], known: Mapping[str, Assignment]) -> str:
         return "no assignments were found (set GRADEKIT_ASSIGNMENTS to their folder)"
     entries = {assignment.entry: assignment.id for assignment in known.values()}
     for name in names:
-        if near := difflib.get_close_matches(name, entries, n=1, cutoff=0.7):
-            return f"it defines {name}; the assignment {entries[near[0]]} asks for {near[0]}"
+        if alike := difflib.get_close_matches(name, entries, n=1, cutoff=0.7):
+            return f"it defines {name}; the assignment {entries[alike[0]]} asks for {alike[0]}"
     return f"it defines none of {', '.join(entries)}"

@@ -3,13 +3,13 @@ what a mark does to a report is said here."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gradekit.assignment import UsageError
 from gradekit.findings import Check, Kind, Outcome, Report, Status
+from gradekit.schemas import near
 
 TOTAL = "total"
 """In place of a check's id: all points of a submission that was rejected, or that the grader failed to grade."""
@@ -59,9 +59,7 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
             state = "rejected" if report.status is Status.REJECTED else "not graded"
             raise MarkError(f"this submission was {state}: mark it as a whole, with {TOTAL} in place of {id}")
         if id not in known:
-            near = difflib.get_close_matches(id, known, n=1)
-            advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-            raise MarkError(f"there is no check {id} to be marked; {advice}")
+            raise MarkError(f"there is no check {id} to be marked; {near(id, known)}")
         _fits(known[id], mark)
 
 
