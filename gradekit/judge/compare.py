@@ -233,10 +233,10 @@ def _with_bits(comparison: Comparison, value: torch.Tensor) -> str:
     return f"{show(value)} ({int(bits_of(value)) % (1 << 8 * value.itemsize):x})"
 
 
-def show(value: torch.Tensor) -> str:
+def show(value: torch.Tensor, digits: int = 6) -> str:
     """One element in few digits: "0.03125", "-inf", "7"."""
     number = value.item()
-    return f"{number:.6g}" if isinstance(number, float) else str(number)
+    return f"{number:.{digits}g}" if isinstance(number, float) else str(number)
 
 
 def _own(comparison: Comparison) -> str:

@@ -350,8 +350,3 @@ def _strides(shape: Sequence[int], strided: bool) -> tuple[int, ...]:
         strides.append(step)
         step = step * size + (GAP if strided else 0)
     return tuple(reversed(strides))
-
-
-def sizes_of(values: Mapping[str, int]) -> str:
-    """Sizes as a sentence names them: "M = 65,537, N = 2"."""
-    return ", ".join(f"{name} = {value:,}" for name, value in values.items())

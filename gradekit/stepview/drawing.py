@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gradekit.engine.memory import index_in
 from gradekit.engine.observer import TouchedElements
+from gradekit.judge.compare import show
 from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS, evenly
 from gradekit.program import ITEMSIZE, Program, View
 
@@ -120,7 +121,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
     else:
         found |= _extremes(flat)
     if value.numel() == 1:
-        found["number"] = shown(flat[0])
+        found["number"] = show(flat[0], 4)
         return found
     cells = value.reshape(-1, shape[-1]) if shape else value.view(1, 1)
     rows, columns = chosen_cells(cells.shape)
@@ -129,7 +130,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
     if cells.numel() < value.numel():
         found |= {"at_rows": rows.tolist(), "at_columns": columns.tolist()}
     if cells.numel() <= MOST_DRAWN and value.dtype is not torch.bool:
-        found["numbers"] = [shown(each) for each in cells.reshape(-1)]
+        found["numbers"] = [show(each, 4) for each in cells.reshape(-1)]
     return found
 
 
@@ -174,9 +175,3 @@ def _level(number: float, most: float) -> str:
         return LEVELS[MIDDLE]
     step = math.ceil(abs(number) / most * MIDDLE)
     return LEVELS[MIDDLE + (step if number > 0 else -step)]
-
-
-def shown(element: Tensor) -> str:
-    """One element in few digits."""
-    number = element.item()
-    return f"{number:.4g}" if isinstance(number, float) else str(number)

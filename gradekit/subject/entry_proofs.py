@@ -28,8 +28,9 @@ from gradekit.program import Argument, Program, Scalar, View
 from gradekit.prove.probe import outside
 from gradekit.prove.prover import ProofBudget, Proofs, prove
 from gradekit.prove.question import BOUNDS, COVERED, GRID, OPEN, REFUTED, TILE, ProofVerdict
-from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of, sizes_of
+from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of
 from gradekit.prove.symbolic_host import NotFollowed
+from gradekit.report.proofs import sized
 from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Subject
@@ -127,7 +128,7 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
         is_own = verdict.kind != BOUNDS or (seen.cause, seen.line) == _blamed(verdict)
         found.proofs.verdicts[index] = replace(verdict, finding=seen.message) if is_own else _open(verdict, NOTHING)
         if verdict.kind not in ADVICE:
-            found.failures.append(seen.naming(f"For {sizes_of(verdict.sizes)}: "))
+            found.failures.append(seen.naming(f"For {sized(verdict.sizes)}: "))
         return
     found.proofs.verdicts[index] = _open(verdict, seen)
     if seen == NOTHING and verdict.exact and verdict.kind == BOUNDS:
@@ -161,13 +162,13 @@ def _given(argument: Argument, kind: str = "zeros") -> Any:
 
 
 def _open(verdict: ProofVerdict, seen: str) -> ProofVerdict:
-    why = f"the solver says no at {sizes_of(verdict.sizes)}, where the engine finds nothing"
+    why = f"the solver says no at {sized(verdict.sizes)}, where the engine finds nothing"
     if verdict.kind == COVERED:
         why = "which program writes each element was not worked out"
     elif not verdict.exact:
         why = "it depends on data, or on arithmetic that is not followed"
     elif seen == NOT_RUN:
-        why = f"the solver says no at {sizes_of(verdict.sizes)}, and the engine cannot run that"
+        why = f"the solver says no at {sized(verdict.sizes)}, and the engine cannot run that"
     return replace(verdict, verdict=OPEN, why=why)
 
 
