@@ -10,7 +10,7 @@ import pytest
 from gradekit.assignment import discover
 from gradekit.findings import Cause, Check, Outcome
 from tests import right
-from tests.graded import grade
+from tests.graded import grade, graded
 from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[2]
@@ -25,11 +25,8 @@ def checked(
     for old, new in edits:
         assert old in text
         text = text.replace(old, new)
-    path = folder / "submission.py"
-    path.write_text(text)
     options = {"profile": "quick", "device": "cpu", "shrink": False, "diagnose": False} | more
-    report = grade(ASSIGNMENTS[assignment], path, keyword=keyword, **options)
-    return report.checks[-1]
+    return graded(assignment, text, folder, keyword=keyword, **options).checks[-1]
 
 
 def _first_often(names: Iterable[str]) -> list[object]:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
 from gradekit.report import record
 from gradekit.sandbox import Limits
-from tests.graded import grade
+from tests.graded import graded
 from tests.patience import peak_kilobytes
 from tests.sampling import one_in, sampled
 
@@ -19,12 +18,6 @@ from .forgeries import FORGERIES, Forgery
 
 TWO = "contiguous_float32 or boundary_sizes"
 """Two checks of correctness are enough: who fools one fools the others."""
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "submission.py"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
@@ -41,7 +34,7 @@ def test_a_trick_that_is_mended_earns_nothing(tmp_path: Path, cheat: Cheat) -> N
 
 
 def _earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
-    report = grade(get("vector_add"), write(tmp_path, cheat.text), profile="quick", keyword=TWO)
+    report = graded("vector_add", cheat.text, tmp_path, profile="quick", keyword=TWO)
     record.validate(record.to_dict(report))
     assert report.status is not Status.FAULT, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
@@ -52,7 +45,7 @@ def _earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
 
 def test_what_the_tricks_begin_with_is_right(tmp_path: Path) -> None:
     """It is the trick that costs the points"""
-    report = grade(get("vector_add"), write(tmp_path, HEAD + "\nadd = right\n"), profile="quick")
+    report = graded("vector_add", HEAD + "\nadd = right\n", tmp_path, profile="quick")
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert [check.id for check in correct if check.outcome is not Outcome.PASSED] == []
 
@@ -64,13 +57,6 @@ MEMORY_KILOBYTES = 3 << 20
 
 IMPATIENT = Limits(import_seconds=0.5, call_seconds=0.3, total_seconds=1.0, more_seconds=0.25)
 """For those that make the grader wait: a call may take two seconds by the clock, and all together hardly more."""
-
-
-def graded(folder: Path, forgery: Forgery) -> record.Report:
-    path = folder / "submission.py"
-    path.write_text(forgery.text, encoding="utf-8")
-    limits = IMPATIENT if forgery.waits else Limits()
-    return grade(get("vector_add"), path, profile="quick", keyword="contiguous_float32", limits=limits)
 
 
 LONG = ("a gigabyte", "a while without end")
@@ -85,7 +71,8 @@ def _is_tried_often(number: int, forgery: Forgery) -> bool:
 def test_a_forged_answer_is_a_failure(tmp_path: Path, forgery: Forgery) -> None:
     """No fault of the grader, no crash, no hang, no memory over the cap"""
     before = peak_kilobytes()
-    report = graded(tmp_path, forgery)
+    limits = IMPATIENT if forgery.waits else Limits()
+    report = graded("vector_add", forgery.text, tmp_path, profile="quick", keyword="contiguous_float32", limits=limits)
     record.validate(record.to_dict(report))
     record.dumps(record.to_dict(report)).encode()
     (check,) = report.checks

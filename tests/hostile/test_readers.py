@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import get
 from gradekit.cli import main
 from gradekit.findings import Report
 from gradekit.report import junit, record, terminal
@@ -18,7 +17,7 @@ from gradekit.report.record import to_dict
 from gradekit.report.text import csv_cell, for_html, for_markdown
 from gradekit.sandbox.replies import error, loaded
 from tests import zygote
-from tests.graded import grade
+from tests.graded import graded
 from tests.report.samples import PASSED, report
 
 from .cheats import HEAD
@@ -56,11 +55,8 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u20
 def report_on(folder: Path, saying: str) -> Report:
     """A report whose messages, notes, source lines and details hold the saying."""
     quoted = ascii(saying)
-    path = folder / "submission.py"
-    path.write_text(
-        f"{HEAD}\nprint({quoted})\nraise_here = 1 / 0  # {quoted[:200]}\ndef add(x, y):\n    raise ValueError({quoted})\n"
-    )
-    return grade(get("vector_add"), path, profile="quick", keyword=TWO)
+    text = f"{HEAD}\nprint({quoted})\nraise_here = 1 / 0  # {quoted[:200]}\ndef add(x, y):\n    raise ValueError({quoted})\n"
+    return graded("vector_add", text, folder, profile="quick", keyword=TWO)
 
 
 @pytest.mark.parametrize("saying", SAYINGS.values(), ids=SAYINGS)

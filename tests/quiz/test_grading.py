@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gradekit import NoSuchCheck
 from gradekit.assignment import Assignment, AssignmentError, load, of_path
-from gradekit.findings import Cause, Check, Outcome, Status
+from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.quiz import questions
 from gradekit.quiz.answers import digest
 from gradekit.report.record import to_dict, validate
@@ -66,10 +67,13 @@ def quiz(tmp_path: Path) -> Assignment:
     return load(folder)
 
 
+def answered(quiz: Assignment, text: str, **options: Any) -> Report:
+    (path := quiz.folder / "answers.toml").write_text(text)
+    return grade(quiz, path, **options)
+
+
 def checks(quiz: Assignment, text: str, **options: bool) -> dict[str, Check]:
-    path = quiz.folder / "answers.toml"
-    path.write_text(text)
-    return {check.id: check for check in grade(quiz, path, **options).checks}
+    return {check.id: check for check in answered(quiz, text, **options).checks}
 
 
 def outcome(check: Check) -> tuple[Outcome, float, Cause | None]:
@@ -125,25 +129,19 @@ def test_the_staff_see_the_answer_beside_the_rubric(quiz: Assignment) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_rejected_with_every_check(quiz: Assignment) -> None:
-    path = quiz.folder / "answers.toml"
-    path.write_text("grid = b\n")
-    report = grade(quiz, path)
+    report = answered(quiz, "grid = b\n")
     assert (report.status, report.cause, report.score.earned) == (Status.REJECTED, Cause.SYNTAX_ERROR, 0)
     assert [check.id for check in report.checks] == ["grid", "why"]
 
 
 def test_a_keyword_selects_questions_by_name(quiz: Assignment) -> None:
-    path = quiz.folder / "answers.toml"
-    path.write_text("")
-    assert [check.id for check in grade(quiz, path, keyword="wh or other").checks] == ["why"]
+    assert [check.id for check in answered(quiz, "", keyword="wh or other").checks] == ["why"]
     with pytest.raises(NoSuchCheck, match="there are grid, why"):
-        grade(quiz, path, keyword="zzz")
+        answered(quiz, "", keyword="zzz")
 
 
 def test_the_report_is_a_record_like_any_other(quiz: Assignment) -> None:
-    path = quiz.folder / "answers.toml"
-    path.write_text('grid = "b"\nwhy = "x"\n')
-    data = to_dict(grade(quiz, path))
+    data = to_dict(answered(quiz, 'grid = "b"\nwhy = "x"\n'))
     validate(data)
     text = render(data)
     assert "      b: 24\n      Yes.\n" in text
