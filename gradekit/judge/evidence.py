@@ -20,8 +20,7 @@ from gradekit.program import Program
 class Diagnosis:
     """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, the
     way out where it is another than the cause's own hint, and the `input` that it speaks of, by its position. It is
-    `vague` where another diagnosis goes before it, if there is one: it names a line and not what is wrong there, or two
-    mistakes where an access is out of bounds."""
+    `vague` where another diagnosis goes before it, if there is one: it names a line and not what is wrong there."""
 
     cause: Cause
     sentence: str

@@ -30,7 +30,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.by_special import special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
-from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
@@ -131,14 +131,18 @@ def _earned(verdict: CheckVerdict, error: BaseException | None, evidence: CheckE
 # --- what the student reads ------------------------------------------------------------------------------------------
 
 
-def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) -> Diagnosis | None:
-    """What is wrong with the submission where a check ended with `error`; None where the evidence is not clear.
+def diagnosis(
+    error: BaseException, evidence: CheckEvidence, run: GradingRun, found: Diagnosis | None = None
+) -> Diagnosis | None:
+    """What is wrong with the submission where a check ended with `error`, in one order of evidence: what an edit
+    repairs (`found`), unless one place's rounding moves as much; then what was seen in memory, what the values show,
+    and that some dtype is too narrow. None where none is clear.
 
     May run further examples: call it while the check is open.
     """
     call = evidence.call
-    if call is None or run.submission is None:
-        return None
+    if call is None or run.submission is None or found is not None and not _may_be_rounding(error, found):
+        return found
     text = run.submission.text
     no_kernel = getattr(error, "cause", None) is Cause.NO_KERNEL
     if (call.observation is None or no_kernel) and isinstance(error, (Failure, TraceError)):
@@ -149,13 +153,20 @@ def diagnosis(error: BaseException, evidence: CheckEvidence, run: GradingRun) ->
     if not isinstance(error, Failure) or call.observation is None:
         return None
     rounding = measured_rounding(run.subject, call.observation, error) if run.subject is not None else None
-    if rounding and not rounding.vague:
-        return rounding
+    if found is not None or rounding and not rounding.vague:
+        return rounding if rounding and not rounding.vague else found
     named = zip(call.args, names(call, run), strict=True)
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
     origin = special_origin(call.observation.program, tensors, error.comparison, run.request.assignment.allow)
-    return diagnose(error, call.observation, inputs, text) or origin or rounding
+    told = diagnose(error, call.observation, inputs, text) or origin
+    return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
+
+
+def _may_be_rounding(error: BaseException, found: Diagnosis) -> bool:
+    """Whether results are off by so little that rounding may be why, where an edit was found of something else."""
+    comparison = error.comparison if isinstance(error, Failure) else None
+    return comparison is not None and errors_are_small(comparison) and found.cause is not Cause.LOW_PRECISION
 
 
 def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:

@@ -182,10 +182,7 @@ class CheckRun:
     def _diagnose(self, error: BaseException) -> None:
         evidence, failed, used = self.evidence, self.evidence.repeated or error, self._tutored
         found = self._of_earlier_calls(error) or self._mended(error, failed)
-        evidence.diagnosis = found
-        if found is None or found.vague:
-            seen = diagnosis(failed, evidence, self.run)
-            evidence.diagnosis = found if found and (seen is None or seen.vague) else seen
+        evidence.diagnosis = diagnosis(failed, evidence, self.run, found)
         evidence.details |= pictured(evidence.call, failed, self.run)
         evidence.details |= {"tutoring": self._tutored - used} if self._tutored > used else {}
 

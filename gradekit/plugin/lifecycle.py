@@ -187,7 +187,7 @@ class GradingPlugin:
             number = next(number for number, check in enumerate(run.checks) if check.id == name)
             evidence, error = evidence_of(item), evidence_of(item).error
             assert error is not None
-            evidence.diagnosis = found or check_results.diagnosis(evidence.repeated or error, evidence, run)
+            evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
             run.checks[number] = check_results.check_of(item, run, error, evidence)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:

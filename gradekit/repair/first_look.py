@@ -37,17 +37,17 @@ MOST_OF_A_TELLING = 4_000
 
 
 class FirstLook:
-    """The first look at all changes of the text that `tries` are about, within a budget; `in_part` has then mends that
-    make the failing call right in part."""
+    """The first look at all changes of the text that `tries` are about, within a budget."""
 
     def __init__(self, tries: MendTries, work: Work) -> None:
         self._tries, self._check, self._work = tries, tries.check, work
-        self.in_part: list[Mend] = []
         self._ran: dict[tuple[Example, int | None], ShownCall | None] = {}
 
     def mends(self) -> list[Mend]:
-        """Those that seem right at all of these calls, in the order in which they are to be tried."""
+        """Those that seem right at all of these calls, in the order in which they are to be tried; what makes the
+        failing call right in part is kept with the tries."""
         tries, check = self._tries, self._check
+        tries.in_part = []
         shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text, self._work)
         if shown is None or screen is None:
             return []
@@ -68,7 +68,7 @@ class FirstLook:
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
-        self.in_part = halves_of(screen.in_part(), source) if not found else []
+        tries.in_part = halves_of(screen.in_part(), source) if not found else []
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
@@ -122,8 +122,5 @@ def screened(tries: MendTries, work: Work) -> list[Mend]:
     """Mends that seem right at a first look at the failing call, and at calls of the other examples; none where the
     look itself fails. `tries.in_part` has then those that make the failing call right in part."""
     with survived("The first look at all changes"):
-        found = FirstLook(tries, work)
-        mends = found.mends()
-        tries.in_part = found.in_part
-        return mends
+        return FirstLook(tries, work).mends()
     return []

@@ -76,6 +76,8 @@ class MendTries:
         for example in (*self.check.tried, *self._simplest_wrong(text)) if self.check.example is not None else ():
             subject.forget_calls()
             error = example.run(subject)
+            if is_too_long(error):
+                continue
             if isinstance(error, Failure) and subject.calls and subject.calls[-1].observation is not None:
                 failed = replace(self.check, error=error, call=subject.calls[-1], example=example)
                 if example.check != self.check.name:
@@ -89,11 +91,12 @@ class MendTries:
         return MendTries(found, self.texts, text) if found is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:
-        """Of the further examples and those of other checks, those that a walk does not find right."""
+        """Of the further examples and those of other checks, those that a walk does not find right; at last those that
+        compare nothing, and are watched in memory."""
         walked = self.walked_examples(text)
-        found = dict.fromkeys([*self.texts.further(self.check), *(one for one in self.held() if one.compares)])
-        for one in sorted(found, key=lambda one: (one.is_strided, one.elements)):
-            if walked is None or walked.error(one) is not None:
+        found = dict.fromkeys([*self.texts.further(self.check), *self.held()])
+        for one in sorted(found, key=lambda one: (not one.compares, one.is_strided, one.elements)):
+            if walked is None or not one.compares or walked.error(one) is not None:
                 yield one
 
     def is_right(self, text: str, has_made_right: bool = False) -> bool:
@@ -236,7 +239,9 @@ class MendTries:
 
 
 def _stores_again(subject: Subject) -> bool:
-    """Whether the last call stores clearly more than all that it allocates; what atomics added twice would be wrong."""
+    """Whether the last call stores clearly more than all that it allocates; not where it adds by atomics, which done
+    twice would be wrong, nor where it allocates nothing, and stores to its inputs."""
     seen = subject.calls[-1].observation if subject.calls else None
-    has_atomics = seen is not None and any("tt.atomic_rmw" in one.ttir for one in seen.program.kernels.values())
-    return seen is not None and not has_atomics and 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated
+    if seen is None or any("tt.atomic_rmw" in one.ttir for one in seen.program.kernels.values()):
+        return False
+    return 2 * seen.counters.bytes_stored > 3 * seen.counters.bytes_allocated > 0

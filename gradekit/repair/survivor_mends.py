@@ -63,8 +63,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     found = without_other_names(without_idle_parts(found))
     seen, kept = found, sorted(found, key=lambda change: change.kind)
-    others = [one for one in kept if not _is_a_line_less(one)]  # they say more
-    found, kept = ([one for one in part if not others or one in others] for part in (found, kept))
+    others = [one for one in kept if one.kind is not ChangeKind.DROPPED or not isinstance(one.node, ast.stmt)]
+    found, kept = ([one for one in part if not others or one in others] for part in (found, kept))  # they say more
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     in_place = [change for change in idle if not change.lacks]
     beside = [change for change in idle if change.lacks and change.line in _lines(in_place)]
@@ -159,10 +159,6 @@ def _has_more(tree: ast.AST, less: ast.AST) -> bool:
     one, other = list(ast.iter_child_nodes(tree)), list(ast.iter_child_nodes(less))
     is_alike = type(tree) is type(less) and len(one) == len(other) and bool(one)
     return is_alike and all(map(_has_more, one, other))
-
-
-def _is_a_line_less(change: Change) -> bool:
-    return change.kind is ChangeKind.DROPPED and isinstance(change.node, ast.stmt)
 
 
 def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

@@ -7,14 +7,13 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gradekit.causes import OUT_OF_BOUNDS, SAYS_ALL, Cause
+from gradekit.causes import SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
@@ -22,14 +21,13 @@ from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.first_look import MOST_SHOWN, screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
-from gradekit.repair.mend import Clues, Family, Mend
+from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
 from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.source.draft import draft_of
-from gradekit.source.kernel import KernelDraft
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
 
@@ -115,10 +113,8 @@ class Tutor:
             line = line_of_refused(mending.text, error.message)
             refused = self._of_refused(replace(check, error=Failure(error.cause, error.message, line=line)))
             return refused or self._behind(check), None
-        if error.cause is Cause.COMPILATION_ERROR:
+        if error.cause in (Cause.COMPILATION_ERROR, Cause.BUDGET_EXCEEDED):
             return self._of_refused(check), None
-        if error.cause is Cause.BUDGET_EXCEEDED:
-            return bounds_from_memory(mending.text, error.line) or self._of_refused(check), None
         if not _is_mendable(error, check.call):
             return self._behind(check), None
         tries = MendTries(check, self._texts, mending.text)
@@ -197,12 +193,15 @@ class Tutor:
         return replace(found, cause=check.error.cause) if found is not None else None
 
     def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:
-        """What is told where two mends make everything right, one of them of the `halves`, and neither alone."""
+        """What is told where two mends make everything right, one of them of the `halves`, and neither alone; or one,
+        with which nothing is left."""
         mending = self._mending
         for half in halves:
             with survived("The search for a second mistake"):
-                after, second = tries.after(half.applied(mending.text)), mending.on_top(half)
-                if after is None or second is None:
+                text = half.applied(mending.text)
+                if (after := tries.after(text)) is None and half not in mending.in_part and tries.is_right(text):
+                    return self._remembered(half, text, diagnosis_of(half, tries.clues, RIGHT))
+                if after is None or (second := mending.on_top(half)) is None:
                     continue
                 other = second.found(after.clues, self._asked(after, second))
                 if other is None or after.holds(other) is OtherChecks.NOT:
@@ -318,8 +317,7 @@ def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
-    is_outside = bool(clues.causes & OUT_OF_BOUNDS)  # then what was seen in memory goes first, where it tells a cause
-    return Diagnosis(cause, sentence, line, hint, vague=is_outside and Family.MASK not in (one.family, other.family))
+    return Diagnosis(cause, sentence, line, hint)
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:
@@ -353,33 +351,3 @@ def launch_missing(text: str, clues: Clues) -> Diagnosis | None:
     sentence = f"Nothing launches `{kernel.name}`, which is defined in line {kernel.node.lineno}."
     hint = f"launch it as `{kernel.name}[grid](...)` before its result is used"
     return Diagnosis(seen[0], sentence, kernel.node.lineno, hint)
-
-
-# --- a loop that a kernel does not come out of, where it reads from memory how often it is to run ---------------------
-
-
-def bounds_from_memory(text: str, line: int | None) -> Diagnosis | None:
-    """What is said of the innermost loop around a line where a run was cut off; None where nothing loads its bounds."""
-    draft = draft_of(text)
-    for kernel in draft.kernels if draft is not None else ():
-        every = (node for node in kernel.nodes if isinstance(node, (ast.For, ast.While)))
-        loops = [loop for loop in every if loop.lineno <= (line or 0) <= (loop.end_lineno or 0)]
-        loaded = _loaded(kernel, loops[-1]) if loops else {}
-        if loaded:
-            where = " and ".join(f"`{name}` in line {number}" for name, number in loaded.items())
-            sentence = f"How often the loop in line {loops[-1].lineno} runs is read from memory: {where}."
-            hint = "see whether these addresses are right, each index times its stride: a wrong one reads any number"
-            return Diagnosis(Cause.BUDGET_EXCEEDED, sentence, max(loaded.values()), hint)
-    return None
-
-
-def _loaded(kernel: KernelDraft, loop: ast.For | ast.While) -> dict[str, int]:
-    """The names in a loop's head that are loaded, and the lines of their loads."""
-    head = loop.iter if isinstance(loop, ast.For) else loop.test
-    loads = {access.call: access.line for access in kernel.accesses if access.is_load}
-    found = {}
-    for name in dict.fromkeys(node.id for node in ast.walk(head) if isinstance(node, ast.Name)):
-        lines = [loads[n] for value in kernel.values.get(name, ()) for n in ast.walk(value) if n in loads]
-        if lines:
-            found[name] = lines[0]
-    return found

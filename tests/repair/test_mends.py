@@ -26,7 +26,7 @@ from gradekit.repair.search import (
     diagnosis_of,
     without_experiments,
 )
-from gradekit.repair.tutor import bounds_from_memory, mend_of_both
+from gradekit.repair.tutor import mend_of_both
 from gradekit.repair.work import Work
 from gradekit.source.draft import Draft, making
 from gradekit.subject.subject import Subject
@@ -334,25 +334,6 @@ def entry(x, y):
 """
 )
 
-STEPS = (
-    HEAD
-    + """def sums_kernel(ends_ptr, x_ptr, out_ptr, step, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    begin = tl.load(ends_ptr + row * step)
-    end = tl.load(ends_ptr + row * step + 1)
-    top = -1.0e30
-    total = 0.0
-    for first in range(begin, end, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + at, mask=at < end, other=-1.0e30)
-        new = tl.maximum(top, tl.max(x, axis=0))
-        top = new
-        total = total * tl.exp(top - new) + tl.sum(tl.exp(x - new), axis=0)
-    tl.store(out_ptr + row, top + tl.log(total))
-"""
-)
-
-
 def said(text: str, piece: str) -> list[Mend]:
     return [mend for mend in mends(text) if piece in mend.sentence]
 
@@ -390,14 +371,13 @@ def test_of_two_mends_that_is_told_with_which_more_checks_are_right() -> None:
     assert mend is tried[-1] and len(tried) == 2
 
 
-def test_how_often_a_loop_runs_is_said_to_be_read_where_a_run_was_cut_off_in_it() -> None:
-    for line in (13, 14):
-        told = bounds_from_memory(STEPS, line)
-        assert told is not None and told.line == 10 and told.cause is Cause.BUDGET_EXCEEDED
-        assert told.sentence.endswith("line 13 runs is read from memory: `begin` in line 9 and `end` in line 10.")
-    assert bounds_from_memory(STEPS, 9) is None
-    assert bounds_from_memory(STEPS.replace("range(begin, end, BLOCK)", "range(0, step, BLOCK)"), 14) is None
-    assert bounds_from_memory("def", 1) is None
+def test_copies_that_nobody_keeps_are_kept_together() -> None:
+    kept = text("solutions/vector_add/right_copies.py").replace(
+        "x, y = x.contiguous(), y.contiguous()", "x = x.contiguous()\n    y = y.contiguous()"
+    )
+    (mend,) = said(kept.replace("x = x.", "x.").replace("y = y.", "y."), "does not keep what it returns")
+    assert mend.applied(kept.replace("x = x.", "x.").replace("y = y.", "y.")) == kept
+    assert not said(kept, "does not keep")
 
 
 def test_two_mends_that_were_right_are_the_first_that_another_check_tries_and_told_as_before() -> None:

@@ -1,4 +1,4 @@
-"""Mends of a launch's arguments: two in each other's place, strides in another order or of another tensor."""
+"""Mends of a launch's arguments, in another's place or of another tensor; and of what host code does not keep."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
 from gradekit.source.kernel import target_of
+from gradekit.submission.parsed_source import Edit, called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -44,6 +45,25 @@ def named_otherwise(draft: Draft) -> Iterator[Mend]:
                     f"{param} belongs.",
                     f"pass {param} for {param}",
                 )  # fmt: skip
+
+
+def not_kept(draft: Draft) -> Iterator[Mend]:
+    """A call of a tensor's method alone in a line, which changes nothing: all of them, kept under the tensor's name."""
+    alone = [one.value for one in draft.host_nodes if isinstance(one, ast.Expr)]
+    made = {one: called(one).rpartition(".") for one in alone if isinstance(one, ast.Call)}
+    lost = [one for one, (name, _, method) in made.items() if name.isidentifier() and method in _MAKING_ANOTHER]
+    if lost:
+        name, _, method = made[lost[0]]
+        yield Mend(
+            Family.STRIDES, 3, lost[0].lineno,
+            tuple(Edit(start := draft.source.span(one)[0], start, f"{made[one][0]} = ", "") for one in lost),
+            f"Line {lost[0].lineno} calls {name}.{method}() and does not keep what it returns: {name} stays as it is.",
+            f"give it the name: {name} = {name}.{method}(...)",
+        )  # fmt: skip
+
+
+_MAKING_ANOTHER = {"contiguous", "to", "float", "half", "reshape", "view", "flatten", "transpose", "permute", "expand"}
+"""Methods of a tensor that return another, or a view, and leave it as it is."""
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
@@ -144,4 +164,4 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, named_otherwise, strides_exchanged)
+RULES = (arguments_swapped, named_otherwise, not_kept, strides_exchanged)

@@ -17,6 +17,9 @@ _FILLED = ("0", '-float("inf")')
 """What lanes that are left out count as: nothing in a sum, and nothing in a maximum."""
 
 
+_CLAMPING = {"min", "tl.minimum", "tl.clamp", "tl.where"}
+
+
 def masks_missing(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
     """A mask in each access that has none."""
     bare = [one for one in kernel.accesses if one.mask is None and len(one.call.args) < (2 if one.is_load else 3)]
@@ -53,6 +56,8 @@ def _size_of(draft: Draft, kernel: KernelDraft, index: str) -> str:
     """How far an index may go: what the kernel compares it with elsewhere, or else by what its tile is for."""
     if index in kernel.bounds:
         return kernel.bounds[index][0]
+    if kernel.calls_behind(ast.Name(index, ast.Load())) & _CLAMPING:
+        return ""  # it is bounded in another way
     behind = kernel.origins(ast.Name(index, ast.Load())) | {index}
     for loop in kernel.loops:
         ends = range_of(loop)

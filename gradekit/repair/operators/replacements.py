@@ -90,6 +90,8 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
         yield from _number_of_the_handout(site, node, says)
     parent = site.kernel.parents.get(node)
+    if isinstance(parent, ast.BinOp) and parent.right is node and WRITTEN.get(type(parent.op)) in ("*", "/", "//"):
+        texts.pop(repr(type(value)(1)), None)  # which is to leave out that side
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
     for text in texts:
@@ -240,11 +242,11 @@ def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     left, op, right = parts
-    if op not in ("+", "-", "*", "/", "&"):
+    if op not in ("+", "-", "*", "/", "//", "%", "&"):
         return
     says = words("dropped", one=op, other=site.source.of(node.right), place=context(site, node))
     yield site.change(ChangeKind.DROPPED, node, left, says)
-    if op != "/" or isinstance(node.left, ast.Constant):
+    if op not in ("/", "//", "%") or isinstance(node.left, ast.Constant):
         says = words("dropped", one=site.source.of(node.left), other=op, place=context(site, node))
         yield site.change(ChangeKind.DROPPED, node, right, says)
 
