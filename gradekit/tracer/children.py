@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -270,13 +269,6 @@ def too_much(folder: str, most: int = FILE_BYTES, most_files: int = FILES) -> bo
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
-IDLE_SECONDS = 5.0
-"""A grader that is quiet for so long, has no submission at work and is still there, is one that stays."""
-
-MANY = 8
-"""One that has asked for so many children is grading a class: a check takes up to four."""
-
-
 def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     """Serves the socket that `descriptor` names until its other end closes, with files in `scratch`; its children are
     confined."""
@@ -290,10 +282,9 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     child.warm_up()
     wire.send(control, {"ok": "ready", "means": confinement.means.as_data(), "pace": child.pace()})
     children = Children(confinement, scratch, statm, proc)
-    idle = child.while_idle()
     try:
         while True:
-            _use_the_time(control, children, idle)
+            _await_request(control, children)
             _answer(control, children)
     except wire.WireError:
         pass
@@ -302,18 +293,14 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
         os._exit(0)  # sooner than taking torch apart
 
 
-def _use_the_time(control: socket.socket, children: Children, idle: Iterator[None]) -> None:
-    """Buries the dead, ends the greedy, and does what is still to be warmed up, until a request comes."""
+def _await_request(control: socket.socket, children: Children) -> None:
+    """Buries the dead and ends the greedy until a request comes."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     children.reap()
-    quiet = time.monotonic()
-    while not poller.poll(1000 * (PULSE_SECONDS if children.homes or children.made >= MANY else IDLE_SECONDS)):
+    while not poller.poll(1000 * PULSE_SECONDS if children.homes else None):
         children.reap()
         children.end_those_with_too_many_files()
-        if children.made >= MANY or not children.homes and time.monotonic() - quiet >= IDLE_SECONDS:
-            next(idle, None)
-            quiet = time.monotonic()
 
 
 def _answer(control: socket.socket, children: Children) -> None:
