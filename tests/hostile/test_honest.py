@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import get
 from gradekit.findings import Kind, Outcome, Status
-from tests.graded import grade
+from tests.graded import graded
 
 from .cheats import HEAD
-from .test_cheats import TWO, write
+from .test_cheats import TWO
 
 ODDITIES = {
     "warnings": "import warnings\nwarnings.warn('mind the gap')\nwarnings.warn('old', DeprecationWarning)\nadd = right",
@@ -50,7 +49,7 @@ ODDITIES = {
 @pytest.mark.parametrize("body", ODDITIES.values(), ids=ODDITIES)
 def test_an_honest_submission_loses_nothing(tmp_path: Path, body: str) -> None:
     """It is graded normally, whatever else it does"""
-    report = grade(get("vector_add"), write(tmp_path, f"{HEAD}\n{body}\n"), profile="quick", keyword=TWO)
+    report = graded("vector_add", f"{HEAD}\n{body}\n", tmp_path, profile="quick", keyword=TWO)
     assert report.status is Status.GRADED, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]
     assert len(correct) == 2
