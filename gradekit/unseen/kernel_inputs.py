@@ -134,7 +134,8 @@ class KernelInputs:
     def _solved(self, want: Missing | ConstantWay, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
-        return self.search.solutions(want, path, scope, (*want.numbers, *self._numbers()), ROUGH)
+        own = want.numbers if isinstance(want, ConstantWay) else ()
+        return self.search.solutions(want, path, scope, (*own, *self._numbers()), ROUGH)
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""

@@ -50,9 +50,10 @@ often has many elements of the long one; a single element would often be right b
 MOST_LONG, MOST_WITH_GRADIENTS = 1 << 20, 1 << 18
 """Of the largest tensor, and where gradients are asked for: references take longest for large ones."""
 
-MOST_WORK, MOST_SUMMED = 60_000_000, 300_000_000
+MOST_WORK, MOST_SUMMED, FEW_BITS = 60_000_000, 300_000_000, 4
 """The work that a call may be expected to take (it is ended at twice as much): see gradekit.engine.budget. A program
-goes through all of a dimension that is in no result, and how far it comes shows in long calls alone."""
+goes through all of a dimension that is in no result, and how far it comes shows in long calls alone; where it counts in
+few bits, it takes so many times as much."""
 
 
 Checks = Sequence[tuple[str, Draws]]
@@ -218,7 +219,9 @@ class Stretch:
 
     @functools.cached_property
     def _most_work(self) -> int:
-        return MOST_WORK if _outer(self.draws, self.name) else MOST_SUMMED
+        if _outer(self.draws, self.name):
+            return MOST_WORK
+        return MOST_SUMMED * (FEW_BITS if self.most == LARGEST else 1)
 
     @functools.cached_property
     def _single(self) -> str:

@@ -37,19 +37,6 @@ NEARLY = 1.25
 """Elements that are so many times the fewest are hardly more."""
 
 
-class Want:
-    """What must be seen; `numbers` are those near which sizes are looked for."""
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """None but those of the path."""
-        return ()
-
-    def met(self, among: Calls) -> Tensor | None:
-        """By which of the calls; None where that does not follow from sizes."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, eq=False)
 class Calls:
     """So many calls beside a path: the numbers that host code is given in them, as columns."""
@@ -197,7 +184,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class OtherWay(Want):
+class OtherWay:
     """A step of a path that is to go the other way, all before it being as they were, or where it need not be the
     `same_path` as many of them as can be."""
 
@@ -206,8 +193,8 @@ class OtherWay(Want):
     same_path: bool = True
 
     def met(self, among: Calls) -> Tensor | None:
-        """See `Want`: of steps before it, the nearest first, behind which it is likelier to stand; beyond a limit,
-        where that can be."""
+        """By which of the calls it is met: of steps before it, the nearest first, behind which it is likelier to stand;
+        beyond a limit, where that can be. None where that does not follow from sizes, as of the other wants."""
         if among.held[self.step] is None:
             return None
         fits, level = ~among.each(among.held[self.step]), among.levels[self.step]
@@ -222,7 +209,7 @@ _OF_MANY = ("tt.reduce", "tt.dot")
 
 
 @dataclass(frozen=True)
-class Missing(Want):
+class Missing:
     """A way of a kernel that no run has gone, to be gone by some program, lane and turn, or `everywhere`, with two of
     each size where that is possible; and an operation, by number in a kernel, that could go it."""
 
@@ -232,7 +219,7 @@ class Missing(Want):
     everywhere: bool = False
 
     def met(self, among: Calls) -> Tensor | None:
-        """See `Want`."""
+        """See `OtherWay`."""
         found = torch.zeros(among.count, dtype=torch.bool)
         for place, (kernel, _, _) in enumerate(among.launches):
             if kernel != self.branch.kernel:
@@ -296,7 +283,7 @@ class Missing(Want):
 
 
 @dataclass(frozen=True)
-class ConstantWay(Want):
+class ConstantWay:
     """A way of a kernel's comparison of its compile-time constants, `text`: the compiler decides it, and nothing of the
     way that it does not take is in the TTIR."""
 
@@ -316,7 +303,7 @@ class ConstantWay(Want):
         return f"`{self.text}` is {never}{self.way}"
 
     def met(self, among: Calls) -> Tensor | None:
-        """See `Want`: None where no size has a part in the constants."""
+        """See `OtherWay`: None where no size has a part in the constants."""
         mine = [names for kernel, _, names in among.launches if kernel == self.kernel]
         asked = names_in(self.text)
         sized = [names for names in mine if any(isinstance(names.get(name), Tensor) for name in asked)]
@@ -324,6 +311,10 @@ class ConstantWay(Want):
         found = [value for names in known if (value := _value(self.text, names)) is not None]
         each = [among.each(one).bool() == self.way for one in found]
         return torch.stack(each).any(dim=0) & among.taking if each else None
+
+
+Want = OtherWay | Missing | ConstantWay
+"""What must be seen."""
 
 
 def _value(text: str, names: Mapping[str, Any]) -> Any:
