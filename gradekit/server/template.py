@@ -81,7 +81,7 @@ def _become_grader(number: int, module: str, control: socket.socket) -> NoReturn
         tracing = forks.connected(control)
         control.close()
         streams, request = forks.told(number, STREAMS)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
         _settle(request, streams)
         processes.forks = forks.Forks(tracing).start
         if request["keep"]:
@@ -93,6 +93,12 @@ def _become_grader(number: int, module: str, control: socket.socket) -> NoReturn
         with contextlib.suppress(OSError):
             _leave_behind(module, tracing, Path(request["keep"]))
     sys.exit()  # what is to be done at the end is done, and `_leave` is the last of it
+
+
+def _interrupt(number: int, frame: object) -> NoReturn:
+    """As Python does; what was broken off somewhere serves nobody else."""
+    _was_interrupted.append(number)
+    raise KeyboardInterrupt
 
 
 def _settle(request: Mapping[str, Any], streams: list[int]) -> None:
@@ -133,6 +139,7 @@ def _ran(module: str, arguments: list[str]) -> int:
 
 
 _exit_code = [0]
+_was_interrupted: list[int] = []
 
 
 def _leave() -> None:
@@ -181,7 +188,7 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
         os.close(tell)
         os.close(ready)
         gc.freeze()
-        address.note("kept", template=os.getpid(), grader=os.getppid(), bytes=_own_bytes())
+        address.note("kept", template=os.getpid(), grader=os.getppid())
         become, suits = lambda number: _become_grader(number, module, tracing), lambda: _files() == before
         forker = forks.Forker(become, None, (listening, where), kills=True, suits=suits)
     except BaseException:  # noqa: BLE001  (no fork goes on as the grader)
@@ -193,16 +200,13 @@ def _why_not() -> dict[str, object]:
     """Why nothing is to be left behind by this grader, if so."""
     if _exit_code[0] not in (0, 1):
         return {"exit_code": _exit_code[0]}
+    if _was_interrupted:
+        return {"signal": _was_interrupted[0]}
     if sys.modules["torch"].cuda.is_initialized():  # which no fork could use
         return {"card": "in use"}
-    own = _own_bytes()
-    return {"bytes": own} if own > KEPT_BYTES else {}
-
-
-def _own_bytes() -> int:
-    """The memory of this process that no file holds: torch's libraries are shared by all."""
     _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text(encoding="ascii").split())
-    return (resident - shared) * resource.getpagesize()
+    pages = resident - shared  # torch's libraries are shared by all
+    return {"pages": pages} if pages * resource.getpagesize() > KEPT_BYTES else {}
 
 
 def _files() -> list[tuple[str, int, int]]:
