@@ -216,8 +216,8 @@ def serve(control: socket.socket) -> NoReturn:
         if get(id).is_quiz:
             forks.Forker(lambda number: _become_grader(number, control, None), control).serve()
     tracing = template.begin(control)
-    keep_between_submissions()
     if not only:
+        keep_between_submissions()
         collections.deque(template.everything(), 0)
     if options is not None:
         _warm(GradingJob(id, release, options, "solution.py", ""), tracing)
