@@ -151,6 +151,7 @@ class Mending:
         self._right: list[Mend] = []
         self.in_part: set[Mend] = set()  # of those that are right, with which something else is still wrong
         self._wrong: dict[Mend, set[frozenset[Cause]]] = {}  # and what was seen where they were
+        self._needed: set[Mend] = set()  # without which the text as it is was wrong in a new process, too
         self._partly: dict[Mend, int] = {}
         self._second: dict[Mend, Mending] = {}
         self._diagnoses: dict[Mend, Diagnosis] = {}
@@ -162,9 +163,11 @@ class Mending:
 
     def told(self, mend: Mend, clues: Clues, tries: Tries) -> Diagnosis | None:
         """What a tutor says of a mend. A try begins with a new process, where a call may be right that was wrong after
-        sixty others: no mend is believed where the text as it is would do."""
-        if not tries.fails_alone() and self._is_right(self.text, tries, price(self.text, clues)):
-            return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
+        sixty others: no mend is believed where the text as it is would do; that is asked once for each."""
+        if mend not in self._needed and not tries.fails_alone():
+            if self._is_right(self.text, tries, price(self.text, clues)):
+                return None if any(cause.traits & IN_MEMORY for cause in clues.causes) else _RIGHT_ALONE
+            self._needed.add(mend)
         if mend in self._diagnoses:
             return self._diagnoses[mend]
         return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
@@ -187,8 +190,8 @@ class Mending:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
-            keeps_values = mend.family is Family.MASK and bool(clues.causes & OUT_OF_BOUNDS)  # these say nothing of it
-            if mend not in looked and not keeps_values and tries.refutes(mend.applied(self.text)):
+            is_mask = mend.cause is Cause.MISSING_MASK and clues.causes & OUT_OF_BOUNDS  # which no value refutes
+            if mend not in looked and not is_mask and tries.refutes(mend.applied(self.text)):
                 self._work.spend(REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue

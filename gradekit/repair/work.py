@@ -3,8 +3,6 @@ which each step has its share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 MOST = 2_500_000_000
 """For all checks of a submission, where it has one mistake: about so many nanoseconds."""
 
@@ -16,21 +14,12 @@ AT_LEAST = 0.1
 """So much of the whole there is for a text in which one of two mistakes is mended, where less is left of it."""
 
 
-@dataclass
 class Share:
     """A part of the budget: `most` is what it may use, and `left` what is left of it, less than 0 where the last step
     took more."""
 
-    most: int
-    left: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left = self.most
-
-    @property
-    def used(self) -> int:
-        """What has been used."""
-        return self.most - self.left
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
 
     def spend(self, work: int) -> None:
         """Counts what a step took."""
@@ -40,10 +29,10 @@ class Share:
 class Work:
     """The budget for one text of a submission, and for those in which one of two mistakes is mended."""
 
-    def __init__(self, most: int | None = None) -> None:
-        self.most = MOST if most is None else most
-        self.tried, self.in_kernels = Share(int(TRIED * self.most)), Share(int(IN_KERNELS * self.most))
-        self.on_host = Share(self.most - self.tried.most - self.in_kernels.most)
+    def __init__(self, most: int = MOST) -> None:
+        self.most = most
+        self.tried, self.in_kernels = Share(int(TRIED * most)), Share(int(IN_KERNELS * most))
+        self.on_host = Share(most - self.tried.most - self.in_kernels.most)
         self._seconds: list[Work] = []
 
     def of_a_second(self) -> Work:
@@ -55,4 +44,4 @@ class Work:
     def used(self) -> int:
         """What has been used so far."""
         shares = self.tried, self.in_kernels, self.on_host
-        return sum(share.used for share in shares) + sum(second.used for second in self._seconds)
+        return sum(share.most - share.left for share in shares) + sum(second.used for second in self._seconds)

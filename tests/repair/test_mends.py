@@ -160,8 +160,7 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
     calls = []
     for _ in range(8):
         assert mending.diagnosis(CLUES, Tries(lambda changed: bool(calls.append(changed)))) is None
-    assert len(calls) == mending.tried and mending.work.tried.used <= 1.1 * mending.work.tried.most
-    assert mending.work.used == mending.work.tried.used
+    assert len(calls) == mending.tried and mending.work.used <= 1.1 * mending.work.tried.most
 
 
 def test_tries_that_compile_and_run_much_are_fewer() -> None:
@@ -212,7 +211,7 @@ def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
     mending.diagnosis(CLUES, Tries(right))
     before = mending.tried
     mending.diagnosis(CLUES, Tries(right))
-    assert mending.tried == before + 2  # the mend, and the text as it is
+    assert mending.tried == before + 1  # the mend; the text as it is was wrong without it before
 
 
 def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None:
