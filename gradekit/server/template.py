@@ -87,6 +87,7 @@ def _become_grader(number: int, module: str, control: socket.socket) -> NoReturn
         if request["keep"]:
             importlib.import_module("gradekit.reuse").keep_between_submissions()
         _exit_code[0] = _ran(module, request["arguments"])
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to break off
     except BaseException:  # noqa: BLE001  (whatever it is, no grader goes on as a template)
         os._exit(1)
     if request["keep"]:
