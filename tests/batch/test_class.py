@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -41,7 +42,11 @@ CLASS = {
     "fay": "import os, signal\nos.kill(0, signal.SIGKILL)\ndef double(x):\n    return x\n",
     "gus": OTHER,
     "hal": "def double(x):\n    return x + x\n",
+    "ida": f"# Ida's\n{RIGHT}",
+    "joe": f"{WRONG}\n# by Joe\n",
+    "kim": f"{OTHER}\n# by Kim\n",
 }
+"""With so many, graders share what they find out; the last three are twins of others."""
 
 
 def hand_in(folder: Path, students: dict[str, str] = CLASS) -> Path:
@@ -110,25 +115,34 @@ def test_one_bad_submission_never_stops_the_rest(graded: tuple[Path, str]) -> No
     book = gradebook(graded[0])
     assert {student: line["status"] for student, line in book.items()} == {
         "ada": "graded", "bob": "graded", "cyd": "rejected", "dan": "graded", "eve": "rejected", "fay": "rejected",
-        "gus": "graded", "hal": "graded", "ian": "rejected", "zoe": "missing",
+        "gus": "graded", "hal": "graded", "ian": "rejected", "ida": "graded", "joe": "graded", "kim": "graded",
+        "zoe": "missing",
     }  # fmt: skip
     points = {student: float(line["points"] or -1) for student, line in book.items()}
-    assert points["ada"] == points["dan"] == points["gus"] > points["bob"] > points["hal"] == 0 == points["eve"]
-    assert points["zoe"] == -1
+    assert points["ada"] == points["dan"] == points["gus"] == points["ida"] == points["kim"] > points["bob"] > points["hal"] == 0 == points["eve"]
+    assert points["bob"] == points["joe"] and points["zoe"] == -1
 
 
 def test_each_submission_has_its_line_and_the_end_a_summary(graded: tuple[Path, str]) -> None:
     said = graded[1]
-    assert said.startswith("9 hand-ins, 8 submissions to grade\n")
-    assert "[8/8]" in said and " left]" in said
-    assert "10 students: 5 graded, 4 rejected, 1 missing" in said
+    assert said.startswith("12 hand-ins, 11 submissions to grade\n")
+    assert "[11/11]" in said and " left]" in said
+    assert "13 students: 8 graded, 4 rejected, 1 missing" in said
 
 
 def test_identical_submissions_run_once_and_no_report_names_the_other(graded: tuple[Path, str]) -> None:
-    assert results(graded[0]) == 8
+    assert results(graded[0]) == 11
     reports = [json.loads((graded[0] / f"out/double/feedback/{s}/report.json").read_text()) for s in ("ada", "dan")]
     assert reports[0] == reports[1]
     assert reports[0]["submission"]["path"] == "submission.py"
+
+
+def test_a_twin_has_the_report_of_the_other_but_for_its_own_text_and_lines(graded: tuple[Path, str]) -> None:
+    reports = [json.loads((graded[0] / f"out/double/feedback/{s}/report.json").read_text()) for s in ("ada", "ida")]
+    ada, ida = ({name: value for name, value in report.items() if name not in ("seconds", "notes")} for report in reports)
+    assert ada["submission"].pop("sha256") != ida["submission"].pop("sha256")
+    moved = re.sub(r'"line": (\d+)', lambda at: f'"line": {int(at[1]) + 1}', json.dumps(ada))
+    assert json.loads(moved) == ida
 
 
 def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
@@ -239,11 +253,11 @@ def test_kills_at_any_moment_change_nothing(
     quiet = {
         s: {name: line[name] for name in compared}
         for s, line in gradebook(graded[0]).items()
-        if s not in ("bob", "zoe")
+        if s not in ("bob", "joe", "zoe")
     }
-    noisy = {s: {name: line[name] for name in compared} for s, line in gradebook(tmp_path).items() if s != "bob"}
+    noisy = {s: {name: line[name] for name in compared} for s, line in gradebook(tmp_path).items() if s not in ("bob", "joe")}
     assert noisy == quiet
-    assert results(tmp_path) == 8
+    assert results(tmp_path) == 11
     scratch = tmp_path / "scratch"
     assert eventually(lambda: not list(scratch.iterdir())), list(scratch.iterdir())
     assert not list((tmp_path / "out").rglob(".*"))
