@@ -7,6 +7,7 @@ the line alone is told: another of these is often right by chance, and the line 
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import re
 from collections import Counter
@@ -51,9 +52,6 @@ _LACKED: dict[type[ast.operator] | None, str] = {
 """How it is said that a name is missing which an operation would bring in."""
 
 LOOK = "compare it with the formula: one change there makes the result right"
-
-MOST_SHOWN = 72
-"""Characters of a changed line that a hint shows."""
 
 
 def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
@@ -212,11 +210,9 @@ def as_changed(mend: Mend, source: ParsedSource, hint: str) -> str:
     after, start = mend.applied(source.text).encode("utf-8"), min(edit.start for edit in mend.edits)
     begin, end = after.rfind(b"\n", 0, start) + 1, after.find(b"\n", start)
     line = after[begin : end if end >= 0 else len(after)].decode("utf-8").strip()
-    try:
+    with contextlib.suppress(SyntaxError):  # of one of several lines, or of a head
         line = ast.unparse(ast.parse(line))  # without the brackets that an edit puts around itself
-    except SyntaxError:  # one of several lines, or a head
-        pass
-    return f"{hint}: {shown(line, MOST_SHOWN, start - begin)}"
+    return f"{hint}: {shown(line, at=start - begin)}"
 
 
 def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

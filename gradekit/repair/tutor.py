@@ -118,8 +118,7 @@ class Tutor:
         if not _is_mendable(error, check.call):
             return self._behind(check), None
         tries = MendTries(check, self._texts, mending.text)
-        launch = launch_missing(mending.text, tries.clues)
-        if launch is not None:
+        if (launch := launch_missing(mending.text, tries.clues)) is not None:
             return launch, None
         asked, half = self._asked(tries, mending), None
         for mend in mending.helping(tries.clues, asked):

@@ -44,6 +44,7 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
         x_ptrs += BN
         top = new_top
     total = total + 1.0
+    bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
     width = tl.maximum(top - total, 0.0) + head + part
     share = top * 0.044715 / tl.maximum(width, 1e-5)
     tl.store(out_ptr + tl.program_id(1) * N + m, share, mask=m < N)
@@ -69,6 +70,7 @@ EXAMPLES = {
     ),
     "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
+    "one element for all lanes": ("tl.load(v_ptr + m, mask=m < N, other=0.0)", "tl.load(v_ptr + tile)"),
     "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
 }  # fmt: skip
 """What is right, and a beginner's mistake in its place."""

@@ -29,7 +29,6 @@ class ChangeKind(IntEnum):
     OPERATOR = 4
     SIDES = 5
     AXIS = 6
-    END = 7
     COMPARISON = 8
     CONDITION = 9
     NUMBER = 10
@@ -45,7 +44,7 @@ class ChangeKind(IntEnum):
 
 
 PLAIN = (
-    ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.STEP, ChangeKind.END,
+    ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.FUNCTION, ChangeKind.AXIS, ChangeKind.STEP,
     ChangeKind.COMPARISON, ChangeKind.CONDITION,
 )  # fmt: skip
 """What is seldom right in two places."""

@@ -10,7 +10,7 @@ from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, words
 from gradekit.source.kernel import target_of
-from gradekit.submission.parsed_source import called, shown
+from gradekit.submission.parsed_source import called
 
 
 def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -55,13 +55,6 @@ def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
     return (fitted(factor, kind.shape, mine.shape) or factor) if kind is not None and mine is not None else factor
 
 
-def _early_end(site: ChangeSite, node: Any) -> Iterator[Change]:
-    """No end of some programs before they have stored anything."""
-    if len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse:
-        says = words("early-end", it=shown(site.source.of(node.test)))
-        yield site.change(ChangeKind.END, node.test, "False", says)
-
-
 def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
     """What is multiplied with something in the loop that a statement stands in; of a sum of exp(a - b), also exp of
     another name less b, where the loop gives that name a value at its end."""
@@ -80,5 +73,5 @@ def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
 
 
 STATEMENTS: dict[type, tuple[Callable[[ChangeSite, Any], Iterator[Change]], ...]] = {
-    ast.Assign: (_assignment,), ast.AugAssign: (_assignment,), ast.If: (_early_end,),
+    ast.Assign: (_assignment,), ast.AugAssign: (_assignment,),
 }  # fmt: skip

@@ -40,6 +40,7 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
         yield from _repeated(site, group)
     yield from _other_axes(site)
     yield from _axes_of_the_grid(site)
+    yield from _of_each_lane(site)
     yield from _quotients_and_rests(site)
     yield from _same_bound(site)
     yield from _floors(site)
@@ -196,6 +197,21 @@ def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
         parts = [(axis, other if str(axis.value) == one else one) for axis in mine if str(axis.value) in (one, other)]
         says = words("axis-of-the-grid", one=one, other=other)
         yield at_once(site.change(ChangeKind.AXIS, axis, new, says) for axis, new in parts)
+
+
+def _of_each_lane(site: ChangeSite) -> Iterator[Change]:
+    """A load of one element for all lanes, by an index of the tile instead, and with the mask that there is for it."""
+    masked = [one for one in site.kernel.accesses if one.mask is not None]
+    masks = {name: site.source.of(one.mask) for one in masked if one.mask for name in site.kernel.names(one.address)}
+    for one in (one for one in site.kernel.accesses if one not in masked and one.call in site.watched.values):
+        start, text = site.source.span(one.call)[0], site.source.of(one.call).encode("utf-8")
+        tiles = {name for name, kind in site.names(one.call).items() if kind.of == "integer" and len(kind.shape) == 1}
+        places = (part for part in ast.walk(one.address) if getattr(part, "id", "") in site.kernel.pids)
+        for part, name in itertools.product(places, sorted(tiles & masks.keys()) if one.is_load else ()):
+            first, last = (at - start for at in site.source.span(part))
+            new = f"{(text[:first] + name.encode() + text[last:-1]).decode()}, mask={masks[name]}, other=0.0)"
+            says = words("one-for-all-lanes", it=shown(text.decode()), name=name, mask=masks[name])
+            yield site.change(ChangeKind.NAME, one.call, new, says, 1)
 
 
 def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
