@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report import templates
-from gradekit.report.speed_sentences import si
+from gradekit.report.speed_sentences import SIDES, si
 from gradekit.report.text import counted, for_html
 
 # --- a result ---------------------------------------------------------------------------------------------------------
@@ -165,19 +165,11 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
 
 # --- speed ------------------------------------------------------------------------------------------------------------
 
-_BESIDE = {"eager": "beside eager torch", "compiled": "beside torch.compile"}
-SIDES = {
-    "student": "the submission",
-    "eager": "eager torch",
-    "compiled": "torch.compile",
-    "ceiling": "the card's ceiling",
-}
-
-
 def speed(measured: Mapping[str, Any]) -> dict[str, Any]:
     """The ratios with their intervals, and the thresholds that were asked for."""
     asked = {verdict["side"]: float(verdict["at_least"]) for verdict in measured["verdicts"]}
-    rows = [{"name": _BESIDE[side], **ratio, "asked": asked.get(side)} for side, ratio in measured["ratios"].items()]
+    ratios = measured["ratios"].items()
+    rows = [{"name": f"beside {SIDES[side]}", **ratio, "asked": asked.get(side)} for side, ratio in ratios]
     most = 1.15 * max([1.0, *(float(row["high"]) for row in rows), *asked.values()])
     caption = "Times as fast, with the interval of the measurement; a dashed line is what was asked for."
     return {"rows": rows, "most": most, "ticks": round_ticks(most), "caption": caption}

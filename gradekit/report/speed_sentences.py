@@ -7,7 +7,11 @@ from typing import Any
 
 from gradekit.report.text import one_line
 
-_SIDES = {"eager": "eager torch", "compiled": "torch.compile"}
+SIDES = {
+    "student": "the submission", "eager": "eager torch", "compiled": "torch.compile", "ceiling": "the card's ceiling",
+}  # fmt: skip
+"""What is timed, and what it is beside."""
+
 _MUCH_MORE = 1.5  # times the bytes that have to move: from here on it is worth a word
 _BINDS = 0.3  # the share of a ceiling from which it says something: below, launches and waiting take most of the time
 
@@ -20,7 +24,7 @@ def sentences(speed: Mapping[str, Any]) -> list[str]:
 def _times(speed: Mapping[str, Any]) -> str:
     own, where = duration(speed["microseconds"]["student"]), f"{one_line(speed['size'])} on {one_line(speed['card'])}"
     beside = [
-        f"{ratio['value']:.2f} times as fast as {_SIDES[side]} ({ratio['low']:.2f} to {ratio['high']:.2f}; "
+        f"{ratio['value']:.2f} times as fast as {SIDES[side]} ({ratio['low']:.2f} to {ratio['high']:.2f}; "
         f"{duration(speed['microseconds'][side])})"
         for side, ratio in speed["ratios"].items()
     ]
@@ -46,7 +50,7 @@ def _binding(what: str, part: float, how: str) -> str:
 def _more(speed: Mapping[str, Any]) -> Iterator[str]:
     for verdict in speed["verdicts"]:
         if verdict["verdict"] == "too close to call":
-            asked = f"{verdict['at_least']:g} times as fast as {_SIDES[verdict['side']]}"
+            asked = f"{verdict['at_least']:g} times as fast as {SIDES[verdict['side']]}"
             yield f"Too close to call: noise leaves open whether it is {asked}, so it counts as reached."
     if speed["configuration"]:
         yield f"Fastest of {len(speed['configurations'])} configurations: {one_line(speed['configuration'])}."
