@@ -78,11 +78,6 @@ class Device:
         return find(self.wanted)
 
     @property
-    def is_real(self) -> bool:
-        """Whether there is a card, and none that is emulated."""
-        return self.card is not None and self.card.device.type == "cuda"
-
-    @property
     def names(self) -> dict[str, str]:
         """What the report says of the card that took part; empty where none did."""
         if not self.used or self.card is None:
