@@ -54,7 +54,7 @@ class Coverage:
         count = equal(product([one.count for one in along]), product(launched.started.grid))
         return (
             self.solver.follows([self.path], count)
-            and all(self.solver.follows_by_cases(hypotheses, one) for one in there)
+            and all(self.solver.follows(hypotheses, one) for one in there)
             and self.solver.follows([*hypotheses, *inside], access.active)
             and launched.apart(touch, touch, True) == Answer("proved")
         )

@@ -21,7 +21,6 @@ from gradekit.prove.terms import (
     TRUE,
     Atom,
     Monomial,
-    Substitution,
     Term,
     Truth,
     alone,
@@ -129,20 +128,6 @@ class Solver:
         if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
             return False
         return self._decided(hypotheses, goal, 1).verdict == "proved"
-
-    def follows_by_cases(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
-        """The same, also in each case alone of a choice that the goal depends on."""
-        if self.follows(hypotheses, goal):
-            return True
-        choice = next((atom for atom in atoms(goal).values() if atom.op == "choose"), None)
-        if choice is None:
-            return False
-        condition, *sides = choice.args
-        for case, side in zip((condition, ~condition), sides, strict=True):
-            put = Substitution({choice: side}.get)
-            if not self.follows_by_cases([*map(put.truth, hypotheses), put.truth(case)], put.truth(goal)):
-                return False
-        return True
 
     def example(self, *conditions: Truth) -> Answer:
         """ "refuted", with values for which all conditions hold; "proved" where there are none."""
