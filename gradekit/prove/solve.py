@@ -23,7 +23,6 @@ from gradekit.prove.terms import (
     Monomial,
     Term,
     Truth,
-    alone,
     atoms,
     both,
     equal,
@@ -84,8 +83,8 @@ class Solver:
     def ask(self, hypotheses: Sequence[Truth], goal: Truth, tries: int = ALL) -> Answer:
         """Whether the goal follows from the hypotheses: each part of it, from those about
         the same variables or from all."""
-        parts = [*alone(goal)]
-        if len(parts) > 1:
+        parts = parts_of(goal)
+        if len(parts) != 1:
             answers = (self.ask(hypotheses, part, tries) for part in parts)
             return next((answer for answer in answers if answer.verdict != "proved"), PROVED)
         answer = self._decided(hypotheses, goal, tries)
@@ -122,7 +121,7 @@ class Solver:
 
     def follows(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         """Whether one try shows that the goal follows."""
-        return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in alone(goal))
+        return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in parts_of(goal))
 
     def _follows_alone(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
         if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):

@@ -11,7 +11,7 @@ Nothing here wraps around: integers are those of mathematics.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -572,20 +572,3 @@ def _collect(value: Any, found: dict[str, Atom], seen: set[int]) -> None:
 def parts_of(condition: Truth) -> tuple[Truth, ...]:
     """Those of a conjunction; any other condition alone."""
     return condition.args if condition.op == "and" else () if condition.op == "true" else (condition,)
-
-
-def alone(goal: Truth) -> Iterator[Truth]:
-    """Conditions that hold together exactly where `goal` does: the parts of a conjunction, and of a bound that the
-    smaller (or greater) of two must keep, the same for each of the two."""
-    if goal.op == "and":
-        for part in goal.args:
-            yield from alone(part)
-        return
-    for mono, factor in goal.args[0].parts.items() if goal.op == "le" else ():
-        atom = mono[0] if len(mono) == 1 else None
-        condition, *sides = atom.args if atom is not None and atom.op == "choose" else (None,)
-        if atom is not None and sides and condition == at_most(*(sides if factor < 0 else sides[::-1])):
-            for side in sides:
-                yield from alone(at_most(goal.args[0] + (side - of_atom(atom)) * factor, ZERO))
-            return
-    yield goal
