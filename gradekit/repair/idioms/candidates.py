@@ -48,10 +48,7 @@ LATER_IF_SPECIFIC = 12
 """Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
 
 MOST_OF_REFUSED = 16
-"""So many mends are tried of a kernel that Triton does not compile."""
-
-MOST_OF_ENDLESS = 6
-"""So many mends are tried of a kernel that does not come to its end."""
+"""So many mends are tried of a kernel that Triton does not compile, or that does not come to its end."""
 
 LATER = 40
 """Added to a mend's rank where the evidence speaks for other families."""
@@ -120,8 +117,7 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
     if clues.lines:  # there is no result: what Triton refuses, or what never ends, is in one place
         kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= SPECIFIC]
-        most = MOST_OF_ENDLESS if Cause.BUDGET_EXCEEDED in clues.causes else MOST_OF_REFUSED
-        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:most]
+        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:MOST_OF_REFUSED]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     return sorted(kept, key=key)

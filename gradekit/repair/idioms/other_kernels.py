@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft, is_call, target_of, value_of
@@ -65,7 +66,8 @@ def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) ->
         _family(mine, model), 4, mine.value.lineno, (mine.kernel.replaced(mine.value, model.text),),
         f"Line {line} computes `{name}` {_how(mine, model)} than line {beside} of {other.name} does"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
-        f"compare line {line} with line {beside}: both compute {name}", None, mine.kernel.name,
+        f"compare line {line} with line {beside}: both compute {name}",
+        Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None, mine.kernel.name,
     )  # fmt: skip
 
 

@@ -127,6 +127,7 @@ def _other_number(site: HostSite, node: Any) -> Iterator[Change]:
             yield site.change(ChangeKind.AXIS, node, str(other), says)
     elif isinstance(parent, ast.Call) and called(parent).endswith("cdiv"):
         known = {**site.walk.module, **site.names(node)}
+        known = {name: size for name, size in known.items() if name not in map(site.source.of, parent.args)}
         for name in (name for name, size in known.items() if type(size) is int and size != value):
             says = words("number-on-host", it=repr(value), place=site.context(node), new=name)
             yield site.change(ChangeKind.NUMBER, node, name, says)
@@ -307,7 +308,7 @@ def _dtype(site: HostSite, node: Any) -> Iterator[Change]:
     value = site.value(node)
     if isinstance(value, torch.dtype) and value.is_floating_point and value is not torch.float32:
         says = words("dtype", it=shown(site.source.of(node)), place=site.context(node))
-        yield site.change(ChangeKind.FUNCTION, node, "torch.float32", says)
+        yield replace(site.change(ChangeKind.FUNCTION, node, "torch.float32", says), cause=Cause.LOW_PRECISION)
 
 
 def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:

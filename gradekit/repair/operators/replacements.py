@@ -242,11 +242,11 @@ def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) -> Iterator[Change]:
     left, op, right = parts
-    if op not in ("+", "-", "*", "/", "//", "%", "&"):
+    if op not in ("+", "-", "*", "/", "&") and not (op == "//" and isinstance(node.right, ast.Constant)):
         return
     says = words("dropped", one=op, other=site.source.of(node.right), place=context(site, node))
     yield site.change(ChangeKind.DROPPED, node, left, says)
-    if op not in ("/", "//", "%") or isinstance(node.left, ast.Constant):
+    if op not in ("/", "//") or isinstance(node.left, ast.Constant):
         says = words("dropped", one=site.source.of(node.left), other=op, place=context(site, node))
         yield site.change(ChangeKind.DROPPED, node, right, says)
 
