@@ -103,7 +103,8 @@ class FurtherInputs:
         if error is None:
             return
         if getattr(error, "cause", None) in _TOO_LARGE:
-            found.leave_out(call, "it is too large")
+            depend = str(error).endswith("depend on each other.")
+            found.leave_out(call, "its programs depend on each other" if depend else "it is too large")
             examples.forgive()
         elif verdict_of(error).outcome is Outcome.FAULT:
             found.leave_out(call, f"the grader failed ({_named(error)})")

@@ -39,7 +39,7 @@ class SomePrograms:
         """Of the last launch, those at the ends of its grid and some between them.
 
         Raises:
-            OverBudget: they depend on others, or there are not many more.
+            OverBudget: they depend on others, and none can be run alone; or there are not many more than so many.
         """
         steps = [*run_steps(program.steps, option)]
         launches = [step for step in steps if isinstance(step, Launch)]
@@ -52,7 +52,7 @@ class SomePrograms:
         ids = {*ends, *range(0, total, max(total // SOME, 1))}
         depend = facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))
         if depend or 2 * len(ids) > total:
-            raise OverBudget("programs", len(ids))
+            raise OverBudget("programs", 0 if depend else len(ids))
         return SomePrograms(program, len(launches) - 1, sorted(ids))
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:

@@ -111,7 +111,8 @@ def _why(error: OverBudget) -> str:
     if error.resource == "bytes":
         return f"because it asks for more than {error.limit / 2**20:,.0f} MiB at a time."
     if error.resource == "programs":
-        return f"because one launch has more than {error.limit:,.0f} programs."
+        many = f"because one launch has more than {error.limit:,.0f} programs."
+        return many if error.limit else "because its programs depend on each other."
     work = f"{error.limit:,.0f} element operations"
     return f"because it takes more than {work} in its kernels. Does a loop in one never end?"
 

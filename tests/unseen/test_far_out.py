@@ -11,19 +11,23 @@ import torch
 
 from gradekit import beside
 from gradekit.assignment import get
+from gradekit.engine import OverBudget
 from gradekit.findings import Outcome
 from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import View
+from gradekit.subject.in_part import SomePrograms
 from gradekit.unseen import host_branches
 from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import FAR, CallScope
 from gradekit.unseen.search import OtherWay, Search
 from tests import right
+from tests.gpu.programs import normal, traced
 from tests.graded import graded
+from tests.tracer.styles import Text
 from tests.unseen.attacks import SOLUTIONS
 
 
@@ -252,3 +256,28 @@ def test_a_test_that_looks_at_a_result_itself_is_not_asked_about_some_programs(t
     """Of dropout's configurations each writes other elements then, and the first's say which were kept"""
     (check,) = graded("dropout", right.text("tests/course/right/dropout/autotuned.py"), tmp_path, keyword="test_scales_what_it_keeps").checks
     assert check.outcome is Outcome.PASSED, check.message
+
+
+ALONE = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr):
+    i = tl.program_id(0)
+    tl.store(out_ptr + i, tl.load(x_ptr + i))
+
+def entry(x):
+    out = torch.zeros_like(x)
+    kernel[(x.numel(),)](x, out)
+    return out
+"""
+
+
+def test_programs_that_depend_on_each_other_are_told_from_those_that_are_too_few() -> None:
+    limits = []
+    for store in ("tl.store(out_ptr + i,", "tl.atomic_add(out_ptr + i,"):
+        with pytest.raises(OverBudget) as stopped:
+            SomePrograms.of(traced(Text(ALONE.replace("tl.store(out_ptr + i,", store)), "entry", normal(20))[0], 0)
+        limits.append(stopped.value.limit)
+    assert limits[0] > 0 and limits[1] == 0
