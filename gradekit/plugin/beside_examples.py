@@ -148,7 +148,7 @@ def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
     seen, _ = pair
     largest, sizes = _largest(seen), [size for arg in seen.inputs if isinstance(arg, Input) for size in arg.shape]
     whole = sum(size & size - 1 == 0 for size in sizes)  # no tile has lanes past the end
-    return 0 in sizes, 1 in sizes, largest > 4 * USUAL_ELEMENTS, whole, abs(largest - USUAL_ELEMENTS)
+    return 0 in sizes, largest > 4 * USUAL_ELEMENTS, 1 in sizes, whole, abs(largest - USUAL_ELEMENTS)
 
 
 @functools.lru_cache(maxsize=512)
