@@ -35,6 +35,7 @@ def forked_tracers() -> Iterator[None]:
         finally:
             used, processes.forks = processes.forks.used, before
             control.close()
+            ours.close()  # it serves until its last peer has gone
             process.wait()
     assert used, "no tracer has come from there"
 
