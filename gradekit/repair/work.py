@@ -29,8 +29,8 @@ class Share:
 class Work:
     """The budget for one text of a submission, and for those in which one of two mistakes is mended."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self.most = most
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most = MOST if most is None else most
         self.tried, self.in_kernels = Share(int(TRIED * most)), Share(int(IN_KERNELS * most))
         self.on_host = Share(most - self.tried.most - self.in_kernels.most)
         self._seconds: list[Work] = []

@@ -40,15 +40,19 @@ class NoFolder(OSError):
     """There is no folder that only this user may enter."""
 
 
+def _place() -> Path:
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    parent = Path(runtime) if runtime and os.path.isdir(runtime) else Path(tempfile.gettempdir())
+    return parent / f"gradekit-{os.getuid()}"
+
+
 def folder() -> Path:
     """The folder of this user's sockets, which nobody else may enter.
 
     Raises:
         NoFolder: it cannot be made, or is not this user's alone.
     """
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    parent = Path(runtime) if runtime and os.path.isdir(runtime) else Path(tempfile.gettempdir())
-    found = parent / f"gradekit-{os.getuid()}"
+    found = _place()
     try:
         found.mkdir(mode=0o700, exist_ok=True)
         seen = found.lstat()
@@ -141,8 +145,11 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def note(event: str, **facts: object) -> None:
-    """Writes down what has happened, for whoever wonders why a check took long: the newest 64 KiB or more are kept."""
+    """Writes down what has happened, for whoever wonders why a check took long: the newest 64 KiB or more are kept.
+    Where there is no folder, no server was asked for, and nothing is written."""
     with contextlib.suppress(OSError):
+        if not _place().exists():
+            return
         path = log()
         if path.exists() and path.stat().st_size > 1 << 16:
             path.replace(path.with_suffix(".old"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +13,6 @@ from gradekit.sandbox import TraceError, Tracer
 from gradekit.tracer import child
 from gradekit.tracer.child import Output
 from gradekit.tracer.errors import TimeUp
-from tests.patience import eventually
 
 from .helpers import X, kinds, refused, submission, traced
 from .styles import Text
@@ -165,18 +163,6 @@ def test_time_that_is_up_twice_is_told_in_the_same_words(
     slow = SimpleNamespace(answer=late, directory=tmp_path)  # a Child would patch Triton, for good
     answer = child._answer(slow, dict(request_), Output())  # type: ignore[arg-type]
     assert answer["error"]["message"] == f"Time is up {doing}: does a loop never end?"
-
-
-def test_the_process_of_a_class_has_imported_what_some_submissions_need() -> None:
-    """After a few submissions, the next begins with sympy, which torch asks about sums of tensors without data"""
-    body = "import sys\ndef entry(x):\n    return torch.empty(1 + ('sympy' in sys.modules), device='cuda')"
-
-    def begins_with_sympy() -> bool:
-        time.sleep(0.3)  # in which the server has nothing else to do
-        with Tracer(submission(body)) as tracer:
-            return tracer.trace("entry", [X]).results[0].shape == (2,)  # type: ignore[union-attr]
-
-    assert eventually(begins_with_sympy)
 
 
 def test_the_triton_code_that_helion_generates_runs_without_helion() -> None:
