@@ -6,7 +6,7 @@ tests/course/right/<id> has a file for each style, and edits.toml for those that
     base = "solutions/custom_op/right_flat.py"          the submission that is edited, from the repository's root
     edit = '''...'''                                    how gradekit.course.edits writes it
 
-Both are named by the path at which they lie or would lie; tests/course/attacks has the like. `python -m tests.right FOLDER` writes all of them out.
+Both are named by the path at which they lie or would lie; tests/course/attacks and tests/course/public have the like. `python -m tests.right FOLDER` writes all of them out.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import collections
 import contextlib
-import fcntl
 import gc
 import hashlib
 import json
@@ -37,7 +36,7 @@ from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import ForkedCache, keep_between_submissions
-from gradekit.server import forks, template
+from gradekit.server import address, forks, template
 from gradekit.submission import (
     MAX_NOTEBOOK_BYTES,
     MAX_SOURCE_BYTES,
@@ -392,9 +391,8 @@ def exclusive_use(card: str) -> Iterator[None]:
         yield
         return
     name = re.sub(r"[^\w-]", "_", card)
-    with (_place() / f"gradekit-card-{name}.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield  # closing gives it back, and so does the end of the process
+    with address.locked(_place() / f"gradekit-card-{name}.lock"):
+        yield  # the end of the process gives it back, too
 
 
 def _place() -> Path:

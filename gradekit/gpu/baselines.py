@@ -2,7 +2,7 @@
 
 Runs in the grader's process, on the same sets of inputs as the submission, with the same kind of clock. Compilation is
 over before the clock starts, and how long it took is reported apart. How much faster the compiled reference is than the
-eager one is kept for a card (`compared`), since torch.compile takes seconds to import and to compile.
+eager one is kept for a card (see `Comparison`), since torch.compile takes seconds to import and to compile.
 """
 
 from __future__ import annotations

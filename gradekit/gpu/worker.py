@@ -78,17 +78,17 @@ class Prepared:
 
 
 class Worker:
-    """Programs on a card, or without one (`card` None) on the CPU emulation. It starts at the first request, unless its
-    process has `begun` before.
+    """Programs on a card, or without one (`card` None) on the CPU emulation. It starts at the first request, unless it
+    is given a process that was started `early`.
 
     Use it as a context manager, or `close` it; in one thread, for the process ends with the thread that started it.
     `said` is the end of what the process has said on its standard error during the last request.
     """
 
-    def __init__(self, card: Card | None, begun: WorkerProcess | None = None) -> None:
+    def __init__(self, card: Card | None, early: WorkerProcess | None = None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
         self.said = ""
-        self._process = begun
+        self._process = early
         self._without: tuple[str, ...] = ()
         self._next = 0
 

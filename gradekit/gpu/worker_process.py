@@ -42,9 +42,9 @@ _PASSED_ON = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH", "L
 """What the process sees of the grader's environment, beside PATH: where the driver and a C compiler are."""
 
 
-def begun(device: str) -> WorkerProcess | None:
-    """The process on the card that `device` names ("auto", "cuda", "cuda:1"), set going before this one can ask
-    torch; None where there seems to be no card: no device of the driver's, none left visible, a torch for CPUs."""
+def start_early(device: str) -> WorkerProcess | None:
+    """A process on the card that `device` names ("auto", "cuda", "cuda:1"), started before this one can ask torch for
+    it; None where there seems to be no card: no device of the driver's, none left visible, a torch for CPUs."""
     if not device.startswith(("auto", "cuda")) or not DRIVER.exists() or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
         return None
     is_for_cpus = (version("torch") or "+cpu").endswith("+cpu")

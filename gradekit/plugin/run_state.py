@@ -114,23 +114,23 @@ class GradingRun:
         with contextlib.ExitStack() as opened:
             opened.callback(self._end_processes)
             self._begin()
-            begun = self._begun_worker()
+            early = self._started_early()
             opened.enter_context(one_thread())
             opened.enter_context(seldom_collected())
             opened.enter_context(seldom_returned())
-            self._device = device_named(self.request.options.device, begun)
+            self._device = device_named(self.request.options.device, early)
             if self.rejection is None and self.request.options.trivial is None:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             yield
 
-    def _begun_worker(self) -> WorkerProcess | None:
+    def _started_early(self) -> WorkerProcess | None:
         """The GPU's process, which imports its torch while this one does."""
         if self.rejection is not None or self.request.options.trivial is not None:
             return None
-        from gradekit.gpu.worker_process import begun
+        from gradekit.gpu.worker_process import start_early
 
-        return begun(self.request.options.device)
+        return start_early(self.request.options.device)
 
     def _begin(self) -> None:
         given = self.request.submission
@@ -227,15 +227,15 @@ class NoSuchDevice(LookupError):
     """The card that was asked for is not there: the command is wrong, or the machine."""
 
 
-def device_named(wanted: str, begun: WorkerProcess | None = None) -> Device:
-    """The device called `wanted`, whose process may have `begun`; torch must have been imported.
+def device_named(wanted: str, early: WorkerProcess | None = None) -> Device:
+    """The device called `wanted`, whose process may have been started `early`; torch must have been imported.
 
     Raises:
         NoSuchDevice: there is none; the message says what there is.
     """
     from gradekit.subject.device import Device
 
-    device = Device(wanted, begun=begun)
+    device = Device(wanted, early=early)
     try:
         _ = device.card
     except ValueError as error:

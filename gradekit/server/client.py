@@ -154,8 +154,8 @@ def _run_in(sock: socket.socket, request: dict[str, Any]) -> int | None:
         grader = forks.Forks(sock).fork([0, 1, 2], request)
         if grader is None:
             return None
-        address.note("forked", grader=grader.pid, template=address.listener(sock))
         with _forwarding(grader.pid):
+            address.note("forked", grader=grader.pid, template=address.listener(sock))
             code = grader.wait()
     if code == -signal.SIGKILL:
         print("gradekit's server has ended: try again, or with --no-server.", file=sys.stderr)

@@ -44,19 +44,19 @@ class NeedsCard(Exception):
 class Device:
     """What `wanted` names: "auto" (a card if there is one), "cpu" (none), "cuda" or "cuda:1" (that card).
 
-    `start` makes the worker for a card, and `begun` is the process that it may take; `fresh` has all sides of a timed
-    call measured, though a card's figures of one are known. `used` says whether anything ran on the card so far,
-    `troubles` what it failed to do for reasons of its own.
+    `start` makes the worker for a card, by default of the process that was started `early`, if one was; `fresh` has all
+    sides of a timed call measured, though a card's figures of one are known. `used` says whether anything ran on the
+    card so far, `troubles` what it failed to do for reasons of its own.
     """
 
     def __init__(
         self, wanted: str = "auto", start: Callable[[Card], Worker] | None = None, *, fresh: bool = False,
-        begun: WorkerProcess | None = None,
+        early: WorkerProcess | None = None,
     ) -> None:  # fmt: skip
         self.wanted, self.fresh = wanted, fresh
         self.used = False
         self.troubles: list[str] = []
-        self._begun = begun
+        self._early = early
         self._start = start or self._worker
         self._running: Worker | None = None
 
@@ -146,15 +146,15 @@ class Device:
         """End the worker."""
         if self._running is not None:
             self._running.close()
-        elif self._begun is not None:
-            self._begun.end()
-        self._running = self._begun = None
+        elif self._early is not None:
+            self._early.end()
+        self._running = self._early = None
 
     def _worker(self, card: Card) -> Worker:
         from gradekit.gpu.worker import Worker
 
-        begun, self._begun = self._begun, None
-        return Worker(card, begun)
+        early, self._early = self._early, None
+        return Worker(card, early)
 
 
 def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:

@@ -9,6 +9,7 @@ against: "eager" is torch as it is, "compiled" the same function under torch.com
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -358,13 +359,28 @@ def measure(trial: SpeedTrial, device: Device) -> Timed:
     """
     card = device.need()
     _only_what_it_wrote(trial)
+    with _left_open(trial.entry, card, device):
+        timed = _measured(trial, card, device.worker, device.fresh)
+    longer = timed.longer
+
+    def measured_longer(before: Rounds, thresholds: Thresholds) -> Rounds:
+        with _left_open(trial.entry, card, device):
+            return longer(before, thresholds)
+
+    timed.longer = measured_longer
+    return timed
+
+
+@contextlib.contextmanager
+def _left_open(entry: str, card: Card, device: Device) -> Iterator[None]:
+    """What keeps the card from measuring `entry` leaves the check open (NeedsCard), but a kernel's fault."""
     from gradekit.gpu.baselines import BaselineError
     from gradekit.gpu.faults import CardFault
 
     try:
-        return _measured(trial, card, device.worker, device.fresh)
+        yield
     except CardFault as fault:
-        raise device.judged(fault, trial.entry) from None
+        raise device.judged(fault, entry) from None
     except BaselineError as error:
         raise NeedsCard(f"torch's side could not be timed here: {error}") from None
     except torch.OutOfMemoryError:

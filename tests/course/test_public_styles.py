@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import triton
 
 from gradekit.assignment import get
 from gradekit.findings import Check, Kind, Outcome, Status
+from tests import right
 from tests.graded import grade
 
 slow = pytest.mark.slow
@@ -23,7 +22,7 @@ RIGHT = [
 
 
 def checks_of(name: str, assignment: str, **options: object) -> list[Check]:
-    path = Path(__file__).parent / "public" / f"{name}.py"
+    path = right.file(f"tests/course/public/{name}.py")
     report = grade(get(assignment), path, device="cpu", **{"profile": "quick"} | options)  # type: ignore[arg-type]
     assert report.status is Status.GRADED, report.message
     return [check for check in report.checks if check.kind is not Kind.SPEED]

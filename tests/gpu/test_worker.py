@@ -237,18 +237,18 @@ def test_a_process_begins_before_its_grader_has_imported_torch() -> None:
 
 
 def test_a_process_that_has_begun_is_the_workers() -> None:
-    begun = worker_process.WorkerProcess("cpu")
+    early = worker_process.WorkerProcess("cpu")
     made, tensors = entry(COPY, normal(8))
-    with Worker(None, begun) as found:
+    with Worker(None, early) as found:
         found.run(made, tensors)
-        assert found.pid == begun.pid
-    assert gone(begun.pid)
+        assert found.pid == early.pid
+    assert gone(early.pid)
 
 
 def test_a_process_that_has_begun_for_no_card_is_ended() -> None:
-    begun = worker_process.WorkerProcess("cpu")
-    Device("cpu", begun=begun).close()
-    assert gone(begun.pid)
+    early = worker_process.WorkerProcess("cpu")
+    Device("cpu", early=early).close()
+    assert gone(early.pid)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_process_begins_where_there_seems_to_be_a_card(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert worker_process.begun(device) == begins
+    assert worker_process.start_early(device) == begins
 
 
 STARTER = """

@@ -57,7 +57,7 @@ def on_a_card(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeWorker], Device]
 
     def use(worker: FakeWorker) -> Device:
         made = device(worker)
-        monkeypatch.setattr(run_state, "device_named", lambda wanted, begun: made)
+        monkeypatch.setattr(run_state, "device_named", lambda wanted, early: made)
         return made
 
     return use

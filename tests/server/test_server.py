@@ -251,6 +251,7 @@ def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     _await(lambda: len(descendants(template) - resting) >= 2)
+    _await(lambda: _events(environment)[-1].startswith("forked"))  # from then on, interrupts are handed on
     asking.send_signal(signal.SIGINT)
     asking.communicate(timeout=GUARD)
     assert asking.returncode in (1, 3)

@@ -266,6 +266,17 @@ def test_what_is_known_of_a_card_costs_no_point(subject: Make, factor: float) ->
 
 
 @pytest.mark.usefixtures("known_before")
+def test_a_side_that_cannot_be_measured_after_all_leaves_it_open(subject: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Baseline:
+        raise BaselineError("compiled: no C compiler")
+
+    monkeypatch.setattr(baselines, "compiled", broken)
+    timed = subject(FakeWorker()).double.timed(X, against=twice, expected=expected)
+    with pytest.raises(NeedsCard, match="no C compiler"):
+        assert_speed(timed, at_least(0.95, "compiled"))
+
+
+@pytest.mark.usefixtures("known_before")
 def test_a_sweep_measures_all_sides_though_one_is_known(subject: Make) -> None:
     one = subject(FakeWorker())
     one.device.fresh = True
