@@ -164,7 +164,7 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
     """
     from gradekit.sandbox import host
 
-    why = _why_not()
+    why = _why_not(where)
     if why:
         return address.note("nothing-kept", **why)
     host.stop()
@@ -197,12 +197,14 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
     raise Kept(forker)
 
 
-def _why_not() -> dict[str, object]:
-    """Why nothing is to be left behind by this grader, if so."""
+def _why_not(where: Path) -> dict[str, object]:
+    """Why nothing is to be left behind at `where` by this grader, if so."""
     if _exit_code[0] not in (0, 1):
         return {"exit_code": _exit_code[0]}
     if _was_interrupted:
         return {"signal": _was_interrupted[0]}
+    if not any(where.parent.glob(f"{where.name.partition('_')[0]}*.sock")):  # not even of what has forked this one
+        return {"server": "stopped"}
     if sys.modules["torch"].cuda.is_initialized():  # which no fork could use
         return {"card": "in use"}
     _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text(encoding="ascii").split())
