@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gradekit.assignment import COURSE_FILE, Assignment, UsageError, course_file, get
-from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary
+from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary, twins
 from gradekit.batch.feedback import safe_name, source_of
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn, Student, class_list, squeezed
@@ -364,8 +364,10 @@ class GradingSession:
             return
         try:
             with self.workers.pool(len(self._todo), local) as workers:
-                lines = ProgressLog(names, len(self._todo), len(fresh), workers, say)
-                scheduler.grade(store, self.request, self._todo, workers, lines.graded, lines.measured)
+                files = {digest: hand_in.path for digest, hand_in in self._todo.items()}
+                firsts = twins.firsts(files, self.request.assignment.entry)
+                lines, todo = ProgressLog(names, firsts, len(fresh), workers, say), {d: self._todo[d] for d in firsts}
+                scheduler.grade(store, self.request, todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
 

@@ -193,17 +193,21 @@ class Count:
     def __init__(self, total: int) -> None:
         self.done, self.total = 0, total
         self._began, self._now = math.inf, 0.0
+        self._worked, self._ahead = 0, float(total)
 
-    def add(self, now: float, seconds: float) -> None:
-        """One more is done, which took so many seconds; those until workers have started are no part of any."""
+    def add(self, now: float, seconds: float, ahead: float | None = None) -> None:
+        """One more is done, which took so many seconds; those until workers have started are no part of any. `ahead` is
+        how many others will take time as well, where that is not all the rest."""
         self.done += 1
+        self._worked += seconds > 0
+        self._ahead = self.total - self.done if ahead is None else ahead
         self._began, self._now = min(self._began, now - seconds), now
 
     @property
     def left(self) -> float:
         """The seconds that the rest takes at the rate so far. Those that have begun count for nothing, for they are
         slower than those that have ended: some take ten times as long as others."""
-        return (self._now - self._began) * (self.total - self.done) / self.done
+        return (self._now - self._began) * self._ahead / max(self._worked, 1)
 
     def __str__(self) -> str:
         """3/40, 5 min left."""
@@ -218,22 +222,32 @@ def duration(value: float) -> str:
 class ProgressLog:
     """Says a line for each result.
 
-    `names` are the students by digest, `todo` how many submissions are to be graded; of `waiting` others the speed
-    alone is to be measured, as it will be of those that are graded now where the `pool` has cards.
+    `names` are the students by digest; `todo` are the submissions that are to be graded, each with the first of the
+    same code (see twins.firsts); of `waiting` others the speed alone is to be measured, as it will be of those that are
+    graded now where the `pool` has cards.
     """
 
     def __init__(
-        self, names: Mapping[str, str], todo: int, waiting: int, pool: Pool, say: Say,
+        self, names: Mapping[str, str], todo: Mapping[str, str], waiting: int, pool: Pool, say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._names, self._are_cards, self._say, self._clock = names, pool.has_gpus(), say, clock
-        self._graded, self._measured = Count(todo), Count(waiting)
+        self._todo, self._has_failed = dict(todo), dict[str, bool]()
+        self._graded, self._measured = Count(len(todo)), Count(waiting)
 
     def graded(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission has its result."""
-        self._graded.add(self._clock(), found["seconds"])
+        self._todo.pop(digest, None)
+        self._has_failed[digest] = any(ending(check) == "failed" for check in found["checks"])
+        self._graded.add(self._clock(), found["seconds"], self._ahead())
         self._measured.total += self._are_cards and awaits_gpu(found)
         self._write(str(self._graded), digest, found)
+
+    def _ahead(self) -> float:
+        """How many of the rest will take time: a submission does whose code is a new one, or that of one that failed
+        (see twins). Where that one has no result yet, as many as have failed so far."""
+        usual = sum(self._has_failed.values()) / len(self._has_failed)
+        return sum(1 if first == digest else self._has_failed.get(first, usual) for digest, first in self._todo.items())
 
     def measured(self, digest: str, found: Mapping[str, Any]) -> None:
         """A submission's speed was measured."""

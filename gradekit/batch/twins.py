@@ -10,12 +10,11 @@ import ast
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gradekit import recorded
-from gradekit.batch.similar import of_source
 from gradekit.findings import Outcome, Status
 from gradekit.reuse import ForkedCache
 from gradekit.submission import Submission, SubmissionError, read
@@ -37,8 +36,8 @@ def asked_once(
         own = read(path, entry=entry)
     except SubmissionError:
         return grade()
-    code = ast.dump(ast.parse(own.text))
-    if reach(own.text) is not None or _TELLS.search(code) or "coding" in "".join(own.text.split("\n", 2)[:2]):
+    code = _in_common(own.text)
+    if code is None:
         return grade()
     key = hashlib.sha256(ascii((code, graded)).encode()).digest()
     twin = in_class.get(key)
@@ -50,9 +49,36 @@ def asked_once(
     return found
 
 
+def firsts(files: Mapping[str, Path], entry: str) -> dict[str, str]:
+    """For each submission by its digest, that of the first one with the same code, which may be its own. Those that are
+    the first come before all others: in this order, few are graded while their twin is."""
+    first: dict[str, str] = {}
+    found = {digest: first.setdefault(_code_at(path, entry) or digest, digest) for digest, path in files.items()}
+    return dict(sorted(found.items(), key=lambda each: each[0] != each[1]))
+
+
+def _code_at(path: Path, entry: str) -> str | None:
+    try:
+        return _in_common(read(path, entry=entry).text)
+    except (SubmissionError, OSError):
+        return None
+
+
+def _in_common(text: str) -> str | None:
+    """What the text of a submission has in common with its twins'; None where it could tell its own from theirs."""
+    try:
+        code, far = ast.dump(ast.parse(text)), reach(text)
+    except RecursionError:  # it is nested more deeply than Python can write down
+        return None
+    can_tell = far is not None or _TELLS.search(code) or "coding" in "".join(text.split("\n", 2)[:2])
+    return None if can_tell else code
+
+
 def _told(own: Submission, text: str, result: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a submission by that of its twin, with another `text`; None where a report may say more of lines
     than their numbers, and they differ: then it has to be graded."""
+    from gradekit.batch.similar import of_source  # imports torch, which the coordinator does without
+
     record, lines = result["record"], dict[int, int]()
     for theirs, ours in zip(ast.walk(ast.parse(text)), ast.walk(ast.parse(own.text)), strict=True):
         for place in ("lineno", "end_lineno"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gradekit import recorded
-from gradekit.batch.twins import asked_once
+from gradekit.batch.twins import asked_once, firsts
 from gradekit.program import Kernel, Launch, Program, Source
 from gradekit.reuse import ForkedCache
 
@@ -113,6 +113,7 @@ def test_an_empty_line_that_ends_a_statement_is_code(tmp_path: Path) -> None:
         TEXT + "\ndef g():\n    return kernel.src, kernel.starting_line_number\n",
         TEXT
         + "\ndef g(x):\n    try:\n        return f(x)\n    except ValueError as error:\n        return str(error)\n",
+        TEXT + f"\nnested = {'-' * 1200}1\n",
     ],
 )
 def test_a_text_that_could_tell_its_comments_is_graded_itself(tmp_path: Path, text: str) -> None:
@@ -155,3 +156,14 @@ def test_a_failure_of_the_grader_is_no_answer_for_anybody_else(tmp_path: Path) -
     for _ in range(2):
         of.ask(TEXT)
     assert of.graded == 2
+
+
+def test_those_of_a_new_code_come_first_and_their_twins_name_them(tmp_path: Path) -> None:
+    texts = {"a": TEXT, "b": MOVED, "c": "def f(x:\n", "d": TEXT + "\nsource = open(__file__)\n", "e": TEXT + "z = 1\n",
+             "f": MOVED + "# Bob\n"}  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    found = firsts({name: tmp_path / f"{name}.py" for name in [*texts, "missing"]}, "f")
+    assert [*found] == ["a", "c", "d", "e", "missing", "b", "f"]
+    assert {name for name, first in found.items() if name != first} == {"b", "f"}
+    assert found["b"] == found["f"] == "a"
