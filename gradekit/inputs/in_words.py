@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def in_words(kind: str) -> str:
-    """A kind of values in words; an assignment's own kind keeps its name."""
+    """A kind of values in words; an assignment's own kind is named after the function that makes it."""
     word, *ends = kind.split(":")
     if len(ends) == 2 and ends[0] == ends[1]:
         word = "least"
     known = _known().get(f"{word}:" if ends else word)
-    return known["says"].format(word, *ends) if known else f"values {kind}"
+    return known["says"].format(word, *ends) if known else f"values made by {word}"
 
 
 @functools.cache

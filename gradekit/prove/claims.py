@@ -313,7 +313,7 @@ class LaunchClaims:
     ) -> ProofVerdict:
         """A verdict about an access."""
         touch = self.touch(access)
-        what = self.host.names.get(touch.region.storage, "a buffer") if touch else "memory"
+        what = self.host.names.get(touch.region.storage, "a tensor that the call allocates") if touch else "memory"
         word = {"load": "load from", "store": "store to", "atomic": "update of"}.get(access.kind, "access to")
         found = values.values if values else {}
         program = tuple(found.get(p.atom or "", 0) for p in PROGRAM) if values else ()

@@ -372,7 +372,7 @@ def _covered(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solve
     writers = dict(_read(launches)) | dict.fromkeys(_results(host), len(launches))
     for storage in dict.fromkeys([*_results(host), *writers]):
         region = host.regions.get(storage)
-        subject = f"every element of {host.names.get(storage, 'a buffer')}"
+        subject = f"every element of {host.names.get(storage, 'a tensor that the call allocates')}"
         if _written_whole(host, storage, Aten):
             continue
         if region is None:

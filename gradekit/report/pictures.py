@@ -116,10 +116,9 @@ def _short(owner: int, grid: Sequence[int]) -> str:
 
 
 def _caption(found: Mapping[str, Any], owners: Sequence[int], details: Mapping[str, Any]) -> str:
-    programs = len(set(owners) - {NOBODY})
     said = (
-        f"The result, {found['shape']}, by the programs that wrote it: {programs} of a grid of {tuple(found['grid'])} "
-        f"{'is' if programs == 1 else 'are'} seen here."
+        f"The result, {found['shape']}: each part has the colour of the program that wrote it. "
+        f"The grid is {tuple(found['grid'])}."
     )
     if details.get("wrong"):
         said += f" Framed: {wrong_elements(details)}."
@@ -154,12 +153,13 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
     programs = finding.get("programs") or []
     by = f", first by program {tuple(programs[0])}" if programs else ""
     count = finding.get("count", len(beyond))
-    is_drawn = first <= beyond[0] < last
-    shown = "" if is_drawn else f" The first of them is {beyond[0]}, further out than is drawn."
-    caption = (
-        f"The memory of {name} has {counted(size, 'element')}{f', 0 to {size - 1}' if size > 1 else ', 0'}. "
-        f"{count} outside of it {'is' if count == 1 else 'are'} {verb}{by} (red).{shown}"
-    )
+    has = f"elements 0 to {size - 1}" if size > 1 else "only element 0"
+    caption = f"The memory of {name} has {has}. {count} outside of it {'is' if count == 1 else 'are'} {verb}{by}."
+    drawn = sum(first <= each < last for each in beyond)
+    if not drawn:
+        caption += f" The first of them is {beyond[0]}, further out than is drawn."
+    else:
+        caption += f" Red: the first {drawn} of them." if drawn < count else " Red: outside of it."
     return {"first": first, "last": last, "size": size, "beyond": beyond, "caption": caption}
 
 

@@ -87,4 +87,4 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"    not decided: {gap}"
     if "unseen" in found:
         at = sized(found["unseen"])
-        yield f"    not decided: for {at}, your host code goes another way: no claim above covers it"
+        yield f"    not decided: for {at}, your host code takes another path, which no claim above covers"

@@ -80,9 +80,9 @@ def view(
         record.write(steps.render(found), target)
     except OSError as error:
         raise click.UsageError(f"cannot write to {target}: {error.strerror}") from None
+    click.echo(say(f"Open {target} in a browser."))
     for note in found["notes"]:
         click.echo(say(note), err=True)
-    click.echo(say(f"Open {target} in a browser."))
 
 
 def _known(path: Path, id: str | None, asked: Any) -> Any:

@@ -194,7 +194,8 @@ def _seen(
     try:
         assert_memory_clean(seen)
     except Failure as failure:
-        own = next((f for f in seen.findings if (f.cause, f.line) == _blamed(verdict)), None)
+        alike = [f for f in seen.findings if (f.cause, f.line) == _blamed(verdict)]
+        own = max(alike, key=lambda f: verdict.subject.endswith(f.tensor), default=None)
         if own is not None and verdict.kind == BOUNDS:
             return Failure(own.cause, sentence(own), line=own.line, facts=failure.facts)
         return failure if failure.cause is not Cause.BUDGET_EXCEEDED else NOT_RUN

@@ -46,7 +46,7 @@ function cellClass(value, index) {
 function rangeOf(value) {
   const parts = [];
   if (value.number !== undefined) parts.push(value.number);
-  else if (value.low !== undefined) parts.push(value.low === value.high ? say("all {1}", value.low) : say("{1} to {2}", value.low, value.high));
+  else if (value.low !== undefined) parts.push(value.low === value.high ? (value.nan || value.inf ? value.low : say("all {1}", value.low)) : say("{1} to {2}", value.low, value.high));
   if (value.true !== undefined && value.number === undefined) parts.push(say("{1} true", value.true));
   if (value.nan) parts.push(`${value.nan} NaN`);
   if (value.inf) parts.push(say("{1} infinite", value.inf));
