@@ -90,6 +90,7 @@ def run(arguments: Sequence[str]) -> int | None:
             kept = Path(f"{name}_{_digest(request)}.sock")
             request["keep"] = str(kept)
             ways = [lambda: address.connection(kept), lambda: _connected(name.with_suffix(".sock")), _private]
+    _draw("import torch, triton ...")
     for way in ways:
         with contextlib.suppress(OSError):
             code = _run_in(way(), request)
@@ -152,6 +153,7 @@ def _run_in(sock: socket.socket, request: dict[str, Any]) -> int | None:
         stream.flush()
     with sock:
         grader = forks.Forks(sock).fork([0, 1, 2], request)
+        _draw("")
         if grader is None:
             return None
         with _forwarding(grader.pid):
@@ -161,6 +163,13 @@ def _run_in(sock: socket.socket, request: dict[str, Any]) -> int | None:
         print("gradekit's server has ended: try again, or with --no-server.", file=sys.stderr)
         return LOST
     return code if code >= 0 else 128 - code
+
+
+def _draw(text: str) -> None:
+    """Makes `text` the terminal's last line, until the grader draws there; off a terminal nothing is written."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{text}\x1b[K")
+        sys.stderr.flush()
 
 
 def _request(arguments: Sequence[str]) -> dict[str, Any]:

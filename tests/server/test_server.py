@@ -340,3 +340,13 @@ def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, s
     assert asking.returncode == 1
     assert "defines no function" in said
     assert "No server" in _gradekit(["server", "status"], environment).stdout
+
+
+def test_a_terminal_says_that_torch_is_imported_until_there_is_more_to_say(environment: dict[str, str], tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-P", "-m", "gradekit", "check", str(tmp_path / "nosuch.py"), "-a", "vector_add", "--no-server"]
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=theirs, timeout=GUARD, check=False)
+    shown = os.read(ours, 65536).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert shown.startswith("\rimport torch, triton ...\x1b[K\r\x1b[K") and "nosuch.py" in shown
