@@ -10,7 +10,6 @@ from gradekit.findings import Cause, Finding
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence
-from gradekit.program import View
 from gradekit.source.draft import draft_of
 
 
@@ -24,14 +23,9 @@ def unset_memory(evidence: Evidence) -> Diagnosis | None:
 
 
 def between_elements(evidence: Evidence) -> Diagnosis | None:
-    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads: outside of an
-    input, and never written where the call may write the tensor, which is then a result."""
-    finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD) or evidence.find(Cause.UNINITIALIZED_READ)
-    results = [r for r in evidence.program.results if isinstance(r, View)] if evidence.program is not None else []
-    mine = {finding.tensor} if finding else set()
-    if finding and finding.tensor == "the result":
-        mine = {s.name for s in evidence.specs if (s.shape, s.stride) in [(r.shape, r.stride) for r in results]}
-    spec = next((s for s in evidence.specs if s.name in mine), None)
+    """A load reads what lies between a tensor's elements, where no sum of multiples of its strides leads."""
+    finding = evidence.find(Cause.OUT_OF_BOUNDS_LOAD)
+    spec = next((s for s in evidence.specs if finding is not None and s.name == finding.tensor), None)
     if finding is None or finding.line is None or spec is None:
         return None
     apart = math.gcd(*spec.stride)

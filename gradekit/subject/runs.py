@@ -27,7 +27,7 @@ from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
-from gradekit.subject import rules, run_cache, written
+from gradekit.subject import rules, run_cache
 from gradekit.subject.call_spec import CHANGED, CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
@@ -384,7 +384,7 @@ class Runs:
         results = self._own(case, seen.results)
         findings = tuple(seen.findings)
         if results is not seen.results:
-            findings = tuple(written.beside(case.program, len(results), findings))
+            findings = tuple(self.contracts.findings(case.entry, case.program, findings))
         observation = Observation(
             case.entry, case.args, results, findings, self._counters(case, seen.counters), case.program,
             tuple(seen.prints), label, substitute=some.together if some else self._substitution(case),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from gradekit import domain
 from gradekit.assignment import Assignment
+from gradekit.engine.explain import Namer, sentence
 from gradekit.findings import Cause, Finding
 from gradekit.judge.memory_checks import own_counters
 from gradekit.observations import Counters
@@ -79,6 +80,21 @@ class Contracts:
         contract = self._entries.get(entry)
         return counters if contract is None else own_counters(contract, program, counters)
 
+    def findings(self, entry: str, program: Program, findings: Sequence[Finding]) -> list[Finding]:
+        """The findings of a run: what lies between the elements of an argument that the call may write is no result.
+
+        Of one that is written in place, only that is never written, and whoever reads it reads outside of the argument.
+        """
+        contract, namer = self._entries[entry], Namer(program, ())
+        in_place = {tensor.name for tensor in contract.tensors if tensor.written == "in place"}
+        names = {
+            namer.storage(view.storage): result.argument
+            for result, view in zip(contract.results, program.results, strict=False)
+            if isinstance(view, View) and result.argument in in_place
+        }
+        read = [_outside(f, names.get(f.tensor)) if f.cause is Cause.UNINITIALIZED_READ else f for f in findings]
+        return _beside(program, len(contract.results), read)
+
     def results(self, entry: str) -> int | None:
         """How many results of its programs the entry has; None where it may write nothing: all of them."""
         return len(self._entries[entry].results) if entry in self._entries else None
@@ -108,7 +124,15 @@ def _results(contract: domain.EntryDomain, found: Program, written: Sequence[Wri
             yield one
 
 
-def beside(program: Program, count: int, findings: Sequence[Finding]) -> list[Finding]:
+def _outside(finding: Finding, name: str | None) -> Finding:
+    """A read of unwritten memory as a load outside of the argument `name`; unchanged where it is of none."""
+    if name is None:
+        return finding
+    found = replace(finding, cause=Cause.OUT_OF_BOUNDS_LOAD, tensor=name)
+    return replace(found, message=sentence(found))
+
+
+def _beside(program: Program, count: int, findings: Sequence[Finding]) -> list[Finding]:
     """The findings, of which those on the storages behind the first `count` results (see `Contracts.program`) give way
     to what they tell: what was written between the elements of an argument."""
     kept, unwritten = list(findings), [f for f in findings if f.cause is Cause.UNWRITTEN_OUTPUT]

@@ -320,18 +320,6 @@ def test_a_load_between_elements_where_no_stride_leads_ignores_them(strides: Any
     assert (found is not None and found.cause is Cause.IGNORES_STRIDES) is ignored
 
 
-@pytest.mark.parametrize(("strides", "place", "ignored"), [((64, 2), 1, True), ((64, 2), 6, False), ((32, 1), 40, False)])
-def test_the_same_holds_of_a_tensor_that_the_call_may_write(strides: Any, place: int, ignored: bool) -> None:
-    """It is a result, between whose elements nothing is written"""
-    x = Input("float32", (1, 32), strides, name="x")
-    view = View(1, "float32", (1, 32), strides)
-    gap = Finding(Cause.UNINITIALIZED_READ, "reads", 18, "k", tensor="the result", elements=((place,),), count=1)
-    run = Run([x], x.tensor(), (gap,))
-    run.program = replace(run.program, results=(view,))
-    found = diagnose(Failure(Cause.UNINITIALIZED_READ, "reads 1 element"), run, [x])
-    assert (found is not None and found.cause is Cause.IGNORES_STRIDES) is ignored
-
-
 def test_nan_everywhere_is_no_stride_bug_where_the_kernel_reads_nothing_but_its_inputs() -> None:
     x, nan = Input("float32", (1, 2), (4, 2)), torch.full((1, 2), torch.nan)
     assert judged(softmax, [x], nan) is None

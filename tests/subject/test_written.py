@@ -129,6 +129,15 @@ def test_nothing_but_what_the_contract_names_may_be_written(graded: Any, text: s
     assert cause in (check.cause, check.details.get("observed_cause")), check.message
 
 
+@pytest.mark.usefixtures("without_mends")
+def test_what_lies_between_the_elements_of_an_argument_is_no_result_that_is_read_before_it_is_written(graded: Any) -> None:
+    """Where a result is right by luck, too: what is told names the argument, and no allocation."""
+    text = ADD_.replace("tl.load(x_ptr + i * x_stride", "tl.load(x_ptr + i").replace("RETURN", "return x")
+    checks = graded(text, "in place", "lambda x, y: x + y")
+    assert {check.cause for check in checks.values()} <= {Cause.IGNORES_STRIDES, Cause.OUT_OF_BOUNDS_LOAD}
+    assert all(" of x" in check.message and "nothing has written" not in check.message for check in checks.values())
+
+
 def test_torch_may_not_do_the_work_in_place(graded: Any) -> None:
     checks = graded("import torch\ndef f(x, y):\n    x.copy_(y)\n    return x\n", "in place", "lambda x, y: y.clone()")
     assert checks["test_values"].outcome is Outcome.FAILED and checks["test_values"].cause is Cause.NO_KERNEL
