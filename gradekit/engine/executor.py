@@ -69,7 +69,8 @@ class Variant:
 class RunResult:
     """What came of a run: `results` in the order of Program.results, and what was seen on the way.
 
-    `in_place` says that a launch loaded from what it stored to. `variants` are results under other conditions
+    `in_place` says that a launch loaded from what it stored to, `begins_anew` that elements which a kernel promises to
+    be contiguous may have begun anew within a group (see promises.py). `variants` are results under other conditions
     that differ from these (see trials.py). `ways` is the branch coverage of its kernels.
     """
 
@@ -80,6 +81,7 @@ class RunResult:
     in_place: bool = False
     variants: list[Variant] = field(default_factory=list)
     ways: Ways = field(default_factory=dict)
+    begins_anew: bool = False
 
 
 Reader = Callable[[Kernel], tuple[Module, KernelFacts]]
@@ -191,7 +193,7 @@ class _Execution:
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []
         self.namer = Namer(self.program, setup.names)
-        self.in_place = False
+        self.in_place = self.begins_anew = False
         self.ways: Ways = {}
         meter.flops = 0
         earlier = setup.conditions.earlier
@@ -211,7 +213,9 @@ class _Execution:
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
         counters.work = self.meter.work
-        return RunResult(results, findings, counters, self.prints, self.in_place, ways=self.ways)
+        return RunResult(
+            results, findings, counters, self.prints, self.in_place, ways=self.ways, begins_anew=self.begins_anew
+        )
 
     def _check_size(self) -> None:
         """Raises OverBudget before anything is made, where the call allocates and returns more than it may."""
@@ -325,6 +329,7 @@ class _Execution:
         else:
             run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
         self.in_place |= memory.in_place
+        self.begins_anew |= context.begins_anew
 
     def _checked(self, total: int, stores_publish: bool, atomics_wait: bool, line: int | None) -> CheckedMemory:
         held = 0

@@ -43,7 +43,7 @@ Observe = Callable[["Frame", "Op"], None]
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
     called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py), `looks` says
-    how often each mask was looked at for it."""
+    how often each mask was looked at for it; `begins_anew` is that of RunResult."""
 
     module: Module
     facts: KernelFacts
@@ -60,6 +60,7 @@ class LaunchContext:
     observe: Observe | None = None
     ways: dict[tuple[int, int], int] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
+    begins_anew: bool = False
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import CONTIGUITY, promises_contiguity
-from gradekit.engine.values import Pointer, absolute, dense
+from gradekit.engine.values import Affine, Pointer, absolute, dense
 from gradekit.findings import Cause
 from gradekit.program import ALIGNMENT, FUNCTION, ITEMSIZE, Argument, Scalar, View
 
@@ -39,13 +39,19 @@ def promises(op: Op) -> bool:
 
 def kept(op: Op, evaluate: Evaluator) -> Evaluator:
     """`evaluate`, with its result held against what the operation promises; what does not hold is an incident."""
+    promised, tile = _of(op), op.result_types[0].shape
+    contiguous, is_used = promised.get(CONTIGUITY), promises_contiguity(op)
 
     def checked(frame: Frame) -> Any:
         value = evaluate(frame)
         if frame.context.conditions.promised:
             return _as_promised(frame, op, value)
-        for name, sizes in _of(op).items():
-            broken = ~_holds(name, sizes, _elements(frame, op, value), _of(op).get(CONTIGUITY))
+        whole, unit = (absolute(value).offset, value.itemsize) if isinstance(value, Pointer) else (value, 1)
+        for name, sizes in promised.items():
+            if isinstance(whole, Affine) and tile and _holds_by_steps(name, sizes, whole, contiguous, unit):
+                continue
+            frame.context.begins_anew |= is_used and name == CONTIGUITY
+            broken = ~_holds(name, sizes, _elements(frame, op, whole), contiguous, unit)
             if bool(broken.any()):
                 said = f"by {_NAMES[name]}({', '.join(map(str, sizes))})"
                 frame.report(Cause.BROKEN_PROMISE, op, broken.expand(frame.count), said)
@@ -89,10 +95,8 @@ def _of(op: Op) -> dict[str, list[int]]:
 
 
 def _elements(frame: Frame, op: Op, value: Any) -> Tensor:
-    """The result, int64 [programs, *tile]: of a pointer, its address; of a scalar, a tile of one."""
+    """The result as int64 [programs, *tile]; a scalar is a tile of one."""
     type = op.result_types[0]
-    if isinstance(value, Pointer):
-        value = absolute(value).offset
     shape = frame.shape(type)
     wide = dense(value, torch.int64 if type.element == "ptr" else dtype_of(type), shape).to(torch.int64)
     wide = wide.expand([wide.shape[0], *type.shape])
@@ -113,42 +117,59 @@ def _as_promised(frame: Frame, op: Op, value: Any) -> Any:
     return wide.to(dtype_of(op.result_types[0]))
 
 
-def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | None) -> Tensor:
-    """For each program, whether its elements keep the promise along every axis."""
+def _holds_by_steps(name: str, sizes: list[int], value: Affine, contiguous: list[int] | None, unit: int) -> bool:
+    """Whether the base and the steps alone tell that the promise is kept along every axis, without a break, as they do
+    of `pid * BLOCK + arange(BLOCK)`: then no elements are made for it."""
+    axes = [(axis, size) for axis, size in enumerate(sizes, 1) if size > 1]
+    if name == _DIVISIBLE:
+        return all(_divides(size, value, axis, contiguous[axis - 1] if contiguous else 1, unit) for axis, size in axes)
+    varies = [axis for axis, _ in axes if isinstance(value.base, Tensor) and value.base.shape[axis] > 1]
+    return not varies and all(value.steps[axis] == (unit if name == CONTIGUITY else 0) for axis, _ in axes)
+
+
+def _divides(size: int, value: Affine, axis: int, group: int, unit: int) -> bool:
+    step = value.steps[axis]
+    to_next = step * group if group > 1 else 0 if step == unit else step
+    rest = value.base % size
+    is_zero = not rest.any() if isinstance(rest, Tensor) else rest == 0
+    return is_zero and not any(each % size for each in (to_next, *value.steps[:axis], *value.steps[axis + 1 :]))
+
+
+def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | None, unit: int) -> Tensor:
+    """For each program, whether its elements keep the promise along every axis; those that follow one another lie one
+    `unit` apart, the bytes of an element where they are addresses."""
     result = torch.ones(value.shape[0], dtype=torch.bool)
     for axis, size in enumerate(sizes, 1):
         along = value.movedim(axis, -1)
         if name == _DIVISIBLE:
             group = contiguous[axis - 1] if contiguous else None
-            good = (
-                (along % size == 0) | ~_starts(along, group) if size > 1 else torch.ones_like(along, dtype=torch.bool)
-            )
+            starts = _starts(along, group, unit)
+            good = (along % size == 0) | ~starts if size > 1 else torch.ones_like(along, dtype=torch.bool)
         else:
-            good = _grouped(along, size, contiguous=name == CONTIGUITY)
+            good = _grouped(along, size, unit if name == CONTIGUITY else 0)
         result &= good.flatten(1).all(1)
     return result
 
 
-def _starts(along: Tensor, group: int | None) -> Tensor:
+def _starts(along: Tensor, group: int | None, unit: int) -> Tensor:
     """Which elements begin a group of so many; or a contiguous run, where that is unknown."""
     if group is not None and group > 1:
         return (torch.arange(along.shape[-1]) % group == 0).expand(along.shape)
     starts = torch.ones_like(along, dtype=torch.bool)
-    starts[..., 1:] = along[..., 1:] != along[..., :-1] + 1
+    starts[..., 1:] = along[..., 1:] != along[..., :-1] + unit
     return starts
 
 
-def _grouped(along: Tensor, size: int, contiguous: bool) -> Tensor:
-    """For each group of `size` elements along the last axis, whether they are contiguous, or else constant; contiguous
-    is also what goes back to one element again and again, not after the first of the group."""
+def _grouped(along: Tensor, size: int, unit: int) -> Tensor:
+    """For each group of `size` elements along the last axis, whether they are one `unit` apart, or constant where it is
+    0; contiguous is also what goes back to one element again and again, not after the first of the group."""
     size = min(size, along.shape[-1])
     if size <= 1 or along.shape[-1] % size:
         return torch.ones([along.shape[0], 1], dtype=torch.bool)
     groups = along.reshape(*along.shape[:-1], -1, size)
-    steps = groups.diff(dim=-1)
-    if not contiguous:
-        return (steps == 0).all(-1)
-    broken = steps != 1
+    broken = groups.diff(dim=-1) != unit
+    if not unit:
+        return ~broken.any(-1)
     lands = groups[..., 1:].where(broken, groups[..., :1])
     same = lands.masked_fill(~broken, _HIGH).amin(-1) == lands.masked_fill(~broken, _LOW).amax(-1)
     return ~broken.any(-1) | (same & (lands <= groups[..., :1]).all(-1))

@@ -59,7 +59,7 @@ def run_with_trials(
     waits = any(facts(kernel.unaligned).waits for kernel in program.kernels.values())
     if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=SELDOM if waits else OFTEN):
         usual.findings += _undefined_lanes(program, usual, run)
-    if not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
+    if usual.begins_anew and not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
         usual.findings += _read_as_promised(program, usual, run)
     return usual
 
@@ -110,9 +110,7 @@ def _keeps_memory(program: Program) -> bool:
 def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:
     """The finding where a promise matters that lanes go on one after another: those that begin anew are past the end in
     most kernels, and what is found there is dropped."""
-    promising = [kernel for kernel in program.kernels.values() if facts(kernel.unaligned).contiguous]
-    if not promising:
-        return []
+    promising = next(kernel for kernel in program.kernels.values() if facts(kernel.unaligned).contiguous)
     try:
         other = run(Conditions(promised=True))
     except OverBudget:
@@ -120,13 +118,13 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
     usual.counters.work += other.counters.work
     if _same(usual.results, other.results):
         return []
-    ops = every_operation(parsed(promising[0].unaligned))
+    ops = every_operation(parsed(promising.unaligned))
     location = next(op.location for op in ops if promises_contiguity(op))
     message = (
         "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
         "as promised, they give another result"
     )
-    return [Finding(Cause.BROKEN_PROMISE, message, line_of(location, program.path), promising[0].name)]
+    return [Finding(Cause.BROKEN_PROMISE, message, line_of(location, program.path), promising.name)]
 
 
 # --- lanes that a mask leaves undefined -------------------------------------------------------------------------------

@@ -308,17 +308,34 @@ def promising(x, out, n, s, B: tl.constexpr, WHAT: tl.constexpr):
         at = tl.max_contiguous(B - 1 - lane, B)
     if WHAT == "holds":
         at = tl.max_contiguous(tl.multiple_of(lane + 8 * (n - 13), 8), B)
+    if WHAT == "constant":
+        at = tl.max_constancy(lane // 4, 8)
+    if WHAT == "constant pairs":
+        at = tl.max_constancy(lane // 4 * 2, 4)
+    if WHAT == "every other":
+        at = tl.multiple_of(lane * 2, 4)
+    if WHAT == "every fourth":
+        at = tl.multiple_of(lane * 4, 4)
+    if WHAT == "pointers":
+        x = tl.max_contiguous(tl.multiple_of(x + lane, 16), B) - lane
+    if WHAT == "every other pointer":
+        x = tl.max_contiguous(x + 2 * lane, B) - 2 * lane
+    if WHAT == "pointers from the second":
+        x = tl.multiple_of(x + 1 + lane, 16) - lane - 1
     tl.store(out + lane, tl.load(x + at, mask=at < n, other=0.0) + s, mask=lane < n)
 
 
-@pytest.mark.parametrize("what", ["stride", "assume", "contiguous", "start", "backwards"])
+@pytest.mark.parametrize("what", [
+    "stride", "assume", "contiguous", "start", "backwards", "constant", "every other", "every other pointer",
+    "pointers from the second",
+])
 def test_a_promise_that_does_not_hold_is_found(what):
     result = launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what)
     assert causes(result) == [Cause.BROKEN_PROMISE]
     assert result.findings[0].line is not None
 
 
-@pytest.mark.parametrize("what", ["wraps", "wraps often", "holds"])
+@pytest.mark.parametrize("what", ["wraps", "wraps often", "holds", "constant pairs", "every fourth", "pointers"])
 def test_a_promise_that_holds_for_all_lanes_that_matter_is_kept(what):
     assert not launched(promising, (1,), [X], [torch.empty(13)], [13, 3], B=16, WHAT=what).findings
 
