@@ -26,6 +26,9 @@ from typing import NoReturn
 
 from gradekit.confine import linux
 
+START_SECONDS = 120.0
+"""How long a child may take to import torch and Triton on a cold disk, and to meet its card."""
+
 END_SECONDS = 10.0
 """How long the kernel may take to end a process that was killed: a driver may still be busy with it."""
 

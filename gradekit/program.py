@@ -35,6 +35,12 @@ ITEMSIZE = {
 ADDRESS_GAP = 1 << 40
 """Bytes between the addresses of two storages, so that an address tells its storage, and one past the end has none."""
 
+MOST_IN_A_TILE = 1 << 20
+"""Elements of the largest tile that Triton takes."""
+
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+"""Programs of a launch along each axis: the most that a card takes."""
+
 ALIGNMENT = " {tt.divisibility = 16 : i32}"
 """What TTIR says of an argument that is a multiple of 16."""
 FUNCTION = re.compile(r"^  tt\.func public @.*$", re.MULTILINE)

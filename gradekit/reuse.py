@@ -20,6 +20,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
+ENTRIES = 1 << 14
+"""What a cache holds whose entries are small."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
@@ -31,7 +34,9 @@ class LruCache(Generic[K, V]):
     `weigh` gives a value's weight when it is put in, as a rule its bytes. Without it, each value weighs 1.
     """
 
-    def __init__(self, most: int, weigh: Callable[[V], int] | None = None, largest: int | None = None) -> None:
+    def __init__(
+        self, most: int = ENTRIES, weigh: Callable[[V], int] | None = None, largest: int | None = None
+    ) -> None:
         self.most, self.largest = most, most if largest is None else largest
         self.weight = 0
         self._weigh = weigh
@@ -94,7 +99,9 @@ class SharedCache(Shared[LruCache[K, V]]):
         self.current.put(key, value)
 
 
-def shared(most: int, weigh: Callable[[V], int] | None = None, largest: int | None = None) -> SharedCache[Any, V]:
+def shared(
+    most: int = ENTRIES, weigh: Callable[[V], int] | None = None, largest: int | None = None
+) -> SharedCache[Any, V]:
     """A cache that a module keeps for all submissions of a warm grader, with the limits of an LruCache."""
     return SharedCache(lambda: LruCache(most, weigh, largest))
 

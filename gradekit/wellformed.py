@@ -15,6 +15,8 @@ from typing import Any
 
 from gradekit.program import (
     ITEMSIZE,
+    LARGEST_GRID,
+    MOST_IN_A_TILE,
     Allocate,
     Aten,
     Choice,
@@ -43,15 +45,11 @@ large; what is allocated is counted by the engine."""
 WIDER = 8
 """So many times the bytes of a given tensor its elements may take in another dtype."""
 
-MOST_ELEMENTS = 1 << 20
-"""Of one tile: Triton's own limit."""
-
 MOST_NAME = 10_000
 _SHAPE = re.compile(r"<((?:\d{1,18}x)+)")
 _DEEPEST = 4
 _LARGEST = 1 << 62
 _WIDEST = 25  # torch itself has no tensors of more than 64 dimensions, and its iterators stop at 25
-_GRID = (1 << 31) - 1
 
 
 class KernelsTooLarge(ProgramError):
@@ -108,7 +106,7 @@ def _short(kernels: Sequence[Kernel]) -> None:
 def _kernel_text(ttir: str) -> None:
     """Once for all programs that launch the kernel."""
     _printable(ttir)
-    _expect(_largest_tile(ttir) <= MOST_ELEMENTS, "a tile that is larger than Triton's")
+    _expect(_largest_tile(ttir) <= MOST_IN_A_TILE, "a tile that is larger than Triton's")
 
 
 def _largest_tile(ttir: str) -> int:
@@ -179,7 +177,9 @@ class _Checker:
     def launch(self, step: Launch) -> None:
         """A launch of a kernel that the program has."""
         _expect(step.kernel in self.program.kernels, "a launch of no kernel")
-        _expect(all(0 <= size <= _GRID for size in step.grid), f"a grid of {step.grid}")
+        _expect(
+            all(0 <= size <= most for size, most in zip(step.grid, LARGEST_GRID, strict=True)), f"a grid of {step.grid}"
+        )
         self.values(step.args, 0)
 
     def choice(self, step: Choice, depth: int) -> None:

@@ -443,7 +443,7 @@ def test_kernels_that_are_too_large_together_are_named_with_what_to_do() -> None
 
 
 def test_a_kernel_that_was_refused_is_not_known_later() -> None:
-    tile = Kernel("k", f"tensor<{wellformed.MOST_ELEMENTS * 2}xf32>")
+    tile = Kernel("k", f"tensor<{wellformed.MOST_IN_A_TILE * 2}xf32>")
     with Tracer(Text(ENTRY)) as tracer:
         for kernels, known in (({"k": tile}, []), ({}, ["k"])):
             program = encode(Program((X,), {0: 400}, (), (), "none", kernels))
@@ -466,7 +466,7 @@ def test_a_kernel_of_an_answer_that_was_refused_is_sent_again(monkeypatch: pytes
     with Tracer(VECTOR_ADD) as tracer:
         tracer.load()
         with monkeypatch.context() as patch, pytest.raises(TraceError, match="makes no sense"):
-            patch.setattr(wellformed, "MOST_ELEMENTS", 1)
+            patch.setattr(wellformed, "MOST_IN_A_TILE", 1)
             wellformed._kernel_text.cache_clear()  # another test may have seen the same kernel accepted
             tracer.trace_form(forms[0])
         assert [len(tracer.trace_form(form).kernels) for form in forms] == [1, 1]

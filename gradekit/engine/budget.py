@@ -10,9 +10,11 @@ STEP = 10_000
 """The work of evaluating one operation for any number of programs, beside that of its
 elements: about ten microseconds."""
 
-
 LAUNCH = 50
 """A launch counts as this many operations, beside those of its programs: half a millisecond."""
+
+AGAIN = 20_000_000
+"""A call that takes more work is not run again only to say more about it."""
 
 
 class OverBudget(Exception):

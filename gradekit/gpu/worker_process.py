@@ -22,13 +22,10 @@ from gradekit.confine import Means
 from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
 from gradekit.gpu.faults import CAP, CardFault, Kind
-from gradekit.processes import ChildProcess, Command, clean_environment
+from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
 from gradekit.program import Program
 from gradekit.sandbox import host
 from gradekit.versions import version
-
-START_SECONDS = 120.0
-"""How long importing torch and Triton and meeting the card may take."""
 
 KEPT = 64 << 10
 """Bytes of what is printed, by kernels and by compilers, that are read."""

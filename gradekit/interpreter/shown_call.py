@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradekit.compat.torch import without_symbolic_shapes
-from gradekit.engine.budget import Budget, Meter
+from gradekit.engine.budget import AGAIN, Budget, Meter
 from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.tile_values import DTYPES, NotWalked
 from gradekit.interpreter.walk import Code
@@ -78,9 +78,6 @@ def alike(mine: Any, seen: Any) -> bool:
 
 # --- its host code, as it is or with other nodes in the place of some -------------------------------------------------
 
-MOST_WORK = 20_000_000
-"""Of one call, in the engine's units."""
-
 
 @dataclass(frozen=True)
 class HostCall:
@@ -118,7 +115,7 @@ class HostReplay:
     def _fresh(self, lenient: bool) -> Launches:
         return Launches(self.code, self._constants, self.call.tensors, lenient)
 
-    def run(self, most: int = MOST_WORK, lenient: bool = True) -> list[Tensor | None]:
+    def run(self, most: int = AGAIN, lenient: bool = True) -> list[Tensor | None]:
         """The results as the source is; where it is not `lenient`, it touches nothing outside. `walk` has then what was
         met."""
         launches = self._fresh(lenient)

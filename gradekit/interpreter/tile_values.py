@@ -14,9 +14,7 @@ from torch import Tensor
 
 from gradekit.arithmetic import OF_TWO
 from gradekit.engine.memory import Memory, Storage
-
-MOST_ELEMENTS = 1 << 20
-"""Of one tile of all programs."""
+from gradekit.program import MOST_IN_A_TILE
 
 MOST_BITS = 64
 """Of a Python number, and the largest exponent of another."""
@@ -66,7 +64,7 @@ def aligned(one: Any, other: Any) -> tuple[Any, Any]:
         elements = 1
         for a, b in zip(one.shape, other.shape, strict=True):
             elements *= max(a, b)
-        if elements > MOST_ELEMENTS:
+        if elements > MOST_IN_A_TILE:
             raise NotWalked("a tile that is too large")
     return one, other
 

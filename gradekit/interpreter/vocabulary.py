@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.tile_values import MOST_ELEMENTS, NotWalked, aligned, chosen, computed, converted, tile_of
+from gradekit.interpreter.tile_values import NotWalked, aligned, chosen, computed, converted, tile_of
+from gradekit.program import MOST_IN_A_TILE
 
 _ROUNDS = 10
 _WORD = 0xFFFFFFFF
@@ -173,7 +174,7 @@ def _broadcast_to(input: Any, *shape: Any) -> Tensor:
 
 def _sized(shape: Any) -> list[int]:
     sizes = [shape] if isinstance(shape, int) else list(shape)
-    if not all(isinstance(size, int) and size > 0 for size in sizes) or math.prod(sizes) > MOST_ELEMENTS:
+    if not all(isinstance(size, int) and size > 0 for size in sizes) or math.prod(sizes) > MOST_IN_A_TILE:
         raise NotWalked("a shape that is too large")
     return sizes
 

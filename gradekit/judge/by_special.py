@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gradekit import engine
 from gradekit.causes import Cause
+from gradekit.engine.budget import AGAIN
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import Owners, TouchedElements, touched
@@ -24,9 +25,6 @@ from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis
 from gradekit.program import Program, View
-
-WORK = 20_000_000
-"""A call that takes more is not run again."""
 
 MOST_LAUNCHES = 4
 """How many launches back an origin is looked for."""
@@ -229,7 +227,7 @@ def _wrong_place(program: Program, comparison: Comparison | None) -> tuple[int, 
 
 def _ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: engine.Observer) -> bool:
     try:
-        engine.run(program, inputs, allow=allow, budget=engine.Budget(WORK), observer=observer)
+        engine.run(program, inputs, allow=allow, budget=engine.Budget(AGAIN), observer=observer)
     except (engine.Unsupported, engine.OverBudget, engine.ForbiddenOp):
         return False
     return True

@@ -21,6 +21,7 @@ import pytest
 
 from gradekit import engine
 from gradekit.credit import rounded
+from gradekit.engine.budget import AGAIN
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
@@ -323,14 +324,10 @@ def _reference(function: Any) -> str:
 # --- pictured ---------------------------------------------------------------------------------------------------------
 
 
-WORK = 20_000_000
-"""A call that took more work is not run again for a picture."""
-
-
 def pictured(call: Call | None, error: BaseException, run: GradingRun) -> dict[str, Any]:
     """`details` of a check whose `call` failed with `error`: `tiles`, or nothing where there is no map to draw."""
     observation = call.observation if call is not None else None
-    if observation is None or not isinstance(error, Failure) or observation.counters.work > WORK or observation.card:
+    if observation is None or not isinstance(error, Failure) or observation.counters.work > AGAIN or observation.card:
         return {}
     if error.comparison is None and "findings" not in error.facts:
         return {}

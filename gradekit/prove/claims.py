@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from gradekit.engine.kernel_facts import COMMUTING
-from gradekit.program import View
+from gradekit.program import LARGEST_GRID, View
 from gradekit.prove import question as q
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
-from gradekit.prove.symbolic_values import LARGEST_GRID, PROGRAM, Owed, SymbolicAccess, in_order, lanes
+from gradekit.prove.symbolic_values import PROGRAM, Owed, SymbolicAccess, in_order, lanes
 from gradekit.prove.terms import (
     FALSE,
     ZERO,

@@ -16,6 +16,7 @@ from gradekit.engine.kernel_facts import parsed
 from gradekit.origins import Origins
 from gradekit.program import (
     ITEMSIZE,
+    MOST_IN_A_TILE,
     Argument,
     Aten,
     Copy,
@@ -283,10 +284,6 @@ def _example(call: Sequence[Argument], setting: Setting, values: Mapping[str, in
 
 
 # --- all that is claimed of one call: of its launches, and of what it returns -----------------------------------------
-
-
-MOST_IN_A_TILE = 1 << 20
-"""Elements: Triton refuses larger tensors."""
 
 
 def decide(host: SymbolicHost, launches: Sequence[LaunchClaims], solver: Solver) -> list[ProofVerdict]:

@@ -17,10 +17,8 @@ from gradekit.origins import Origins, ViewOrigin
 from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, every_step
 from gradekit.prove.host_terms import OPAQUE, Leaf, holds, polynomials
 from gradekit.prove.setting import Setting, extent, with_fixed
-from gradekit.prove.terms import ONE, Atom, Term, Truth, atoms, both, equal, of_atom, term
+from gradekit.prove.terms import INT32, ONE, Atom, Term, Truth, atoms, both, equal, of_atom, term
 from gradekit.prove.value_of import Undefined, truth_of, value_of
-
-INT32 = (1 << 31) - 1
 
 
 class NotFollowed(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gradekit.program import LARGEST_GRID
 from gradekit.prove.terms import ZERO, Atom, Substitution, Term, Truth, both, var
 
 
@@ -47,7 +48,6 @@ class Other:
 
 OTHER = Other()
 
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
 PROGRAM = tuple(var(f"program {axis}", 0, most - 1) for axis, most in zip("xyz", LARGEST_GRID, strict=True))
 """The place of a program in its grid: x, y and z."""
 

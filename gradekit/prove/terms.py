@@ -21,6 +21,9 @@ Range = tuple[int | None, int | None]
 """The least and the greatest value; None where there is none."""
 
 EVERYWHERE: Range = (None, None)
+INT32 = (1 << 31) - 1
+"""The largest integer of 32 bits."""
+
 _SHORT = 160
 
 

@@ -32,6 +32,7 @@ from gradekit.prove.symbolic_values import (
 )
 from gradekit.prove.terms import (
     FALSE,
+    INT32,
     TRUE,
     ZERO,
     Atom,
@@ -277,8 +278,6 @@ def _deciding(op: Op) -> Sequence[str]:
 # carried value that does not change is its initial value. The guess is put in, the loop's body is walked through once
 # for a turn that could be any, and what comes out must be the guess for the turn after. What is not so may be anything.
 
-MOST_TURNS = (1 << 31) - 1
-
 
 def _for(walk: Walk, op: Op) -> None:
     block = op.regions[0].blocks[0]
@@ -305,7 +304,7 @@ def _for(walk: Walk, op: Op) -> None:
 def turn_of(walk: Walk, op: Op) -> Term:
     """The counter of a loop's turns."""
     name = op.results[0] if op.results else (op.regions[0].blocks[0].arguments or ("loop",))[0]
-    return var(f"turn {len(walk.turns)} of {name}", 0, MOST_TURNS)
+    return var(f"turn {len(walk.turns)} of {name}", 0, INT32)
 
 
 def _while(walk: Walk, op: Op) -> None:
@@ -371,7 +370,7 @@ class _Carried:
     def _earlier(self, owed: Owed) -> Owed:
         turn = self.turn.atom
         assert turn is not None
-        earlier = var(f"before {turn.args[0]}", 0, MOST_TURNS)
+        earlier = var(f"before {turn.args[0]}", 0, INT32)
         if earlier.atom in atoms(owed.value, owed.path):
             return owed
         put = Substitution({turn: earlier}.get)

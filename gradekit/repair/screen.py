@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.engine.budget import STEP
+from gradekit.engine.budget import AGAIN, STEP
 from gradekit.interpreter.shown_call import ShownCall, with_smaller_tiles
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Code, Substitution
@@ -25,9 +25,6 @@ from gradekit.repair.work import Share, Work
 from gradekit.source.draft import Draft, leading_to
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
-
-MOST_WORK_OF_ANOTHER = 20_000_000
-"""Of another call as it is: a larger one is left to the engine."""
 
 SHARE_OF_A_CALL = 0.05
 """Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
@@ -194,7 +191,7 @@ class Screen:
         kept: list[TriedChange] = []
         counts = {kernel: sum(one.kernel == kernel for one in found) for kernel in replay.begun}
         tries = sum(1 + count // replay.most_copies(kernel) for kernel, count in counts.items())
-        if replay.work > MOST_WORK_OF_ANOTHER or 2 * tries * replay.work > self._work.left:
+        if replay.work > AGAIN or 2 * tries * replay.work > self._work.left:
             return found
         for kernel in dict.fromkeys(one.kernel for one in found):
             alike = [one for one in found if one.kernel == kernel]

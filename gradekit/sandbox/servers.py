@@ -14,11 +14,8 @@ from gradekit import wire
 from gradekit.confine import Means, identity
 from gradekit.confine.paths import PrivateFolder
 from gradekit.findings import Cause
-from gradekit.processes import ChildProcess, Command, clean_environment
+from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
 from gradekit.sandbox.replies import TraceError, Unavailable
-
-START_SECONDS = 120.0
-"""How long importing torch and triton may take, on a cold disk."""
 
 CONFINE_SECONDS = 30.0
 """Seconds that a fork and its confinement may take, on a heavily loaded machine too."""

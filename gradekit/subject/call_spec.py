@@ -21,9 +21,6 @@ from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import MANY, Form, multiprocessors_for
 
-MOST = 1 << 14
-"""Calls that are remembered."""
-
 CHANGED = "changed in place"
 """The way of calling in which tensors have changed since an earlier call, by its name in `gradekit.tracer.trace`."""
 
@@ -46,7 +43,7 @@ class CallSpec:
         return bool(self.key)
 
 
-_specs: SharedCache[bytes, CallSpec] = shared(MOST)
+_specs: SharedCache[bytes, CallSpec] = shared()
 _TELLING = tuple(field.name for field in fields(Input) if field.compare)
 """What tells the spec of a tensor from others; two that are one tensor from two that are equal, `sharing` does."""
 

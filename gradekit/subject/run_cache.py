@@ -27,8 +27,8 @@ from gradekit.reuse import ForkedCache, LruCache, Shared
 from gradekit.subject import digest
 from gradekit.subject.call_spec import CallSpec
 
-MOST_RUNS, CLASS_BYTES = 1 << 14, 64 << 20
-"""Limits: the run records that one process keeps, and the bytes of those that the graders of a class share."""
+CLASS_BYTES = 64 << 20
+"""Of the run records that the graders of a class share."""
 
 
 def key_of(program: Program, option: int, spec: CallSpec, allow: Collection[str]) -> bytes:
@@ -52,7 +52,7 @@ class RunCache:
     of the process, whichever of them ran."""
 
     def __init__(self) -> None:
-        self._entries: LruCache[bytes, RunResult] = LruCache(MOST_RUNS)
+        self._entries: LruCache[bytes, RunResult] = LruCache()
         self.in_class: ForkedCache | None = None
 
     def get_or_run(self, key: bytes, run: Callable[[], RunResult]) -> RunResult:

@@ -34,7 +34,7 @@ from gradekit.compat.triton import (
     resource_usage,
     use_compiler,
 )
-from gradekit.program import ITEMSIZE, Argument, Descriptor, Kernel, Launch, Scalar, View
+from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
 from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
@@ -46,8 +46,6 @@ DTYPES = {
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # fmt: skip
 """Triton's names of dtypes, and torch's."""
-
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
 
 
 class Compiler:
