@@ -10,7 +10,6 @@ import importlib.util
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from gradekit import domain
+from gradekit import domain, schemas
 from gradekit.domain import EntryDomain
 from gradekit.schemas import located, near, problems, schema
 from gradekit.submission import MAX_SOURCE_BYTES, SubmissionError, locate, read
@@ -142,9 +141,9 @@ def load(folder: Path) -> Assignment:
         AssignmentError: its assignment.toml is missing or wrong; the message names the key.
     """
     path = folder / "assignment.toml"
-    values = read_toml(path)
+    text, values = schemas.read(path, AssignmentError)
     for problem in problems(values, schema("assignment")):
-        raise AssignmentError(located(path, path.read_text(encoding="utf-8"), problem))
+        raise AssignmentError(located(path, text, problem))
     return Assignment(id=folder.name, folder=folder, **{**values, "allow": tuple(values.get("allow", ()))})
 
 
@@ -154,12 +153,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         AssignmentError: it cannot be opened, or is not TOML.
     """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AssignmentError(f"{path} cannot be opened: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise AssignmentError(f"{path} is not valid TOML: {error}") from None
+    return schemas.read(path, AssignmentError)[1]
 
 
 def public_tests(hidden: str | Path) -> ModuleType:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gradekit import domain
-from gradekit.assignment import Assignment, AssignmentError, load, read_toml
+from gradekit.assignment import Assignment, AssignmentError, load
 from gradekit.authoring import python_text
 from gradekit.authoring.handout import as_shown
 from gradekit.authoring.python_text import Known, Remark
 from gradekit.course import mistakes
 from gradekit.course.verify import Claim
 from gradekit.domain.reading import complaints
-from gradekit.schemas import Problem, line_of, located, near, problems, schema
+from gradekit.schemas import Problem, line_of, located, near, problems, read, schema
 
 PUBLIC = 100
 """What the public checks of an assignment sum up to, as a rule."""
@@ -50,10 +50,9 @@ def reads_well(assignment: Assignment) -> Claim:
 
 def _of_assignment(path: Path) -> list[Complaint]:
     try:
-        values = read_toml(path)
+        text, values = read(path, AssignmentError)
     except AssignmentError as error:
         return [Complaint(str(error))]
-    text = path.read_text(encoding="utf-8")
     return [Complaint(located(path, text, problem)) for problem in problems(values, schema("assignment"))]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,7 +17,7 @@ from typing import Any
 
 from gradekit.assignment import UsageError
 from gradekit.credit import PendingPolicy, rounded
-from gradekit.schemas import Problem, located, problems, schema
+from gradekit.schemas import Problem, located, problems, read, schema
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
@@ -182,14 +181,10 @@ def load(path: Path) -> Course:
     """The course that the file at `path` describes.
 
     Raises:
-        PolicyError: it is not TOML, or an entry is not what it may be.
-        OSError: it cannot be read.
+        PolicyError: it cannot be read, is not TOML, or an entry is not what it may be.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        data = _with_times_as_text(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{path} is not TOML: {error}") from None
+    text, said = read(path, PolicyError)
+    data = _with_times_as_text(said)
     for problem in (*problems(data, schema("course")), *_said_by_no_schema(data)):
         raise PolicyError(located(path, text, problem))
     course, tables = data.get("course", {}), data.get("assignments", {})

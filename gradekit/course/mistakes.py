@@ -22,9 +22,7 @@ Text to text: nothing is imported or run here.
 
 from __future__ import annotations
 
-import functools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +31,7 @@ from typing import Any
 from gradekit.assignment import Assignment
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
-from gradekit.schemas import line_of, near
+from gradekit.schemas import line_of, near, read
 
 FILE = "mistakes.toml"
 
@@ -95,20 +93,11 @@ def _tables_of(assignment: Assignment) -> dict[str, dict[str, Any]]:
     """The tables of mistakes.toml by name, each with its `base`."""
     if assignment.solutions is None or not _path(assignment).is_file():
         return {}
-    try:
-        data = dict(_tables(_path(assignment).read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MistakeError(f"{_path(assignment)} is not valid TOML: {error}") from None
+    _, data = read(_path(assignment), MistakeError)
     base = data.pop("base", f"solution{assignment.suffix}")
     if wrong := [name for name, table in data.items() if not isinstance(table, dict)]:
         raise MistakeError(f"{_path(assignment)}: {wrong[0]} is {data[wrong[0]]!r}, but must be a table, [{wrong[0]}]")
     return {name: {"base": base} | table for name, table in data.items()}
-
-
-@functools.lru_cache(maxsize=32)
-def _tables(text: str) -> dict[str, Any]:
-    """What a text of mistakes.toml holds; not to be changed."""
-    return tomllib.loads(text)
 
 
 def _of_table(assignment: Assignment, name: str, table: Mapping[str, Any]) -> Mistake:

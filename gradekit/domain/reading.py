@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from gradekit.domain.entries import (
     names_in,
 )
 from gradekit.program import ITEMSIZE
-from gradekit.schemas import Place, Problem, located, near, problems, schema
+from gradekit.schemas import Place, Problem, located, near, problems, read, schema
 
 _AS_SAID = ("limits", "choices", "gradients", "aliases", "exact", "rounding", "grows")
 """What an entry has as its table says it."""
@@ -47,8 +46,7 @@ def load(path: Path) -> dict[str, EntryDomain]:
     Raises:
         DomainError: it cannot be read, or says what makes no sense.
     """
-    text = _text(path)
-    tables = _tables(path, text)
+    text, tables = read(path, DomainError)
     for problem in wrong(tables):
         raise DomainError(located(path, text, problem))
     return {name: _entry(name, table) for name, table in tables.items()}
@@ -57,26 +55,10 @@ def load(path: Path) -> dict[str, EntryDomain]:
 def complaints(path: Path) -> list[str]:
     """All that is wrong with a domain.toml, each as one sentence with its file and line."""
     try:
-        text = _text(path)
-        return [located(path, text, problem) for problem in wrong(_tables(path, text))]
+        text, tables = read(path, DomainError)
+        return [located(path, text, problem) for problem in wrong(tables)]
     except DomainError as error:
         return [str(error)]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise DomainError(f"{path} cannot be opened: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DomainError(f"{path} is not valid TOML: {error}") from None
-
-
-def _tables(path: Path, text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DomainError(f"{path} is not valid TOML: {error}") from None
 
 
 def wrong(tables: Mapping[str, Any]) -> list[Problem]:

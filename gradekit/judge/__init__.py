@@ -3,7 +3,6 @@
 reference.py        what the right result is
 comparison.py       a result beside its reference, element by element
 result_map.py       a result as a map: which program wrote what, and what is wrong
-observation.py      what the judge needs to know of one run
 evidence.py         what a diagnosis may rest on
 failure.py          a failed claim about a submission
 ttir_text.py        which lines load and store, read from TTIR
@@ -12,7 +11,7 @@ speed.py            from timed rounds to a ratio with an interval, and a verdict
 tolerance.py        how far rounding may take a result from it
 compare.py          whether a result is right, element by element, up to ties and order
 contents.py         results identified by their contents, so that equal ones are compared once
-memory_checks.py    what the run touched, launched, allocated and moved
+memory_checks.py    what the run touched, launched, allocated and moved, and what they need to know of it
 diagnose.py         from evidence to a tutor's words, by the rules of by_finding.py, by_value.py and by_text.py;
                     by_special.py for where a NaN or an infinity begins
 trivial.py          trivial results that must fail

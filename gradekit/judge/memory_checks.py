@@ -24,12 +24,39 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure, sentence
-from gradekit.judge.observation import Observed
 from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Allocate, Copy, Launch, Program, View, run_steps
 
 _RANK = {cause: rank for rank, cause in enumerate(Cause) if cause.traits & IN_MEMORY}
 """The findings that fail a memory check, with the order in which they are shown."""
+
+
+class Observed(Protocol):
+    """One run: `inputs` as the test passed them (specs, tensors, numbers), `results` in order, and what was seen.
+
+    An observation may also have `substitute`, a function from the expected results to those that are to be judged in
+    place of `results`: so a trivial result (see trivial.py) goes through the same test as a submission.
+    """
+
+    @property
+    def inputs(self) -> Sequence[Any]:
+        """The arguments as the test passed them."""
+
+    @property
+    def results(self) -> Sequence[Any]:
+        """What the call returned, in order."""
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What was seen in memory."""
+
+    @property
+    def counters(self) -> Counters:
+        """Bytes moved and allocated, and launches."""
+
+    @property
+    def program(self) -> Program | None:
+        """The traced call, where there is one."""
 
 
 def assert_memory_clean(observation: Observed) -> None:

@@ -1,8 +1,9 @@
 """Reads which mutants of a solution a person judged equivalent to it, and why: solutions/<id>/equivalent.toml.
 
     [columns_fit_into_32_bits]
-    why = "There are at most 32768 columns, so that n * stride stays below 2**31 for every stride that a tensor can
-    have." edits = [''' @@ softmax_kernel
+    why = "There are at most 32768 columns, so that n * stride stays below 2**31."
+    edits = ['''
+    @@ softmax_kernel
     -    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
     +    n = tl.arange(0, BLOCK_N)[None, :]
     ''']
@@ -13,12 +14,12 @@ this form. One that makes none, since the solution or the operators have changed
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gradekit.course.edits import EditError, edited
+from gradekit.schemas import read
 
 FILE = "equivalent.toml"
 
@@ -45,12 +46,8 @@ def judged(solution: Path) -> list[Judged]:
     path = solution.with_name(FILE)
     if not path.is_file():
         return []
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise JudgedError(f"{path} is not valid TOML: {error}") from None
     text = solution.read_text(encoding="utf-8")
-    return [one for name, entry in data.items() for one in _entry(path, name, entry, text)]
+    return [one for name, entry in read(path, JudgedError)[1].items() for one in _entry(path, name, entry, text)]
 
 
 def _entry(path: Path, name: str, entry: Any, text: str) -> list[Judged]:

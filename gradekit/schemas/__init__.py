@@ -15,6 +15,7 @@ import difflib
 import functools
 import json
 import re
+import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,21 @@ def schema(name: str) -> dict[str, Any]:
     found = json.loads((Path(__file__).parent / f"{name}.json").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
+
+
+def read(path: Path, error: type[Exception]) -> tuple[str, dict[str, Any]]:
+    """The text of the TOML file at `path`, and what it holds.
+
+    Raises:
+        error: it cannot be opened, or is not TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        return text, tomllib.loads(text)
+    except OSError as failed:
+        raise error(f"{path} cannot be opened: {failed.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failed:
+        raise error(f"{path} is not valid TOML: {failed}") from None
 
 
 def problems(data: Any, schema: Schema) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ GRADE = ("grade", "ROOT/in", "-a", "double", "-o", "ROOT/out")
 
 REFUSED = {
     "nothing was handed in": (("grade", "ROOT/out", "-a", "double", "-o", "ROOT/out"), "does not exist"),
-    "no policy": ((*GRADE, "--course", "ROOT/bad.toml"), "bad.toml is not TOML"),
+    "no policy": ((*GRADE, "--course", "ROOT/bad.toml"), "bad.toml is not valid TOML"),
     "no class list": ((*GRADE, "--roster", "ROOT/bad.csv"), "no column for a student's id or email; it has group"),
     "no database": ((*GRADE, "--store", "class.db"), "looks like postgresql+psycopg://"),
     "no scheduler": ((*GRADE, "--cluster", "localhost"), "looks like tcp://host:8786, not localhost"),

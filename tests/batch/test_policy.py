@@ -182,7 +182,7 @@ def test_what_course_toml_may_not_say_is_named_with_its_line(tmp_path: Path, tex
 
 def test_a_broken_course_toml_is_named(tmp_path: Path) -> None:
     (tmp_path / "course.toml").write_text("[assignments")
-    with pytest.raises(PolicyError, match="course.toml is not TOML"):
+    with pytest.raises(PolicyError, match="course.toml is not valid TOML"):
         load(tmp_path / "course.toml")
 
 
