@@ -269,9 +269,11 @@ def _worst(facts: dict[str, Any]) -> str:
     worst = facts["worst"]
     if worst["index"] == facts["first"]["index"] or worst["in_allowances"] == "inf" or worst["allowed"] == "0":
         return ""
+    times = worst["in_allowances"]
+    times = f"{float(times):,.0f}" if "e+0" in times else times
     return (
         f"The worst is at {worst['index']}: got {worst['got']}, expected {worst['expected']}, "
-        f"off by {worst['in_allowances']} times what rounding allows."
+        f"off by {times} times what rounding allows."
     )
 
 

@@ -216,6 +216,8 @@ def test_the_worst_element_is_named_beside_the_first() -> None:
     wrong = failure(torch.tensor([1.0, 2.001, 5.0]), exactly(1.0, 2.0, 3.0))
     assert wrong.facts["first"]["index"] == [1] and wrong.facts["worst"]["index"] == [2]
     assert "The worst is at [2]: got 5, expected 3" in wrong.message
+    times = float(wrong.facts["worst"]["in_allowances"])
+    assert times > 1000 and f"off by {times:,.0f} times what rounding allows" in wrong.message
 
 
 def test_nan_comes_before_wrong_values_and_infinity_is_said() -> None:
