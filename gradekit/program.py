@@ -15,6 +15,8 @@ Vocabulary
 from __future__ import annotations
 
 import functools
+import hashlib
+import json
 import math
 import re
 import types
@@ -207,6 +209,12 @@ class Kernel:
         What Triton makes of alignment it makes after TTIR.
         """
         return FUNCTION.sub(lambda line: line[0].replace(ALIGNMENT, ""), self.ttir, count=1)
+
+
+def key_of(kernel: Kernel) -> str:
+    """A name for the kernel made from all that it is."""
+    content = json.dumps([kernel.name, kernel.ttir, kernel.options], sort_keys=True)
+    return f"{kernel.name}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)

@@ -99,10 +99,11 @@ def interruptible() -> Iterator[None]:
 
     def hear(number: int, frame: Any) -> None:
         heard.append(number)
-        signal.default_int_handler(number, frame)
+        if callable(before):
+            before(number, frame)
 
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler and threading.current_thread() is threading.main_thread():
+    if callable(before) and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, hear)
     try:
         yield

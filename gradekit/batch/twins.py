@@ -6,7 +6,6 @@ Python and Triton then do the same with both. Lines are those of whoever asks.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
@@ -18,11 +17,8 @@ from gradekit import recorded
 from gradekit.findings import Outcome, Status
 from gradekit.reuse import ForkedCache
 from gradekit.submission import Submission, SubmissionError, read
-from gradekit.submission.reach import reach
+from gradekit.submission.layout import code_of, moved_lines
 
-_TELLS = re.compile(r"attr='(src|raw_src|fn|hash|cache_key|parse|asm|kernel|\w*file_\w+|\w*_number)'|ExceptHandler\(")
-"""Code that could tell its text from a twin's, as could a comment on the file's encoding: what Triton's kernels have of
-their source, and errors, whose messages quote lines."""
 _SPEAKS = re.compile(r'"source": \{|\b[Ll]ines? \d')
 """In a record as JSON: what else than a number under the name "line" speaks of lines."""
 
@@ -36,7 +32,7 @@ def asked_once(
         own = read(path, entry=entry)
     except SubmissionError:
         return grade()
-    code = _in_common(own.text)
+    code = code_of(own.text)
     if code is None:
         return grade()
     key = hashlib.sha256(ascii((code, graded)).encode()).digest()
@@ -59,19 +55,9 @@ def firsts(files: Mapping[str, Path], entry: str) -> dict[str, str]:
 
 def _code_at(path: Path, entry: str) -> str | None:
     try:
-        return _in_common(read(path, entry=entry).text)
+        return code_of(read(path, entry=entry).text)
     except (SubmissionError, OSError):
         return None
-
-
-def _in_common(text: str) -> str | None:
-    """What the text of a submission has in common with its twins'; None where it could tell its own from theirs."""
-    try:
-        code, far = ast.dump(ast.parse(text)), reach(text)
-    except RecursionError:  # it is nested more deeply than Python can write down
-        return None
-    can_tell = far is not None or _TELLS.search(code) or "coding" in "".join(text.split("\n", 2)[:2])
-    return None if can_tell else code
 
 
 def _told(own: Submission, text: str, result: dict[str, Any]) -> dict[str, Any] | None:
@@ -79,14 +65,10 @@ def _told(own: Submission, text: str, result: dict[str, Any]) -> dict[str, Any] 
     than their numbers, and they differ: then it has to be graded."""
     from gradekit.batch.similar import of_source  # imports torch, which the coordinator does without
 
-    record, lines = result["record"], dict[int, int]()
-    for theirs, ours in zip(ast.walk(ast.parse(text)), ast.walk(ast.parse(own.text)), strict=True):
-        for place in ("lineno", "end_lineno"):
-            line = getattr(ours, place, 0)
-            if lines.setdefault(getattr(theirs, place, 0), line) != line:
-                return None
-    code = slice(min(lines.keys() - {0}) - 1, max(lines))
-    if any(line != at for line, at in lines.items()) or text.split("\n")[code] != own.text.split("\n")[code]:
+    record, lines = result["record"], moved_lines(text, own.text)
+    if lines is None:
+        return None
+    if lines:
         failed = any(check["outcome"] not in (Outcome.PASSED, Outcome.PENDING) for check in record["checks"])
         if failed or _SPEAKS.search(json.dumps(record)):
             return None

@@ -18,9 +18,11 @@ from gradekit.framework import Inspection
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Kernel, Program, View, encode, every_step
 from gradekit.sandbox import replies
+from gradekit.sandbox.moved import moved
 from gradekit.sandbox.replies import Loaded, TraceError, Unavailable, malformed
 from gradekit.sandbox.servers import DEFAULT, ForkServer, Limits, RunQueue, host
 from gradekit.submission import Submission
+from gradekit.submission.layout import code_of
 
 INSPECT_SECONDS = 60.0
 """How long importing torch.compile's machinery and compiling a small model may take."""
@@ -39,8 +41,8 @@ lie in the socket's buffer, whatever the process is doing."""
 T = TypeVar("T")
 
 
-_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str]] = reuse.shared(1 << 14)
-"""What processes answered, or why they did not, and what they printed."""
+_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str, str]] = reuse.shared(1 << 14)
+"""What processes answered, or why they did not, and what they printed; and the text that they were asked of."""
 
 
 NO_SUBMISSION = Submission("", "", "")
@@ -67,8 +69,10 @@ class Tracer:
         self._kernels: dict[str, Kernel] = {}
         self._loaded: Loaded | None = None
         self._has_loaded = False  # in this process or one before: then what it prints has been seen
-        who = repr((submission.text, lists, limits, number))
-        self._who = hashlib.sha256(who.encode()).digest() if number is not None and reuse.is_keeping() else b""
+        self._who = b""
+        if number is not None and reuse.is_keeping():
+            who = repr((code_of(submission.text) or submission.text, lists, limits, number))
+            self._who = hashlib.sha256(who.encode()).digest()
         self._times = Counter[str]()  # of each question
         self._unasked: list[Callable[[], object]] | None = [] if self._who else None
         is_late = reuse.is_keeping() and (not self._who or self._is_known("load"))
@@ -234,7 +238,7 @@ class Tracer:
 
     def _remembered(self, question: str, ask: Callable[[], T]) -> T:
         """What the process answers. A grader that keeps what it learns (see gradekit.reuse) keeps this, for a later
-        grading, under all that the process can have made it from: the whole text, the limits, the question and how
+        grading, under all that the process can have made it from: the text's code, the limits, the question and how
         often it was asked before; versions and machine are those of this process. As long as it has the answers, it
         needs no process; from the first that it has not, one is asked everything from the beginning. The process of
         another `number`, which is another of the same grading, or one after one that was lost answers for itself.
@@ -244,7 +248,7 @@ class Tracer:
         """
         key = self._key(question)
         self._times[question] += 1
-        known = None if self._unasked is None else _ANSWERS.get(key)
+        known: tuple[object, str] | None = self._known(key)
         if known is not None and self._unasked is not None:
             self._unasked.append(ask)
             self.output = (self.output + known[1])[: self._limits.output_bytes]
@@ -253,7 +257,7 @@ class Tracer:
             known = self._asked_now(ask)
             is_late = isinstance(known[0], TraceError) and known[0].cause is Cause.TIMEOUT  # the machine was busy
             if self._who and not is_late:
-                _ANSWERS.put(key, known)
+                _ANSWERS.put(key, (*known, self._submission.text))
         if isinstance(known[0], TraceError):
             raise known[0].with_traceback(None)
         return cast(T, known[0])
@@ -269,7 +273,17 @@ class Tracer:
         return self._who, question, self._times[question]
 
     def _is_known(self, question: str) -> bool:
-        return self._unasked is not None and _ANSWERS.get(self._key(question)) is not None
+        return self._known(self._key(question)) is not None
+
+    def _known(self, key: tuple[bytes, str, int]) -> tuple[object, str] | None:
+        """What was answered, and printed, of this text, or of one with the same code, as it holds of this one."""
+        found, text = None if self._unasked is None else _ANSWERS.get(key), self._submission.text
+        if found is None or found[2] == text:
+            return found and found[:2]
+        own = moved(found[:2], found[2], text)
+        if own is not None:
+            _ANSWERS.put(key, (*own, text))
+        return own
 
     def _catch_up(self) -> None:
         """Asks the process all that it was not needed for."""

@@ -130,9 +130,12 @@ def _ran(module: str, arguments: list[str]) -> int:
     """The exit code of a command."""
     code: object = 0
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # one may have come since this process began
         importlib.import_module(module).main(args=arguments, prog_name="gradekit")
     except SystemExit as stop:
         code = stop.code or 0
+    except KeyboardInterrupt:  # before click takes it
+        code = 1
     except BaseException:  # noqa: BLE001  (as a Python that ends with it)
         sys.excepthook(*sys.exc_info())
         code = 1
@@ -224,7 +227,7 @@ def _files() -> list[tuple[str, int, int]]:
 def _detach() -> None:
     """Lets go of what belongs to a command: its session, streams and folder."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _hear_no_interrupt()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in range(STREAMS):
         os.dup2(nowhere, number)
@@ -237,7 +240,7 @@ def _detach() -> None:
 
 def run(kind: str, descriptor: int, module: str, path: list[str], where: str) -> NoReturn:
     """Serves the socket `descriptor`, or one that listens at `where`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _hear_no_interrupt()
     atexit.register(_leave)  # the first, and so the last to be called
     sock, at = socket.socket(fileno=descriptor), None
     if kind == "resident":
@@ -254,6 +257,12 @@ def run(kind: str, descriptor: int, module: str, path: list[str], where: str) ->
             forker.serve()
         except Kept as kept:
             forker = kept.forker
+
+
+def _hear_no_interrupt() -> None:
+    """Interrupts are for graders. They are blocked, too: one that reaches a fork of this process waits there."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def begin(*private: socket.socket) -> socket.socket:

@@ -32,9 +32,11 @@ from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.report.proofs import sized
 from gradekit.sandbox import Form, TraceError, Tracer
+from gradekit.sandbox.moved import moved
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
+from gradekit.submission.layout import code_of
 
 RUNNABLE = 1 << 23
 """Elements of the largest tensor of a call that is run as a whole."""
@@ -73,17 +75,19 @@ def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, 
     return found
 
 
-_PROOFS: reuse.SharedCache[str, Proofs] = reuse.shared(32)
-"""What was decided, by the submission's whole text and the question."""
+_PROOFS: reuse.SharedCache[str, tuple[Proofs, str]] = reuse.shared(32)
+"""What was decided, by the submission's code and the question; and of which text."""
 
 
 def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> Proofs:
-    question = repr((subject.submission.text, subject.assignment.lists, entry, budget, gradient))
-    found = _PROOFS.get(question)
+    text = subject.submission.text
+    question = repr((code_of(text) or text, subject.assignment.lists, entry, budget, gradient))
+    known = _PROOFS.get(question)
+    found = known and (known[0] if known[1] == text else moved(known[0], known[1], text))
     if found is None:
         found, is_whole = _prove(subject, entry, budget, gradient)
         if is_whole:
-            _PROOFS.put(question, found)
+            _PROOFS.put(question, (found, text))
     return replace(found, verdicts=[*found.verdicts], gaps=[*found.gaps], faults=[*found.faults])
 
 

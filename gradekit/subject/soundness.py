@@ -10,7 +10,6 @@ its own, which costs nobody a point.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import weakref
 from collections.abc import Iterator, Sequence
 
@@ -20,9 +19,10 @@ from gradekit.judge.failure import Failure
 from gradekit.program import Argument, Descriptor, Launch, Program, View, every_step
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import NO_SUBMISSION, TraceError, Tracer
+from gradekit.subject.digest import of_kernel
 
 _accepted: SharedCache[bytes, bool] = shared()
-"""Digests of kernels that Triton has accepted: of a class, many have the same."""
+"""Digests of kernels that Triton has accepted, but for names and places: of a class, many have the same."""
 
 
 class Soundness:
@@ -68,7 +68,7 @@ class Soundness:
     def _is_accepted(self, ttir: str) -> bool:
         if ttir in self._fine:
             return True
-        digest = hashlib.sha256(ttir.encode("utf-8", "backslashreplace")).digest()
+        digest = of_kernel(ttir)
         if _accepted.get(digest) is None and self._signature(ttir) is None:
             return False
         _accepted.put(digest, True)

@@ -178,6 +178,9 @@ class Surroundings:
         setting = (self.function(node) for node in ast.walk(tree) if self._is_set_on_owner(node))
         self.setters = {function for function in setting if function is not None}
         self._names = {function.name for function in self.setters}
+        visible = {function.name for function in self.setters if not isinstance(self._around[function], ast.ClassDef)}
+        declared = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+        self._seen_in_functions = self._names & (visible | declared)  # there, a class's own names are not
         parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
         self.variables = parameters | {name for node in ast.walk(tree) for name in stored(node)}
 
@@ -193,6 +196,14 @@ class Surroundings:
         found = next(inside, None)
         return found if isinstance(found, _FUNCTIONS) else None
 
+    def _is_in_a_body(self, node: ast.AST) -> bool:
+        """Whether a function's own scope is where `node` looks names up, as its defaults and decorators do not."""
+        for around in self.above(node):
+            if isinstance(around, (*_FUNCTIONS, ast.Lambda, ast.ClassDef)):
+                return isinstance(around, _FUNCTIONS) and node in around.body
+            node = around
+        return False
+
     def is_own(self, attribute: ast.Attribute) -> bool:
         """Whether `attribute`, which is set, is on the first parameter of what only Python or torch calls."""
         function = self.function(attribute)
@@ -203,7 +214,9 @@ class Surroundings:
         if isinstance(node, ast.Attribute) and node.attr == "__init__":
             return not self._calls_the_base(node)
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-        return name in self._names and isinstance(node.ctx, ast.Load) and not self._is_registered(node)  # type: ignore[attr-defined]
+        is_inside = isinstance(node, ast.Name) and self._is_in_a_body(node)
+        names = self._seen_in_functions if is_inside else self._names
+        return name in names and isinstance(node.ctx, ast.Load) and not self._is_registered(node)  # type: ignore[attr-defined]
 
     def decorates(self, node: ast.AST) -> bool:
         """Whether `node` is a decorator, or what a decorator calls."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
-import json
 import operator
 import os
 import re
@@ -34,7 +32,7 @@ from gradekit.compat.triton import (
     resource_usage,
     use_compiler,
 )
-from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View
+from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View, key_of
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
 from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
@@ -284,12 +282,6 @@ class TracedKernel:
 
 def _not_on_the_gpu(position: int) -> ValueError:
     return ValueError(quoted(f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)"))
-
-
-def key_of(kernel: Kernel) -> str:
-    """A name for the kernel made from all that it is."""
-    content = json.dumps([kernel.name, kernel.ttir, kernel.options], sort_keys=True)
-    return f"{kernel.name}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
 
 def checked_grid(*sizes: Any) -> tuple[int, int, int]:

@@ -153,6 +153,17 @@ def test_check_a_class_and_a_throttled_grader_make_the_same_record(
         assert (alone["status"], alone["score"]["earned"]) == ("graded", POINTS[name])
 
 
+@pytest.mark.parametrize("text", [RIGHT, TRIPLED, UNMASKED, TUNED, RAISES], ids=["right", "wrong", "unmasked", "tuned", "raises"])
+def test_after_an_edit_of_comments_a_check_makes_the_record_of_a_first_one(
+    course: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited = "# Mine.\n\n" + text.replace("def double", "# The entry.\n\n\ndef double") + "# The end.\n"
+    alone = checked(course, edited, tmp_path, monkeypatch)
+    with reuse.kept():
+        checked(course, text, tmp_path, monkeypatch)
+        assert checked(course, edited, tmp_path, monkeypatch) == alone
+
+
 GREEDY = RIGHT.replace("    out = torch.empty_like(x)\n", "    out = torch.empty_like(x)\n    BIG\n").replace(
     "x_ptr, out_ptr, n", "x_ptr, out_ptr, big_ptr, n"
 ).replace("(x, out, x", "(x, out, big, x").replace(

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.server import address, client
+from gradekit.server import address, client, forks
 from tests.leaks import descendants
 from tests.patience import GUARD
 
@@ -239,6 +239,34 @@ def _await(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+EARLY = """
+import os, signal, sys
+from gradekit.server import forks, template
+told = forks.told
+def interrupted(*arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+    return told(*arguments)
+forks.told = interrupted
+template.run("private", int(sys.argv[1]), sys.argv[2], sys.path, "")
+"""
+
+
+def test_an_interrupt_that_comes_before_a_grader_knows_its_command_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "command.py").write_text("def main(args, prog_name):\n    print('it went on')\n")
+    ours, theirs = forks.pair()
+    with ours, theirs, (tmp_path / "said").open("w+") as said:
+        paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", EARLY, str(theirs.fileno()), "command"],
+            pass_fds=[theirs.fileno()], env=os.environ | {"PYTHONPATH": paths}, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        theirs.close()
+        grader = forks.Forks(ours).fork([0, said.fileno(), said.fileno()], client._request([]))
+        assert grader is not None and grader.wait(GUARD) == 1
+        assert (tmp_path / "said").read_text() == ""
+    process.wait(GUARD)
 
 
 def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(

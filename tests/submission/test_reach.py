@@ -75,6 +75,9 @@ FORGING = {
     "dataclass as a value": 'import dataclasses\nf=dataclasses.dataclass\nf(torch.Tensor)',
     "super in a class method": 'class N:\n    def __init__(self):\n        self.opcheck=fake\nclass P(N):\n    @classmethod\n    def go(cls):\n        super().__init__(torch.library)\nP.go()',
     "a property's setter": 'class N:\n    def put(self,v):\n        self.opcheck=v\n    x=property(None,put)',
+    "forward, called by a default in its class": 'class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx,x):\n        ctx.opcheck=fake\n    def g(y=forward(torch.library,1)):\n        pass',
+    "forward, which is a global": 'class F(torch.autograd.Function):\n    global forward\n    @staticmethod\n    def forward(ctx,x):\n        ctx.opcheck=fake\ndef g():\n    forward(torch.library,1)',
+    "forward, and a function of that name": 'class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx,x):\n        ctx.opcheck=fake\ndef forward(ctx):\n    ctx.a=1\ndef g():\n    forward(torch.library)',
     "forward, called in its class": 'class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx,x):\n        ctx.opcheck=fake\n    y=forward(torch.library,1)',
     "TorchScript": 'torch.jit.script(fake)',
     "TorchScript, imported": 'from torch import jit',
@@ -110,6 +113,8 @@ HONEST = {
     "torch.library.register_autograd('mylib::f', back, setup_context=setup)",
     "a callback of torch's in a class": "class C:\n    @staticmethod\n    def setup(ctx, inputs, output):\n        ctx.n = 1\n"
     "    @staticmethod\n    def back(ctx, dy):\n        return dy\nop.register_autograd(C.back, setup_context=C.setup)",
+    "an autograd function beside a function of the same name": "def forward(x):\n    return x\nclass F(torch.autograd.Function):\n"
+    "    @staticmethod\n    def forward(ctx, x):\n        ctx.n = 1\n        return forward(x)\n",
     "an autograd function": "class F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
     "        ctx.shape = x.shape\n    @staticmethod\n    def backward(ctx, dy):\n        return dy.view(ctx.shape)\n"
     "def f(x):\n    return F.apply(x)",
