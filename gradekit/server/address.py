@@ -113,10 +113,10 @@ def connection(path: Path) -> socket.socket:
     return sock
 
 
-def connections() -> Iterator[tuple[Path, socket.socket]]:
-    """The sockets on which a process of this user listens, and a connection to each."""
+def connections(prefix: str = "") -> Iterator[tuple[Path, socket.socket]]:
+    """The sockets on which a process of this user listens and whose names begin so, and a connection to each."""
     with contextlib.suppress(NoFolder):
-        for path in sorted(folder().glob("*.sock")):
+        for path in sorted(folder().glob(f"{prefix}*.sock")):
             with contextlib.suppress(OSError):
                 yield path, connection(path)
 

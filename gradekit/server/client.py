@@ -206,8 +206,7 @@ def stopped() -> int:
     found = list(address.connections())
     for path, sock in found:
         path.unlink(missing_ok=True)
-        with sock:
-            sock.send(forks.STOP)
+        forks.stop(sock)
     return sum("_" not in path.stem for path, _ in found)
 
 

@@ -118,6 +118,12 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
+def stop(sock: socket.socket) -> None:
+    """Has the `Forker` that `sock` leads to listen no more, unless it has ended, and closes the connection."""
+    with sock, contextlib.suppress(OSError):
+        sock.send(STOP)
+
+
 # --- in the process that forks ----------------------------------------------------------------------------------------
 
 

@@ -184,11 +184,10 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
         _detach()
         before = _files()
         with address.locked(where.with_suffix(".lock")):
-            every, own = address.connections(), where.name.partition("_")[0] + "_"
-            older = [sock for path, sock in every if path.name.startswith(own)]
+            older = [sock for _, sock in address.connections(where.name.partition("_")[0] + "_")]
             listening = address.listening(where)
             for sock in older:
-                sock.send(forks.STOP)
+                forks.stop(sock)
         os.close(tell)
         os.close(ready)
         gc.freeze()
