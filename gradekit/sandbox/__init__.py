@@ -7,6 +7,7 @@ submission. Every wait has a time limit, every message a size limit, and a child
     tracer.py       Tracer: one submission, asked to load and to trace; Form: a call, without the values
     servers.py      the fork server, the isolation it must offer, and what a submission may use
     replies.py      what a submission's process sends, checked; TraceError, Unavailable
+    moved.py        what it sent, for a text with the same code on other lines
 """
 
 from gradekit.processes import clean_environment
