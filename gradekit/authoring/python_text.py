@@ -102,8 +102,10 @@ def of_tests(tree: ast.Module, known: Known) -> Iterator[Remark]:
         yield from _parameters(test)
         if ast.get_docstring(test) is None:
             yield Remark(test.lineno, f"{test.name} has no docstring: its first line is what students read", True)
+    assigned = [(target, node.value) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    constants = {target.id: value for target, value in assigned if isinstance(target, ast.Name)}
     for node in ast.walk(tree):
-        yield from _named(node, known)
+        yield from _named(node, known, constants)
 
 
 def _points(test: ast.FunctionDef, handout: str) -> Iterator[Remark]:
@@ -141,7 +143,7 @@ def _parameters(test: ast.FunctionDef) -> Iterator[Remark]:
             )
 
 
-def _named(node: ast.AST, known: Known) -> Iterator[Remark]:
+def _named(node: ast.AST, known: Known, constants: Mapping[str, ast.expr]) -> Iterator[Remark]:
     match node:
         case ast.Attribute(value=ast.Name(id="submission"), attr=name) if known.entries and name not in known.entries:
             yield Remark(node.lineno, f"submission.{name}: there is no such entry ({near(name, known.entries)})")
@@ -153,15 +155,15 @@ def _named(node: ast.AST, known: Known) -> Iterator[Remark]:
             if known.entries and name not in known.entries:
                 yield Remark(node.lineno, f"domain.toml has no entry {name!r} ({near(name, list(known.entries))})")
         case ast.Call() if _called(node) == "calls":
-            yield from _of_calls(node, known)
+            yield from _of_calls(node, known, constants)
 
 
-def _of_calls(call: ast.Call, known: Known) -> Iterator[Remark]:
+def _of_calls(call: ast.Call, known: Known, constants: Mapping[str, ast.expr]) -> Iterator[Remark]:
     layouts = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]["examples"]
     sizes = sorted({size for entry in known.entries.values() for size in entry.sizes})
     for keyword in call.keywords:
-        values = list(_texts(ast.walk(keyword.value)))
-        keys = _texts(keyword.value.keys) if isinstance(keyword.value, ast.Dict) else []
+        nodes = list(_spelled_out(keyword.value, constants))
+        values, keys = _texts(nodes), [key for one in nodes if isinstance(one, ast.Dict) for key in _texts(one.keys)]
         words = [text for text in values if text not in keys]
         if keyword.arg == "layouts":
             unknown = [(text, "layout", layouts) for text in words if text.partition(":")[0] not in layouts]
@@ -173,6 +175,12 @@ def _of_calls(call: ast.Call, known: Known) -> Iterator[Remark]:
             unknown = []
         for text, what, names in unknown:
             yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({near(text, names)})")
+
+
+def _spelled_out(expression: ast.expr, constants: Mapping[str, ast.expr]) -> Iterator[ast.AST]:
+    """The nodes of an expression, with a constant of the module in the place of its name."""
+    for node in ast.walk(expression):
+        yield from ast.walk(constants[node.id]) if isinstance(node, ast.Name) and node.id in constants else [node]
 
 
 def _is_unknown(kind: str, known: Collection[str]) -> bool:
@@ -195,10 +203,7 @@ def _decorator(test: ast.FunctionDef, name: str) -> ast.Call | None:
 
 def _called(call: ast.Call) -> str:
     """The last word of what is called: `given` of hypothesis.given(...)."""
-    function = call.func
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _texts(nodes: object) -> list[str]:

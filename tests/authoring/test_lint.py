@@ -119,6 +119,21 @@ def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ('PLAIN = ("contiguous",)', 'PLAIN = ("contigous",)', "there is no layout 'contigous' (did you mean contiguous?)"),
+        ('FINITE = ("ones", "normal"', 'FINITE = ("ones", "norml"', "there is no kind of values 'norml' (did you mean normal?)"),
+        ('sizes={"M": [1, 3], "N": WIDE}', "sizes=SOME", "there is no size 'n' (there are M, N)"),
+    ],
+)  # fmt: skip
+def test_a_constant_of_the_module_is_read_where_a_check_draws_by_it(
+    changed: Callable[[str, str, str], list[Complaint]], before: str, after: str, told: str
+) -> None:
+    changed(TESTS, 'PLAIN = ("', 'SOME = {"M": [1, 3], "n": [4]}\nPLAIN = ("')
+    assert any(told in one.text for one in changed(TESTS, before, after))
+
+
+@pytest.mark.parametrize(
     ("file", "before", "after", "told"),
     [
         (TESTS, "@points(16,", "@points(6,", "the points of its checks sum up to 90, and to 100 as a rule"),
