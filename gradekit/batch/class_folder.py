@@ -287,8 +287,8 @@ class GradingSession:
             IntakeError: nothing there looks like a submission.
             TimesError: the file does not say it.
         """
-        wanted = intake.Wanted.by(self.request.assignment)
-        came = intake.hand_ins(folder.resolve(), wanted)  # found again from wherever the next command is given
+        folder, wanted = folder.resolve(), intake.Wanted.by(self.request.assignment)
+        came = intake.hand_ins(folder, wanted)  # found again from wherever the next command is given
         if times:
             zone = self._policy.due.tzinfo if self._policy.due else None
             came = intake.timed(came, intake.times(times, zone))

@@ -66,7 +66,7 @@ def test_hand_ins_are_found_again_from_wherever_the_next_command_is_given(
     made: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    session(made).take_in(Path("in"))
+    assert session(made).take_in(Path("in")) == ["1 hand-in, 1 submission to grade"]  # and nobody is left aside
     monkeypatch.chdir("/")
     assert [hand_in.path.is_file() for hand_in, _ in made.store.hand_ins("double")] == [True]
 
