@@ -16,7 +16,7 @@ from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
-from gradekit.repair.shown_calls import failing, not_worse, place_of_wrong, shown_by
+from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by
 from gradekit.repair.survivor_mends import OF_SEVERAL, halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Work
@@ -31,6 +31,9 @@ MOST_SHOWN = 12
 
 FEW_ELEMENTS = 64
 """Of the inputs of an example: with fewer, much seems right."""
+
+MOST_IDLE = 8
+"""So many changes that put a name to use are tried, where no look can tell which of them is right."""
 
 MOST_OF_A_TELLING = 4_000
 """Of the inputs of an example that has failed, and on which all changes are looked at."""
@@ -50,14 +53,14 @@ class FirstLook:
         tries.in_part = []
         shown, screen = failing(check.error, check.call), tries.texts.screen(tries.text, self._work)
         if shown is None or screen is None:
-            return []
+            return self._of_idle(screen) if screen is not None and check.error.comparison is None else []
         large = self._telling()
         rest = [one for one in check.others if one not in large and one.elements <= MOST_WALKED]
         larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
         calls = [shown, *self._shown(large)]
         compared = (one for one in tries.held() if one.compares)
         held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
-        others = (not_worse(shown) for one in held if (shown := self._run_once(one, None)) is not None)
+        others = (not_worse(ran) for one in held if (ran := self._run_once(one, None)) is not None)
         small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
         source, clues = screen.draft.source, tries.clues
@@ -74,6 +77,13 @@ class FirstLook:
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         copies = [replace(mend, rank=OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None]
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
+
+    def _of_idle(self, screen: Screen) -> list[Mend]:
+        """Those that put a name to use that nobody uses, where nothing is compared with what it must be: numbers are
+        drawn, say, and each is as right as another."""
+        shown, source = passing(self._check.call, 0), screen.draft.source
+        found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
+        return [mend for one in found[:MOST_IDLE] if (mend := mend_of(one, source)) is not None]
 
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which

@@ -129,6 +129,14 @@ class Screen:
         are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
         return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
 
+    def of_idle(self, call: ShownCall, kernels: Sequence[str]) -> list[Change]:
+        """The changes that put to use what nobody uses, in a call of which it is not known what is right."""
+        if (replay := self._replay(call)) is None:
+            return []
+        walked = (kernel for kernel in kernels if kernel in replay.begun)
+        every = (change for kernel in walked for change, _ in self._every(replay, kernel, STAGES[0]))
+        return [change for change in every if change.turn == OF_IDLE and not change.lacks]
+
     def _that_mend_most(self, found: list[Change]) -> list[Change]:
         """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
         most = max((self._mended[change] for change in found), default=0)

@@ -95,10 +95,11 @@ class Tutor:
     def _after(self, mend: Mend, said: Sequence[Said]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a mend."""
         subject, found = self._texts.subject_of(mend.applied(self._mending.text)), dict[str, BaseException | None]()
-        for one in said:
-            if one.check.example is not None:
+        for check in (one.check for one in said):
+            judge = check.example.run if check.example is not None else check.judge
+            if judge is not None:
                 subject.forget_calls()
-                found[one.check.name] = one.check.example.run(subject)
+                found[check.name] = judge(subject)
         return found
 
     def _told_again(self, mend: Mend, said: Said) -> Diagnosis | None:

@@ -174,7 +174,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
         turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
         known = _known(site, node).get(name)
-        is_one = isinstance(known, int) and known == 1
+        is_one = isinstance(known, int) and known == 1 and site.role(name) != "length"
         for change, symbol, operator, role in _COMBINED:
             if is_one and symbol in ("%", "//"):
                 continue  # modulo 1 is 0, and says nothing of the name

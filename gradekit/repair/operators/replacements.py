@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from torch import Tensor
+
 from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
@@ -175,6 +177,7 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
     yield from _by_a_group(site, node, op, left)
+    yield from _of_other_names(site, node)
     if op == "//":
         says = words("operation-rounded-down", it=whole)
         yield site.change(ChangeKind.OPERATOR, node, f"tl.cdiv({left}, {right})", says)
@@ -228,6 +231,25 @@ def _by_a_group(site: ChangeSite, node: Any, op: str, left: str) -> Iterator[Cha
             yield site.change(ChangeKind.OPERATOR, node, f"({left} // ({name} // {node.right.id}))", says, 1)
 
 
+def _of_other_names(site: ChangeSite, node: Any) -> Iterator[Change]:
+    """`right - left` for `bottom - top`, where that stands somewhere else: a line that was copied for another axis."""
+    own, kind, names = _names_of(node), site.kind(node), site.names(node)
+    if len(own) != 2 or kind is None or kind.of != "float":
+        return
+    every = (one for one in site.kernel.nodes if isinstance(one, ast.BinOp) and type(one.op) is type(node.op))
+    for other in dict.fromkeys(site.source.of(one) for one in every if len(_names_of(one) - own) == 2):
+        if _names_of(ast.parse(other, mode="eval").body) <= names.keys():
+            says = words("other-names", it=shown(site.source.of(node)), place=context(site, node), new=other)
+            yield site.change(ChangeKind.NAME, node, f"({other})", says, 1)
+
+
+def _names_of(node: ast.expr) -> set[str]:
+    """The names on both sides of an operation of two names; nothing of any other."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+    names = {side.id for side in sides if isinstance(side, ast.Name)}
+    return names if len(names) == len(sides) else set()
+
+
 def _of_infinities(site: ChangeSite, node: Any) -> Iterator[Change]:
     """`1 - 2 / (e + 1)` for `(e - 1) / (e + 1)`, `1 - 2 / (a / b + 1)` for `(a - b) / (a + b)`; e may be infinite."""
     parts = [part for part in (node.left, node.right) if isinstance(part, ast.BinOp)]
@@ -257,7 +279,8 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
-        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", says)
+        told = words("brackets-rounded", it=source.of(node.left), of=c, large=b) if (first, op) == ("+", "-") else says
+        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", told)
     if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
@@ -320,7 +343,8 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         for group in _FUNCTIONS:
             for other in (one for one in group if name in group and one != name and one in (known or group)):
                 new = f"{path[: len(path) - len(name)]}{other}({arguments})"
-                yield site.change(ChangeKind.FUNCTION, node, new, words("function", it=path, new=other))
+                told = _of_equals(site, node) if (name, other) == ("sum", "max") else None
+                yield site.change(ChangeKind.FUNCTION, node, new, told or words("function", it=path, new=other))
     if name == "arange":
         yield from _for_a_range(site, node)
     if path in EXP and node.args:
@@ -335,6 +359,24 @@ def _call(site: ChangeSite, node: Any) -> Iterator[Change]:
         yield site.change(ChangeKind.SIDES, node, new, words("choice", it=whole))
     if name in ("program_id", "sum", "max", "min", "argmax", "argmin", "reduce", "associative_scan"):
         yield from _axis(site, node, name)
+
+
+def _of_equals(site: ChangeSite, node: ast.Call) -> tuple[str, str] | None:
+    """What is said of the sum of a tile's rows or columns where all are equal, and their maximum would do; None of any
+    other sum."""
+    axis, tile = axis_of(node), site.watched.values.get(node.args[0]) if node.args else None
+    if axis is None or not isinstance(tile, Tensor) or not (kind := site.kind(node.args[0])) or len(kind.shape) != 2:
+        return None
+    along, what = (-2, "rows") if axis.value == 0 else (-1, "columns")
+    is_one = bool((tile == tile.narrow(along, 0, 1)).all())
+    return words("sum-of-equals", count=tile.shape[along], what=what) if is_one else None
+
+
+def axis_of(call: ast.Call) -> ast.Constant | None:
+    """The number of the axis that a reduction is along, where that is written there."""
+    places = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
+    found = next((one for one in places if isinstance(one, ast.Constant)), None)
+    return found if found is not None and found.value in (0, 1) else None
 
 
 def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change]:

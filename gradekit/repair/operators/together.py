@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, at_once
-from gradekit.repair.operators.replacements import RULES
+from gradekit.repair.operators.replacements import RULES, axis_of
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.submission.parsed_source import called, shown
 
@@ -156,7 +156,7 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
 def _other_axes(site: ChangeSite) -> Iterator[Change]:
     """Rows for columns in all reductions of tiles, or in one, and where their results are spread again."""
     found = [node for node in site.kernel.nodes if isinstance(node, ast.Call) and called(node) in _REDUCTIONS]
-    axes = {call: axis for call in found if (axis := _axis_of(call)) is not None}
+    axes = {call: axis for call in found if (axis := axis_of(call)) is not None}
     every = list(axes) if len({axis.value for axis in axes.values()}) == 1 else []
     for mine in (every, *([call] for call in axes if len(axes) > 1)):
         spread = (one for one in site.kernel.nodes if isinstance(one, ast.Subscript) and _is_reduced(site, one.value))
@@ -274,12 +274,6 @@ def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: 
         first, last = (at - start for at in site.source.span(axis))
         data = data[:first] + other.encode() + data[last:]
     return data.decode("utf-8")
-
-
-def _axis_of(call: ast.Call) -> ast.Constant | None:
-    places = [*call.args[1:2], *(keyword.value for keyword in call.keywords if keyword.arg == "axis")]
-    found = next((one for one in places if isinstance(one, ast.Constant)), None)
-    return found if found is not None and found.value in (0, 1) else None
 
 
 def _is_reduced(site: ChangeSite, node: ast.expr) -> bool:
