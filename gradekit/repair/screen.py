@@ -106,7 +106,7 @@ class Screen:
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
         again: Iterator[Walked | None] = (
-            (call, replay) if (replay := self._replay(call)) is not None else None for call in more
+            (call, walk) if (walk := self._replay(call)) is not None else None for call in more
         )
         looked = walked[0]
         if (smaller := with_smaller_tiles(*walked[0])) is not None:

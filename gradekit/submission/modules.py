@@ -118,7 +118,7 @@ def _imported(node: ast.Import | ast.ImportFrom, name: str, read: Read) -> Itera
         return
     module = ".".join(filter(None, (base, node.module)))
     submodules = {alias.name: _file(f"{module}.{alias.name}", read) for alias in node.names if module or node.level}
-    yield from ((file, ((a.asname or a.name, None),)) for a in node.names if (file := submodules.get(a.name)))
+    yield from ((one, ((a.asname or a.name, None),)) for a in node.names if (one := submodules.get(a.name)))
     rest = tuple((alias.asname or alias.name, alias.name) for alias in node.names if not submodules.get(alias.name))
     if rest and (file := _file(module, read)):
         yield file, rest

@@ -153,6 +153,20 @@ def test_no_function_has_more_than_8_parameters() -> None:
     assert many == MANY_PARAMETERS
 
 
+def bound_by_a_generator(function: Function) -> set[str]:
+    """The names that a generator binds by `:=` in a function that uses them beside it, too: they change when it is read."""
+    generators = [node for node in ast.walk(function) if isinstance(node, ast.GeneratorExp)]
+    inside = {part for one in generators for part in ast.walk(one)}
+    bound = {part.target.id for part in inside if isinstance(part, ast.NamedExpr)}
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and node not in inside}
+    return bound & (used | {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)})
+
+
+def test_no_generator_binds_a_name_that_its_function_uses() -> None:
+    functions = [(module, node) for module, tree in TREES.items() for node in ast.walk(tree) if isinstance(node, Function)]
+    assert [(module, node.name, names) for module, node in functions if (names := bound_by_a_generator(node))] == []
+
+
 def test_every_public_function_has_a_docstring() -> None:
     bare = [f"{module}.{f.name}" for module in MODULES for f in public(module) if not ast.get_docstring(f)]
     assert not bare

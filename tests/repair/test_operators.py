@@ -47,7 +47,8 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
     bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
     width = tl.maximum(top - total, 0.0) + head + part
     share = top * 0.044715 / tl.maximum(width, 1e-5)
-    tl.store(out_ptr + tl.program_id(1) * N + m, share, mask=m < N)
+    gap = (bias - width) * top
+    tl.store(out_ptr + tl.program_id(1) * N + m, share + gap + (bias - width), mask=m < N)
 
 
 def entry(x, v):
@@ -70,6 +71,7 @@ EXAMPLES = {
     ),
     "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
+    "a difference of other names that stands elsewhere, too": ("gap + (bias - width)", "gap + (top - total)"),
     "one element for all lanes": ("tl.load(v_ptr + m, mask=m < N, other=0.0)", "tl.load(v_ptr + tile)"),
     "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
 }  # fmt: skip

@@ -368,8 +368,8 @@ def _of_equals(site: ChangeSite, node: ast.Call) -> tuple[str, str] | None:
     if axis is None or not isinstance(tile, Tensor) or not (kind := site.kind(node.args[0])) or len(kind.shape) != 2:
         return None
     along, what = (-2, "rows") if axis.value == 0 else (-1, "columns")
-    is_one = bool((tile == tile.narrow(along, 0, 1)).all())
-    return words("sum-of-equals", count=tile.shape[along], what=what) if is_one else None
+    count, is_one = tile.shape[along], bool((tile == tile.narrow(along, 0, 1)).all())
+    return words(f"sum-of-equal-{what}", count=count, again=count) if is_one else None
 
 
 def axis_of(call: ast.Call) -> ast.Constant | None:

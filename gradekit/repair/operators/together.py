@@ -65,7 +65,7 @@ def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
     """Another number for one that a statement uses several times, in all places."""
     head = [statement] if not hasattr(statement, "body") else []
     used = [n for one in head for n in ast.walk(one) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-    times = Counter(name.id for name in used if (kind := site.kind(name)) and kind.of == "float")
+    times = Counter(name.id for name in used if (mine := site.kind(name)) and mine.of == "float")
     for name in (one for one, count in times.items() if count > 1):
         places = [one for one in used if one.id == name]
         for other, kind in site.names(statement).items():
