@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -329,14 +330,23 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
         return None
     outcome = tried(call, call.specs)[part]
     if isinstance(outcome, Seen):
-        sentence = "Without any rounding, this call is right: a dtype on the way is too narrow for it."
-        return None if outcome.why_not else Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
+        return None if outcome.why_not else _too_narrow(seen.program)
     if outcome.cause is not Cause.LOW_PRECISION:
         return None
     place = outcome.facts["rounding"]
     where = f"Line {outcome.line}" if outcome.line else "The kernel"
     sentence = f"{where} rounds to {place['dtype']} on the way, which alone moves a result by {place['moved']}."
     return Diagnosis(outcome.cause, sentence, outcome.line)
+
+
+def _too_narrow(program: Program) -> Diagnosis:
+    """What to say of a call that is right without rounding; where all is float32, the order of operations is left."""
+    if any(re.search(r"f16|f8|tf32", kernel.ttir) for kernel in program.kernels.values()):
+        sentence = "Without any rounding, this call is right: a dtype on the way is too narrow for it."
+        return Diagnosis(Cause.LOW_PRECISION, sentence, vague=True)
+    sentence = "Without any rounding, this call is right: small numbers are lost beside large ones."
+    hint = "take large numbers from each other first, and then add the small ones"
+    return Diagnosis(Cause.LOW_PRECISION, sentence, hint=hint, vague=True)
 
 
 def _repeat(

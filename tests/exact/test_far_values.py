@@ -11,7 +11,8 @@ import torch
 from gradekit.exact.thresholds import thresholds
 from gradekit.findings import Cause, Outcome
 from gradekit.inputs.value_kinds import make
-from tests.exact.test_wrong_formulas import checked
+from tests.exact.test_wrong_formulas import ROOT, checked
+from tests.graded import graded
 
 WRONG = {
     "a finite number for what is masked": (
@@ -79,3 +80,11 @@ module {
 }
 """
     assert [(one.met, one.number) for one in thresholds(ttir)] == [("x", 1e6), ("z", 1e6)]
+
+
+def test_where_all_is_float32_no_dtype_is_called_too_narrow(tmp_path: Path) -> None:
+    text = (ROOT / "solutions/cross_entropy/solution.py").read_text()
+    text = text.replace("tl.log(total) + (highest - logit)", "highest + tl.log(total) - logit")
+    (check,) = graded("cross_entropy", text, tmp_path, keyword="extreme", device="cpu").checks
+    assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
+    assert check.message.endswith("small numbers are lost beside large ones.")
