@@ -366,7 +366,10 @@ def requests(id: str, folder: ClassFolder, person: str | None, student: str | No
         folder.ask(id, student, check, text)
     if answer:
         folder.store.answer_request(answer[0], answer[1], person or user())
-    for each in folder.store.requests(id):
+    asked = folder.store.requests(id)
+    if not asked:
+        tell("Nobody has asked for another look.")
+    for each in asked:
         said = f"answered by {each.person}" if each.answer else "open"
         tell(one_line(f"{each.id}  {each.student}, {each.check}: ({said})"))
         for words in filter(None, (each.text, each.answer)):

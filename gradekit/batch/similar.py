@@ -129,7 +129,7 @@ def _evidence(a: Fingerprint, b: Fingerprint, shares: Mapping[str, tuple[float, 
 
 def render(found: Resemblance, most: int = 50) -> str:
     """The list as text."""
-    lines = [f"{found.compared} students compared. A list to look at, and no verdict: short tasks have few solutions."]
+    lines = [f"Students compared: {found.compared}. A list to look at, and no verdict: short tasks have few solutions."]
     lines += [f"{number} of them have the same, usual program: that alone says nothing." for number in found.usual]
     lines += [f"{found.without} have no program to compare."] if found.without else []
     rows = list(map(_line, grouped(found.pairs)))

@@ -67,7 +67,7 @@ def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, Any]:
         RuntimeError: a pass or the verifier does; what MLIR says goes to the standard error descriptor.
     """
     backend = _backend()
-    parsed = backend.parse_options(dict(options))
+    parsed = backend.parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
     generators = backend.get_codegen_implementation(parsed)
     module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
     module = backend.make_ttir(module, {}, parsed, TARGET.arch)

@@ -141,6 +141,7 @@ def said(folder: ClassFolder, *words: str) -> str:
 
 
 def test_requests_are_a_list_with_answers(server: MarkingServer, folder: ClassFolder) -> None:
+    assert said(folder, "requests") == "Nobody has asked for another look.\n"
     said(folder, "requests", "--student", "Ada", "--check", FAILED.id, "--text", "It is right on my machine.")
     assert "It is right on my machine." in fetched(server.url) and "open" in said(folder, "requests")
     fetched(f"{server.url}0", request="1", answer="Try 33 columns.")

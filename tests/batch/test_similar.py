@@ -146,7 +146,7 @@ def test_a_source_that_python_cannot_read_has_no_tokens() -> None:
 
 def test_the_list_says_what_it_is() -> None:
     assert render(resemblance({})) == (
-        "0 students compared. A list to look at, and no verdict: short tasks have few solutions.\nNo two stand out.\n"
+        "Students compared: 0. A list to look at, and no verdict: short tasks have few solutions.\nNo two stand out.\n"
     )
 
 
@@ -157,7 +157,7 @@ def test_equal_programs_are_one_line_and_none_is_no_program() -> None:
     }
     others = {f"other{i}": found | {"whole": str(i), "shingles": {str(i): 3}} for i in range(20)}
     lines = render(resemblance(prints | others)).splitlines()
-    assert lines[0].startswith("24 students compared") and lines[1] == "2 have no program to compare."
+    assert lines[0].startswith("Students compared: 24.") and lines[1] == "2 have no program to compare."
     assert [line for line in lines[2:] if line] == [
         "same program  ada, bob, cyd, dan: each two share at least 100% of the source, all constants and block sizes"
     ]

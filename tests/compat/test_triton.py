@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,15 @@ def test_a_kernel_is_lowered_to_text_with_places() -> None:
     text, options = lower(source(), {"num_warps": 8})
     assert "tt.func public @copy" in text and "test_triton.py" in text
     assert options.num_warps == 8
+
+
+def test_nobody_who_grades_reads_that_a_default_of_triton_will_change() -> None:
+    """In a process of its own: Triton says it once, where a kernel is lowered and the environment does not choose."""
+    code = "from gradekit.tracer import child; child.warm_up()"
+    chosen = {name: value for name, value in os.environ.items() if name != "TRITON_DEFAULT_FP_FUSION"}
+    command = [sys.executable, "-W", "error:TRITON_DEFAULT_FP_FUSION", "-c", code]
+    done = subprocess.run(command, env=chosen, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_options_that_machine_code_depends_on_are_told() -> None:
