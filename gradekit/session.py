@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.report import cell as fragment
 from gradekit.report import steps, terminal
 from gradekit.submission.notebook import Cell, NotebookError, code_of
 
@@ -45,7 +44,7 @@ class Shown:
         return self.message if self.record is None else terminal.render(self.record)
 
     def _repr_html_(self) -> str | None:
-        return None if self.record is None else fragment.render(self.record)
+        return None if self.record is None else terminal.as_html(self.record)
 
     __repr__ = __str__
 

@@ -19,9 +19,10 @@ from gradekit.batch import feedback, gradebook
 from gradekit.batch.class_folder import ClassFolder, GradingSession
 from gradekit.batch.gradebook import Line
 from gradekit.marks import LINE, Mark
-from gradekit.report import source_view, templates
+from gradekit.report import templates
 from gradekit.report.changes import changes
 from gradekit.report.grouping import ending
+from gradekit.report.page import source_rows
 from gradekit.report.text import clean, one_line, points
 from gradekit.report.translation import say
 
@@ -94,7 +95,7 @@ class Marking:
                 ({**check, "again": reasons(marks, check["id"])} for check in found["checks"]),
                 key=lambda check: ending(check) == "passed",
             ),
-            "source": list(source_view.rows(self._source(line, found), said)),
+            "source": list(source_rows(self._source(line, found), said)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],
         }  # fmt: skip
 

@@ -12,12 +12,17 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexers.python import PythonLexer
+
 from gradekit.causes import Cause
-from gradekit.report import pictures, proofs, source_view, speed_sentences, templates
+from gradekit.report import pictures, proofs, speed_sentences, templates
 from gradekit.report.changes import changes, last_time
 from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories, untouched
 from gradekit.report.rests_on import in_words, unsure
-from gradekit.report.text import counted, points
+from gradekit.report.text import clean, counted, points
 from gradekit.submission import place
 
 DOCS = "GRADEKIT_DOCS"
@@ -45,7 +50,7 @@ def view(
         "hand_in": hand_in, "untouched": untouched(record), "links": beside | dict(links or {}),
         "last_time": last_time(before, record), "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])), "checks": checks, "plot": pictures.plot(record["checks"]),
-        "source": list(source_view.rows(source, _commented(record["notes"], _said(checks)))),
+        "source": list(source_rows(source, _commented(record["notes"], _said(checks)))),
         "rests_on": in_words(record), "unsure": unsure(record),
     }  # fmt: skip
 
@@ -157,3 +162,24 @@ _CALLS = {
     "long": "{} with a long dimension",
 }
 """What each count of a check's coverage is called."""
+
+
+# --- the source, coloured by Pygments, which runs none of it; below a line what checks say of that line ---------------
+
+MOST_LINES = 2000
+"""Lines of source that a page shows: a longer submission is cut, and the page says so."""
+
+Said = Mapping[int, Sequence[Mapping[str, Any]]]
+"""By line, the checks that blame it: `number` of the card, `text` to read, `outcome`."""
+
+
+def source_rows(source: str, said: Said) -> Iterator[dict[str, Any]]:
+    """Each line with its number, its `text` as HTML (whose classes are Pygments'), and what is `said` of it."""
+    lines = source.split("\n") if source else []
+    shown = "\n".join(map(clean, lines[:MOST_LINES]))
+    coloured = highlight(shown, PythonLexer(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True)).split("\n")
+    for number, text in enumerate(coloured[: len(lines)], 1):
+        yield {"number": number, "text": Markup(text), "said": list(said.get(number, ()))}
+    if len(lines) > MOST_LINES:
+        left = f"({counted(len(lines) - MOST_LINES, 'more line')} of the submission: not shown)"
+        yield {"number": MOST_LINES + 1, "text": left, "said": []}

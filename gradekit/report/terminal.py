@@ -1,4 +1,4 @@
-"""The report as text for a terminal: a pure function of the record.
+"""The report as text for a terminal, or as a fragment of HTML that looks the same: pure functions of the record.
 
 First the score, then one line for each check, and under each that did not pass what a student needs to mend it:
 what went wrong, where, for which input, a hint, and the command that shows it again.
@@ -6,6 +6,7 @@ what went wrong, where, for which input, a hint, and the command that shows it a
 
 from __future__ import annotations
 
+import html
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ class Look:
     unicode: bool = True
 
     def paint(self, text: str, colour: str | None = None, **style: Any) -> str:
-        """`text` in a colour and style of click\'s, or as it is where there is no colour."""
+        """`text` in a colour and style of click's, or as it is where there is no colour."""
         return click.style(text, fg=colour, **style) if self.colour and text else text
 
     def mark(self, outcome: str) -> str:
@@ -310,3 +311,26 @@ def _wrapped_line(line: str, width: int, indent: int) -> Iterable[str]:
     margin = " " * (indent + len(line) - len(line.lstrip()))
     mark = "│ " * line.lstrip().startswith("│ ")  # a line of the submission's: each piece of it carries the mark
     return wrapped_text(line.strip(), max(width, len(margin) + 20), margin, margin + mark) or [""]
+
+
+# --- for the output of a notebook's cell: letter for letter what the terminal shows, with its colours -----------------
+
+_STYLES = {
+    "1": "font-weight:bold", "2": "opacity:.65", "31": "color:#c62828", "32": "color:#2e7d32", "33": "color:#b26a00",
+    "35": "color:#8e24aa", "36": "color:#00838f",
+}  # fmt: skip
+"""What the terminal's codes become; the colours can be read on white and on black."""
+
+_STYLED = re.compile(r"((?:\x1b\[\d+m)+)(.*?)\x1b\[0m", re.DOTALL)
+"""Styled text as click writes it: codes, the text, and the reset of all of them."""
+
+
+def as_html(record: Mapping[str, Any]) -> str:
+    """The report as one `<pre>` element; nothing from the submission reaches the page unescaped."""
+    text = html.escape(render(record, Look(100, colour=True)))
+    return f'<pre style="line-height:1.35;white-space:pre-wrap">{_STYLED.sub(_span, text)}</pre>'
+
+
+def _span(styled: re.Match[str]) -> str:
+    styles = ";".join(_STYLES.get(code, "") for code in re.findall(r"\d+", styled[1]))
+    return f'<span style="{styles}">{styled[2]}</span>'

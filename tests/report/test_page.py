@@ -11,7 +11,7 @@ import pytest
 
 from gradekit.findings import Cause, Outcome
 from gradekit.report import page, pictures, templates, terminal
-from gradekit.report.cell import render
+from gradekit.report.terminal import as_html
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 from .test_lms import FASTER, NASTY
@@ -194,17 +194,17 @@ def test_code_in_messages_is_set_as_code_and_still_escaped() -> None:
 
 def test_it_is_letter_for_letter_the_terminals_report() -> None:
     data = record(PASSED, FAILED, PENDING)
-    text = html.unescape(re.sub(r"<[^>]*>", "", render(data)))
+    text = html.unescape(re.sub(r"<[^>]*>", "", as_html(data)))
     assert text == terminal.render(data, terminal.Look(100))
 
 
 def test_colours_become_spans_that_all_close() -> None:
-    page = render(record(PASSED, FAILED))
+    page = as_html(record(PASSED, FAILED))
     assert '<span style="color:#2e7d32;font-weight:bold">✓</span>' in page
     assert page.count("<span") == page.count("</span>") > 0
 
 
 def test_what_a_submission_says_stays_text() -> None:
-    page = render(record(replace(FAILED, message="<script>alert(1)</script>\x1b[31mred")))
+    page = as_html(record(replace(FAILED, message="<script>alert(1)</script>\x1b[31mred")))
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[31mred" in page
