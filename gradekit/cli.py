@@ -435,20 +435,15 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit.inspector import inspect as inspector
-    from gradekit.inspector import targets
-    from gradekit.sandbox import TraceError
-    from gradekit.submission import NoSuchSubmission, SubmissionError
+    from gradekit.progress import told
 
     stage, json_file = options.pop("stage"), options.pop("json_file")
-    try:
+    with told(path):
+        from gradekit.inspector import inspect as inspector
+        from gradekit.inspector import targets
+
         given = tuple(inspector.parse_input(text) for text in inputs)
         answer = inspector.inspect_submission(path, targets.target(target), inputs=given, **options)
-    except (ValueError, NoSuchSubmission) as error:
-        raise click.UsageError(str(error)) from None
-    except (SubmissionError, TraceError) as error:
-        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
-        raise click.exceptions.Exit(1) from None
     _write(json_file, lambda: inspector.dumps(answer))
     if json_file != Path("-"):
         _show_inspected(answer, stage)

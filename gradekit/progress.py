@@ -6,9 +6,13 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TextIO
+
+import click
 
 from gradekit.findings import Check, Outcome
 from gradekit.report.text import one_line, shortened
@@ -80,6 +84,30 @@ def shown(stream: TextIO, begin: str) -> Iterator[Screen]:
         yield screen
     finally:
         screen.clear()
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """A terminal shows that `path` is being read while the context is open. What is wrong with the command, or with the
+    submission, ends the command with a sentence: with 2, or with 1."""
+    try:
+        with shown(sys.stderr, f"Reading {path}"):
+            yield
+    except Exception as error:
+        _ended_by(error)
+        raise
+
+
+def _ended_by(error: Exception) -> None:
+    from gradekit.plugin import NoSuchCheck
+    from gradekit.sandbox import TraceError
+    from gradekit.submission import NoSuchSubmission, SubmissionError
+
+    if isinstance(error, (ValueError, NoSuchSubmission, NoSuchCheck)):
+        raise click.UsageError(str(error)) from None
+    if isinstance(error, (SubmissionError, TraceError)):
+        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
+        raise click.exceptions.Exit(1) from None
 
 
 def line(title: str, done: int, total: int, width: int) -> str:

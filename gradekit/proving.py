@@ -17,19 +17,13 @@ def prove(path: Path, id: str | None, as_json: bool) -> None:
 
     Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
     """
+    from gradekit.progress import told
     from gradekit.report import proofs
-    from gradekit.report.translation import say
-    from gradekit.sandbox import TraceError
-    from gradekit.subject.entry_proofs import prove_submission
-    from gradekit.submission import NoSuchSubmission, SubmissionError
 
-    try:
+    with told(path):
+        from gradekit.subject.entry_proofs import prove_submission
+
         record = prove_submission(path, id)
-    except (ValueError, NoSuchSubmission) as error:
-        raise click.UsageError(str(error)) from None
-    except (SubmissionError, TraceError) as error:
-        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
-        raise click.exceptions.Exit(1) from None
     click.echo(json.dumps(record, indent=1) if as_json else proofs.render(record), nl=as_json)
     if any(found["refuted"] for found in record["passes"].values()):
         raise click.exceptions.Exit(1)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import signal
+from pathlib import Path
 
+import click
 import pytest
 
 from gradekit.findings import Check, Kind, Outcome
-from gradekit.progress import interruptible, line, shown
+from gradekit.progress import interruptible, line, shown, told
+from gradekit.submission import NoSuchSubmission, SubmissionError
 
 
 class Terminal(io.StringIO):
@@ -67,3 +70,23 @@ def test_an_interrupt_ends_what_takes_it_for_an_outcome() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with interruptible():
         pass
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ends_with", "code"),
+    [(NoSuchSubmission("there is no file a.py"), click.UsageError, 2), (SubmissionError("It cannot be read."), click.exceptions.Exit, 1)],
+)
+def test_a_command_says_what_it_reads_until_something_is_wrong(
+    wrong: SubmissionError, ends_with: type[Exception], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", stream := Terminal())
+    with pytest.raises(ends_with) as ended, told(Path("a.py")):
+        assert stream.getvalue() == "\rReading a.py\x1b[K"
+        raise wrong
+    assert ended.value.exit_code == code  # type: ignore[attr-defined]
+    assert stream.getvalue().startswith("\rReading a.py\x1b[K\r\x1b[K")
+
+
+def test_what_breaks_in_a_command_itself_is_no_sentence_about_the_submission() -> None:
+    with pytest.raises(KeyError), told(Path("a.py")):
+        raise KeyError("of ours")

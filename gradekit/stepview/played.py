@@ -30,7 +30,7 @@ from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, 
 from gradekit.subject import rules
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Call, Subject
-from gradekit.submission import Submission, read
+from gradekit.submission import Submission, SubmissionError, read
 
 SCHEMA = "gradekit/steps/1"
 
@@ -44,12 +44,8 @@ WORK = 300_000_000
 """The work of a run that can be played: see gradekit.engine.budget."""
 
 
-class NothingToPlay(Exception):
+class NothingToPlay(SubmissionError):
     """No call of the submission can be played: `message` says why in one sentence."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 @dataclass(frozen=True)

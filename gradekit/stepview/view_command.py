@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from gradekit.progress import told
 from gradekit.report.translation import say
 
 
@@ -50,28 +51,20 @@ def view(
     but a browser is needed to look at it. Where nothing has changed since the last check of PATH, what failed then is
     played, and nothing is checked again.
     """
-    from gradekit.inspector.inspect import parse_input
-    from gradekit.plugin import NoSuchCheck
     from gradekit.report import record, steps
     from gradekit.request import GradingOptions
-    from gradekit.sandbox import TraceError
-    from gradekit.stepview.played import NothingToPlay, PlayRequest, step_record
-    from gradekit.submission import NoSuchSubmission, SubmissionError
 
     asked = GradingOptions(profile="quick" if quick else "default", device="cpu", stop=True, **options)
-    try:
+    with told(path):
+        from gradekit.inspector.inspect import parse_input
+        from gradekit.stepview.played import PlayRequest, step_record
+
         arguments = tuple(parse_input(text) for text in given)
         known = None if arguments or options["seed"] is not None or options["inputs"] else _known(path, id, asked)
         request = PlayRequest(path, id, known or asked, arguments, program)
         found = step_record(request)
         if known and not found["message"]:  # it takes more than this one example to fail
             found = step_record(replace(request, options=asked))
-    except (ValueError, NoSuchSubmission, NoSuchCheck) as error:
-        raise click.UsageError(str(error)) from None
-    except (SubmissionError, TraceError, NothingToPlay) as error:
-        line = getattr(error, "line", None)
-        click.echo(say(error.message) + (say(f" (line {line})") if line else ""), err=True)
-        raise click.exceptions.Exit(1) from None
     if output == "-":
         click.echo(steps.render(found), nl=False)
         return
