@@ -95,7 +95,7 @@ def test_any_stride_and_offset(submission, call):
     assert_close(submission.softmax(*call), expected(*call))
 
 
-EXTREME = ("large", "negative", "mixed", "subnormal", "zeros", "between:-104:-40")
+EXTREME = ("large", "negative", "mixed", "subnormal", "zeros", "between:-104:-40", "risen")
 
 
 @points(4, handout="So are magnitudes up to the dtype's maximum")

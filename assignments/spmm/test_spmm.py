@@ -53,7 +53,7 @@ def elements(names):
 def drawn(patterns=ALL_PATTERNS, sizes=None, kinds=("normal",), layouts=PLAIN, **said):
     """crow, col, values and dense."""
     sized = {"M": [1, 2, 30], "K": [1, 16, 70], "N": [1, 16, 33, 70], **(sizes or {})}
-    alike = {"values dense": [("normal" if kind == "nan_row" else kind, kind) for kind in kinds]}
+    alike = {"values dense": [("integers" if kind == "nan_row" else kind, kind) for kind in kinds]}
     how = {"derive": {"nnz": elements}, "at_most": 1 << 19}
     return calls(SPMM, sizes=sized, layouts=layouts, values=alike, others={"pattern": patterns}, how=how, **said)
 

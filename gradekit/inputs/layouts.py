@@ -40,6 +40,11 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))[: len(shape)]
 
 
+def is_row_major(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether the strides are row-major where they matter, that is where a size is not 1."""
+    return 0 in shape or all(n == 1 or s == p for n, s, p in zip(shape, stride, row_major(shape), strict=True))
+
+
 def _one_at_least(size: Any) -> Any:
     """Also for many sizes at once, in a tensor."""
     return max(size, 1) if isinstance(size, int) else size.clamp(min=1)

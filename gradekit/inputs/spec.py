@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gradekit.inputs import value_kinds
-from gradekit.inputs.layouts import row_major
+from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.program import ITEMSIZE, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.schemas import near
@@ -121,8 +121,7 @@ class Input:
     @property
     def is_contiguous(self) -> bool:
         """Whether the strides are row-major where they matter, that is where a size is not 1."""
-        plain = row_major(self.shape)
-        return self.numel == 0 or all(s == p for n, s, p in zip(self.shape, self.stride, plain, strict=True) if n != 1)
+        return is_row_major(self.shape, self.stride)
 
     @property
     def storage_size(self) -> int:

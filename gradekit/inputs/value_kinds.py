@@ -261,6 +261,17 @@ STILL_SEEN = 10.0
 """All but one of a row's exponentials are together e**-10 of that one: what float32 still tells."""
 
 
+def _risen(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
+    size = (1, *shape)[-1]
+    left = torch.arange(size, 0, -1, dtype=torch.float64)
+    risen = (OVERFLOWING - left.log()).masked_fill_(4 * left > 3 * size, 0.0)
+    return _uniform(shape, generator) / 8 + risen.view(shape[-1:])
+
+
+OVERFLOWING = 89.5
+"""exp of this is more than float32 has room for, and so is a sum of n values of exp(OVERFLOWING) / n."""
+
+
 def _as_scores(kind: Kind) -> Kind:
     """Of each row of the kind, rows of one value each that give it as scores, for queries of 1."""
 
@@ -416,6 +427,9 @@ PROFILES: dict[str, Kind] = {
     "faded_rows": _as_scores(_faded),  # such scores, for queries that are all 1: rows of one value each
     "sunk": _sunk,  # 0 first or last in each row, and all others equally far below: each pair of rows less far
     "sunk_rows": _as_scores(_sunk),
+    # around 0 in the first quarter of each row, then higher from one to the next, so that a long row's exponentials
+    # overflow together wherever a running maximum has stayed behind
+    "risen": _risen,
     "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
     "far_below": _far_below,  # around -1024
     "far_above": lambda shape, dtype, generator: -_far_below(shape, dtype, generator),  # around 1024

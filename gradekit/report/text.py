@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradekit.inputs.in_words import in_words
+from gradekit.inputs.layouts import is_row_major
 from gradekit.report.translation import say
 from gradekit.submission import place
 
@@ -78,22 +79,13 @@ def described(given: Mapping[str, Any]) -> str:
         return f"{name} = {one_line(str(given.get('value')))}"
     shape, stride = list(given["shape"]), given.get("stride")
     parts = [f"{one_line(given['dtype'])} {shape}"]
-    if stride is not None and not _is_row_major(shape, stride):
+    if stride is not None and not is_row_major(shape, stride):
         parts.append(f"strides ({', '.join(map(str, stride))}{',' * (len(stride) == 1)})")
     parts += [f"offset {given['offset']}"] if given.get("offset") else []
     parts += [say(in_words(one_line(given["profile"])))] if given.get("profile", "normal") != "normal" else []
     parts += [f"seed {given['seed']}"] if given.get("seed") else []
     parts += [f"in a shared storage of {given['base']}"] if given.get("base") else []
     return f"{name}: {', '.join(parts)}"
-
-
-def _is_row_major(shape: list[int], stride: list[int]) -> bool:
-    expected = 1
-    for size, step in reversed(list(zip(shape, stride, strict=True))):
-        if size != 1 and step != expected:
-            return 0 in shape
-        expected *= size
-    return True
 
 
 _LINE = re.compile(r"(?<!, )\b(?P<word>[Ll]ine|Zeile) (?P<number>\d+)\b|第 (?P<other>\d+) 行")

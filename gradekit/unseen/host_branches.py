@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradekit.inputs.layouts import row_major
+from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Argument, Scalar, View
 from gradekit.prove.host_terms import Leaf, described, holds, leaves_in, polynomials, variable
@@ -26,7 +26,7 @@ MOST_BRANCHES = 200
 
 Kind = tuple[Any, ...]
 """What calls that are alike have in common: the entry, which gradients are wanted, and of each tensor its storage, its
-dtype, its rank, and whether it is contiguous."""
+dtype, its rank, and whether it is contiguous: as torch tells it, and in its strides of sizes of 1 too."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ class TracedForm:
 
 def _kind(arg: Argument) -> Any:
     if isinstance(arg, View):
-        return arg.storage, arg.dtype, len(arg.shape), arg.stride == row_major(arg.shape)
+        plain = is_row_major(arg.shape, arg.stride), arg.stride == row_major(arg.shape)
+        return arg.storage, arg.dtype, len(arg.shape), *plain
     value = arg.value if isinstance(arg, Scalar) else None
     return value if isinstance(value, bool) or value is None else type(value).__name__
 
@@ -163,6 +164,15 @@ class Path:
         that `min` of them is either; None for others."""
         return [_level(self.origins.terms, condition, values) for condition, _ in self.steps]
 
+    def end(self, step: int) -> Hashable:
+        """What calls have in common that go up to the number of a comparison: it, and which tensors are contiguous."""
+        return self.steps[step][1], tuple(is_row_major(view.shape, view.stride) for view in self.form.views)
+
+    def at_ends(self, values: Sequence[Any]) -> list[Any]:
+        """For each comparison with a number where the other side is the largest with which it goes as it did; None for
+        others."""
+        return [_at_end(self.origins.terms, condition, values) for condition, _ in self.steps]
+
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
         return all(went is not False for went in self.held(self.values(form.leaves)))
@@ -181,6 +191,15 @@ def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -
     return left == right if limited and left is not None and right is not None else None
 
 
+def _at_end(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:
+    if condition.relation == "==" or not (0 <= condition.left < len(terms) > condition.right >= 0):
+        return None
+    large, small = (condition.right, condition.left)[:: 1 if condition.held else -1]
+    if not _is_limit(terms[large]) or values[small] is None:
+        return None
+    return values[small] == values[large] - ((condition.relation == "<") is condition.held)
+
+
 def _is_limit(term: Leaf) -> bool:
     match term:
         case ("number", int(value)):
@@ -194,28 +213,30 @@ Explore = Callable[[TracedForm], "Explored | None"]
 
 @dataclass
 class HostBranches:
-    """The branches that calls have met, each with the ways that it has gone. `names` are those of the
-    tensors and scalars of an entry's domain; `beyond` are the limits that a call has gone
-    beyond, not only up to; `lost` are lines at which a size became something else, such as text,
-    and `opaque` conditions on numbers whose origin was lost: a line, and what."""
+    """The branches that calls have met, each with the ways that it has gone. `names` are those of the tensors and
+    scalars of an entry's domain; `beyond` are the limits that a call has gone beyond, not only up to, and `ended` what
+    `Path.end` gives of those that one has gone up to; `lost` are lines at which a size became something else, such as
+    text, and `opaque` conditions on numbers whose origin was lost: a line, and what."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
     beyond: set[HostBranch] = field(default_factory=set)
+    ended: set[Hashable] = field(default_factory=set)
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
-    _path_of: dict[str, tuple[Path, list[Any]]] = field(default_factory=dict)  # and where it is at its limits
+    _path_of: dict[str, tuple[Path, list[Any], list[Any]]] = field(default_factory=dict)  # its limits and ends
     _explored: dict[str, Explored | None] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
         taken: dict[int, Path] = {}
         for form in sorted(forms, key=lambda one: (one.elements == 0, one.elements, one.key)):
-            path, levels = self._path(form) or (None, [])
+            path, levels, ends = self._path(form) or (None, [], [])
             if path is not None:
                 taken[id(path)] = path
+                self.ended.update(path.end(step) for step, end in enumerate(ends) if end is True)
                 for (condition, branch), level in zip(path.steps, levels, strict=True):
                     self.ways.setdefault(branch, set()).add(condition.held)
                     if not condition.held and level is not True:
@@ -227,7 +248,7 @@ class HostBranches:
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
 
-    def _path(self, form: TracedForm) -> tuple[Path, list[Any]] | None:
+    def _path(self, form: TracedForm) -> tuple[Path, list[Any], list[Any]] | None:
         if form.key not in self._path_of:
             known = self._paths.setdefault(form.kind, [])
             path = next((path for path in known if path.taken_by(form)), None)
@@ -235,7 +256,8 @@ class HostBranches:
                 path = self._new_path(form, known)
             if path is None:
                 return None
-            self._path_of[form.key] = path, path.at_limits(path.values(form.leaves))
+            values = path.values(form.leaves)
+            self._path_of[form.key] = path, path.at_limits(values), path.at_ends(values)
         return self._path_of[form.key]
 
     def _new_path(self, form: TracedForm, known: list[Path]) -> Path | None:

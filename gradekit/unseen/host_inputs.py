@@ -13,12 +13,11 @@ from gradekit.inputs.spec import Input
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import OtherWay, Search
+from gradekit.unseen.search import MOST_LARGER, AtEnd, OtherWay, Search, Way
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
 
-Way = tuple[HostBranch, bool]
 _Choice = tuple[Mapping[str, int], Mapping[str, Any], bool]
 """Sizes, what picks the layouts, and whether the check lists such sizes itself."""
 
@@ -56,7 +55,18 @@ class HostInputs:
                 calls = self._calls(draws, wanted, turn)
                 found[branch] = [replace(one, purpose=Purpose.AGAIN) for one in calls][:1] if again else [*calls]
             known.add(branch.place)
-        return [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
+        each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
+        return [*each, *self._up_to_numbers(draws, paths)]
+
+    def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
+        that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first."""
+        for path in paths:
+            for step, _ in enumerate(path.steps):
+                if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
+                    small = [call for call in self._calls(draws, wanted, 0) if _elements(call) <= MOST_LARGER]
+                    largest = sorted(small, key=_elements, reverse=True)[:1]
+                    yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -82,11 +92,10 @@ class HostInputs:
         condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
         numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
         equal = condition.relation == "==" and not any(numbers)
-        return (branch, not condition.held) in self.tried, equal, _imprecise(wanted)
+        return wanted.way in self.tried, equal, _imprecise(wanted)
 
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
-        condition, branch = wanted.path.steps[wanted.step]
-        way = branch, not condition.held
+        (_, branch), way = wanted.path.steps[wanted.step], wanted.way
         for sizes, picks, narrow in self._sized(draws, wanted, way):
             call = made(draws, wanted.path.form, sizes, turn, picks)
             if all(arg.storage_size <= LARGEST for arg in call if isinstance(arg, Input)):
@@ -126,6 +135,10 @@ def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
         late.append(((branch.place in met) + ((branch.place, branch.dtypes) in met), branch))
         met |= {branch.place, (branch.place, branch.dtypes)}
     return [branch for _, branch in sorted(late, key=lambda one: one[0])]
+
+
+def _elements(call: FurtherCall) -> int:
+    return sum(arg.numel for arg in call.call if isinstance(arg, Input))
 
 
 def _imprecise(wanted: OtherWay) -> int:

@@ -72,6 +72,11 @@ class Calls:
         return self.path.at_limits(self._values)
 
     @functools.cached_property
+    def ends(self) -> Sequence[Any]:
+        """For each comparison with a number where it is as large as goes this way (see `Path.at_ends`)."""
+        return self.path.at_ends(self._values)
+
+    @functools.cached_property
     def taking(self) -> Tensor:
         """Where all comparisons go as they did."""
         known = [self.each(went) for went in self.held if went is not None]
@@ -143,7 +148,9 @@ class Candidates(Calls):
         places = places[self.elements[places] <= max(float(self.elements[first]), MOST_LARGER)]
         for column in self.columns.values():
             places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
-        chosen = dict.fromkeys([first, int(places[self.elements[places].argmax()])])
+        product = self._sizes(places).prod(dim=0)  # tells those apart whose largest tensor is the same
+        largest = (self.elements[places] + product / (product.max() + 1)).argmax()
+        chosen = dict.fromkeys([first, int(places[largest])])
         sizes = [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
         place = int(self.scope.count(sizes[0]) < MANY)  # of large calls, often only the first is afforded
         sizes[place:place] = [one for one in self._in_several_tiles(sizes[0], want) if one not in sizes]
@@ -153,8 +160,11 @@ class Candidates(Calls):
         """That with the fewest elements; of those with hardly more, the cheapest, whose sizes are most alike."""
         few = self.elements[places]
         places = places[few <= NEARLY * few.min()]
-        sizes = torch.stack([column[places].double().clamp(min=1) for column in self.columns.values()])
+        sizes = self._sizes(places)
         return int(places[(sizes.prod(dim=0) * sizes.amax(dim=0)).argmin()])
+
+    def _sizes(self, places: Tensor) -> Tensor:
+        return torch.stack([column[places].double().clamp(min=1) for column in self.columns.values()])
 
 
 class Search:
@@ -182,6 +192,9 @@ class Search:
 
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
 
+Way = tuple[Hashable, bool]
+"""A branch, or what `Path.end` gives, and whether it is true."""
+
 
 @dataclass(frozen=True)
 class OtherWay:
@@ -191,6 +204,12 @@ class OtherWay:
     path: Path
     step: int
     same_path: bool = True
+
+    @property
+    def way(self) -> Way:
+        """Equal for wants that one call meets."""
+        condition, branch = self.path.steps[self.step]
+        return branch, not condition.held
 
     def met(self, among: Calls) -> Tensor | None:
         """By which of the calls it is met: of steps before it, the nearest first, behind which it is likelier to stand;
@@ -206,6 +225,21 @@ class OtherWay:
 
 
 _OF_MANY = ("tt.reduce", "tt.dot")
+
+
+@dataclass(frozen=True)
+class AtEnd(OtherWay):
+    """A step of a path that is to go as it did, with the largest number that it does so with."""
+
+    @property
+    def way(self) -> Way:
+        """See `OtherWay`."""
+        return self.path.end(self.step), self.path.steps[self.step][0].held
+
+    def met(self, among: Calls) -> Tensor | None:
+        """See `OtherWay`."""
+        end = among.ends[self.step]
+        return among.taking & among.each(end) if end is not None else None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ WIDE = {"M": [1, 3], "V": [2047, 4096, 10_001, 50_304]}
 
 
 @points(10)
-@given(call=calls(public.LOSS, sizes=WIDE, values={"logits": ["normal", "spread", "spike"]}, how=ROOM))
+@given(call=calls(public.LOSS, sizes=WIDE, values={"logits": ["normal", "spread", "spike", "negative", "risen"]}, how=ROOM))
 def test_wide_rows_of_any_layout(submission, call):
     """Is right for wide rows of any layout"""
     assert_close(submission.cross_entropy(*call), public.expected(*call))

@@ -112,6 +112,19 @@ def test_grid_is_exact_in_tf32_and_not_in_bfloat16() -> None:
     assert bool((grid.to(torch.float16).float() == grid).all())
 
 
+@pytest.mark.parametrize("behind", [81, 85, 88, 200])
+def test_a_sum_of_risen_values_overflows_wherever_its_maximum_stays_behind(behind: int) -> None:
+    (row,) = Input("float32", (1, 50_257), (50_257, 1), profile="risen").tensor()
+    base, total = row[0], torch.zeros(())
+    for tile in row.split(1024):
+        top = torch.maximum(base, tile.max())
+        base, total = (top, total * (base - top).exp()) if top - base > behind else (base, total)
+        total = total + (tile - base).exp().sum()
+        if total.isinf():
+            break
+    assert total.isinf() and row.logsumexp(0).isfinite()
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (7, 1)])
 def test_neg_inf_leaves_a_row_of_one_element_finite(shape: tuple[int, ...]) -> None:
     for seed in range(20):

@@ -43,6 +43,33 @@ def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str
     assert HOST_LINE <= line <= HOST_LINE + 1
 
 
+STRIDED_IN_16_BITS = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, out_ptr, N, x_stride, SHORT: tl.constexpr, BLOCK: tl.constexpr):
+    n = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + n * x_stride, mask=n < N, other=0)
+    if SHORT:
+        x = x.to(tl.int16).to(tl.int32)
+    tl.atomic_add(out_ptr + x, 1, mask=n < N)
+
+def histogram(x, bins):
+    out = torch.zeros((bins,), dtype=torch.int32, device=x.device)
+    (N,), short = x.shape, not (x.is_contiguous() or bins > 40_000)
+    kernel[(triton.cdiv(N, 1024),)](x, out, N, x.stride(0), SHORT=short, BLOCK=1024)
+    return out
+"""
+
+
+def test_what_is_right_for_small_sizes_alone_is_tried_up_to_the_number_that_ends_them(tmp_path: Path) -> None:
+    """... in the layout for which host code asks"""
+    (check,) = graded("histogram", STRIDED_IN_16_BITS, tmp_path, keyword="any_stride", diagnose=False, shrink=False).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"].endswith("40000 < bins is false")
+
+
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add("n = n if n < 1 << 30 else n - 1"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED
