@@ -53,13 +53,17 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
     positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
     if any(isinstance(arg, torch.Tensor) for arg in args):
         return _described(entry, to_arguments(args), wanted, timed=timed)
-    given = [[getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg for arg in args]
-    key = hashlib.sha256(repr((entry, given, sharing(args), wanted, timed)).encode()).digest()
+    key = _key(entry, args, wanted, timed)
     found = _specs.get(key)
     if found is None:
         found = _described(entry, to_arguments(args), wanted, key, timed=timed)
         _specs.put(key, found)
     return found
+
+
+def _key(entry: str, args: Sequence[Any], wanted: tuple[int, ...], more: object) -> bytes:
+    given = [[getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg for arg in args]
+    return hashlib.sha256(repr((entry, given, sharing(args), wanted, more)).encode()).digest()
 
 
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
@@ -88,7 +92,8 @@ def _with_others(
     multiprocessors = multiprocessors_for(arguments, repr((entry, arguments)))
     form = _form(entry, (*arguments[:count], *arguments[2 * count :]), wanted, multiprocessors)
     form = replace(form, others=arguments[count : 2 * count], way=way, is_exact=False)
-    return CallSpec(form, form.name), given
+    is_known = not any(isinstance(arg, torch.Tensor) for arg in given)
+    return CallSpec(form, form.name, _key(entry, given, wanted, (way, count)) if is_known else b""), given
 
 
 def _another(arg: Any) -> Any:

@@ -176,7 +176,7 @@ class Subject:
         form = replace(this.form, way=way)
         program = self.retraced(form)
         self.calls[:] = [Call(seen.entry, seen.inputs, seen)]
-        return self._runs.again(Case(CallSpec(form, form.name), tuple(seen.inputs), program))
+        return self._runs.again(Case(CallSpec(form, form.name, this.key), tuple(seen.inputs), program))
 
     def retraced(self, form: Form) -> Program:
         """The program of a call, traced anew: what was made before may have left something behind."""

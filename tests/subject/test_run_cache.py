@@ -205,6 +205,14 @@ def test_a_kernel_that_was_accepted_is_not_read_again_for_another_submission() -
     assert reader.asked == ["fine"]
 
 
+def test_a_kernel_is_read_where_more_than_names_and_places_differ_from_one_that_was_accepted() -> None:
+    reader, texts = Reader(), [f'%{name} = "{op}"() : () -> i32 loc("f":{line}:1)' for name, op, line in
+                               (("a", "x", 1), ("b", "x", 2), ("a", "y", 1))]  # fmt: skip
+    for text in texts:
+        hold(soundness(reader), text)
+    assert reader.asked == [texts[0], texts[2]]
+
+
 def test_a_kernel_that_was_refused_is_refused_every_time() -> None:
     reader, causes = Reader(), list[Any]()
     for _ in range(2):

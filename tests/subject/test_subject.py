@@ -128,6 +128,19 @@ def test_a_call_answers_with_the_result_and_what_it_took(subject: Subject) -> No
     assert seen.counters.launches == 1 and seen.counters.bytes_stored == 400
 
 
+def test_the_next_subject_runs_no_call_again_that_was_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, ran, found = engine.run, list[Program](), list[torch.Tensor]()
+    monkeypatch.setattr(engine, "run", lambda program, *given, **named: ran.append(program) or run(program, *given, **named))
+    for seed in (1, 1, 2):
+        with contextlib.closing(Subject(SUBMISSION, ASSIGNMENT, CountingTracer)) as subject:
+            seen = subject.changed_in_place(subject.add(vector(), vector(seed=seed)))
+            found.append(seen.results if seed == 1 else seen.tensor)
+            ran.append(seed)
+    counts = [len(list(group)) for is_run, group in itertools.groupby(ran, lambda one: isinstance(one, Program)) if is_run]
+    assert len(counts) == 2 and found[0].contents == found[1].contents
+    assert torch.equal(found[2], vector().tensor() + vector(seed=2).tensor())
+
+
 def test_several_results_have_no_one_tensor(subject: Subject) -> None:
     seen = subject.both(vector(), vector(seed=1))
     assert len(seen.results) == 2
