@@ -224,6 +224,12 @@ def _power(x: Any, y: Any) -> Tensor:
     return torch.pow(*aligned(tile_of(x).float(), tile_of(y)))
 
 
+def _histogram(input: Tensor, num_bins: int, mask: Tensor | None = None) -> Tensor:
+    found = torch.zeros(input.shape[0], *_sized(num_bins), dtype=torch.int32)
+    counted = (input >= 0) & (input < num_bins) if mask is None else (input >= 0) & (input < num_bins) & mask
+    return found.scatter_add_(1, torch.where(counted, input, 0).long(), counted.int())
+
+
 def _like(value: float) -> Callable[..., Tensor]:
     return lambda input, **_: torch.full_like(input, value)
 
@@ -248,6 +254,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cdiv": lambda x, y: computed("//", computed("+", x, computed("-", y, 1)), y),
     "expand_dims": _expand_dims, "split": lambda a: (a[..., 0], a[..., 1]), "join": _join,
     "cumsum": _running(torch.cumsum), "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power,
+    "histogram": _histogram,
     "fma": lambda x, y, z: computed("+", computed("*", x, y), z),
     **dict.fromkeys(("div_rn", "fdiv"), lambda x, y, **_: computed("/", x, y)),
     "where": chosen, "cast": converted, "to": converted, "zeros_like": _like(0), "ones_like": _like(1),

@@ -322,7 +322,8 @@ def measured_rounding(subject: Subject, seen: Observation, failure: Failure) -> 
     """The place whose rounding is why a result is off; vague where without any rounding the call is right, and
     no place alone is why; None where its formula is wrong, or nothing is known of it."""
     comparison = failure.comparison
-    if comparison is None or comparison.reference.asked is None:
+    is_rounded = comparison is not None and comparison.reference.native.is_floating_point()
+    if comparison is None or comparison.reference.asked is None or not is_rounded:
         return None
     part = seen.part if seen.part is not None else failure.facts.get("result", 0)
     call = _call_of(subject, seen, comparison.reference.asked, {part: comparison.reference.place})

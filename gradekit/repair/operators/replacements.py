@@ -297,9 +297,10 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
     if len(node.ops) != 1 or (op := WRITTEN.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
-    role = "comparison-outside" if op in (">", ">=") and _is_bound(site, node) else "comparison"
+    is_outside = op in (">", ">=") and _is_bound(site, node)
     for other in ("<", "<=", ">", ">=", "!=", "=="):
         if other != op:
+            role = "comparison-outside" if is_outside and other in ("<", "<=") else "comparison"
             says = words(role, it=shown(site.source.of(node)), new=other, old=op)
             yield site.change(ChangeKind.COMPARISON, node, f"({left} {other} {right})", says)
 
@@ -367,9 +368,9 @@ def _of_equals(site: ChangeSite, node: ast.Call) -> tuple[str, str] | None:
     axis, tile = axis_of(node), site.watched.values.get(node.args[0]) if node.args else None
     if axis is None or not isinstance(tile, Tensor) or not (kind := site.kind(node.args[0])) or len(kind.shape) != 2:
         return None
-    along, what = (-2, "rows") if axis.value == 0 else (-1, "columns")
+    along, role = (-2, "sum-of-equal-rows") if axis.value == 0 else (-1, "sum-of-equal-columns")
     count, is_one = tile.shape[along], bool((tile == tile.narrow(along, 0, 1)).all())
-    return words(f"sum-of-equal-{what}", count=count, again=count) if is_one else None
+    return words(role, count=count, again=count) if is_one else None
 
 
 def axis_of(call: ast.Call) -> ast.Constant | None:
