@@ -31,7 +31,8 @@ class Clues:
     input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
     wrong result was stored through, where that is known. `lines` are those that a mend of a kernel may be of, where
     Triton refuses it or it does not come to its end; `astray` those of accesses out of bounds, or of all stores where
-    something is never written, and `leading` those that decide where these go."""
+    something is never written, and `leading` those that decide where these go. `several` is whether several calls were
+    compared, of which the example itself may be right."""
 
     causes: frozenset[Cause]
     kernels: tuple[str, ...]
@@ -43,6 +44,7 @@ class Clues:
     lines: frozenset[int] = frozenset()
     astray: frozenset[int] = frozenset()
     leading: frozenset[int] = frozenset()
+    several: bool = False
 
     @property
     def likeliest(self) -> Cause:

@@ -65,9 +65,6 @@ RIGHT, RIGHT_IN_PART = (
 )  # fmt: skip
 """What shows that a mend is right, or that it is one of two."""
 
-OF_RELATIONS = {Cause.BROKEN_RELATION, Cause.OVERFLOW}
-"""What shows in calls beside an example, which may be right itself."""
-
 _RIGHT_ALONE = Diagnosis(
     Cause.DEPENDS_ON_EARLIER_CALLS,
     "In a new process, without the calls before it, this call is right: its result depends on what was called before.",
@@ -169,8 +166,8 @@ class Mending:
         sixty others: no mend is believed where the text as it is would do; that is asked once for each."""
         if mend not in self._needed and not tries.fails_alone():
             if self._is_right(self.text, tries, price(self.text, clues)):
-                beside = any(cause.traits & IN_MEMORY for cause in clues.causes) or clues.causes & OF_RELATIONS
-                return None if beside else _RIGHT_ALONE
+                is_elsewhere = clues.several or any(cause.traits & IN_MEMORY for cause in clues.causes)
+                return None if is_elsewhere else _RIGHT_ALONE
             self._needed.add(mend)
         if mend in self._diagnoses:
             return self._diagnoses[mend]

@@ -48,7 +48,7 @@ def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
 
 
 def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`p += BLOCK * stride` for a tile of pointers that is the same in every step."""
+    """`p += BLOCK * stride` for a tile of pointers that is the same in every step, `k += BLOCK` for one of indices."""
     made = _made_in(loop)
     like = {site.source.of(s.value) for s in made.values() if isinstance(s, ast.AugAssign)}
     known = {name for name, kind in site.names(loop.body[-1]).items() if kind.of == "integer" and not kind.shape}
@@ -56,7 +56,8 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
     for name in site.kernel.values:
         kind = _kind_after(site, name, loop)
         is_used = any(name in site.kernel.names(part) for part in loop.body)
-        if name in made or kind is None or not kind.of.startswith("pointer") or not is_used:
+        is_place = kind is not None and (kind.of.startswith("pointer") or kind.of == "integer" and bool(kind.shape))
+        if name in made or not is_place or not is_used:
             continue
         behind = [one for one in site.kernel.strides if one in site.kernel.origins(ast.Name(name, ast.Load()))]
         widths = dict.fromkeys(one for one in (*sorted(names_of_steps(loop)), *site.kernel.constexprs) if one in known)
