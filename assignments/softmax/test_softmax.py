@@ -59,7 +59,7 @@ def test_contiguous_float32(submission, call):
         dtypes=["float32"],
         sizes={"M": [1, 2, 20, 70_000], "N": AROUND_POWERS},  # 70,000: more than a grid may have along y
         layouts=PLAIN,
-        values=["normal"],
+        values=["normal", "integers", "grid", "positive"],
         how={"at_most": 1 << 18},
     )
 )
