@@ -18,10 +18,10 @@ from gradekit.assignment import Assignment
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
-from gradekit.batch.pool import Pool, graded
+from gradekit.batch.pool import Pool, awaits_gpu, graded, merged
 from gradekit.batch.store import ResultKey, Store
 from gradekit.checking import unchecked
-from gradekit.findings import Cause, Kind, Outcome, Status
+from gradekit.findings import Cause, Status
 from gradekit.report import record
 from gradekit.request import GradingOptions
 from gradekit.submission import SubmissionError
@@ -268,29 +268,3 @@ def fault(request: BatchRequest, hand_in: HandIn, error: BaseException) -> dict[
 def _unchecked(request: BatchRequest, hand_in: HandIn, status: Status, message: str, **more: Any) -> dict[str, Any]:
     name = grader.plain_name(request.assignment, hand_in.path)
     return record.to_dict(unchecked(request.assignment.id, name, status, message, seed=request.public_seed, **more))
-
-
-# --- what a card measured: correctness comes first, from any machine --------------------------------------------------
-
-
-def awaits_gpu(found: Mapping[str, Any]) -> bool:
-    """Whether a speed check waits for a card."""
-    waiting = (c["kind"] == Kind.SPEED and c["outcome"] == Outcome.PENDING for c in found["checks"])
-    return found["status"] == Status.GRADED and any(waiting)
-
-
-def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, Any]:
-    """The record `found`, with what was measured on a card in place of the speed checks that were pending in it.
-
-    What the card could not measure either stays pending, for the reason that was met there.
-    """
-    report, speed = record.from_dict(found), record.from_dict(on_card)
-    if speed.status is not Status.GRADED:
-        return dict(found)
-    measured = {check.id: check for check in speed.checks if check.outcome is not Outcome.FAULT}
-    checks = tuple(measured.get(c.id, c) if c.outcome is Outcome.PENDING else c for c in report.checks)
-    card = {name: speed.environment[name] for name in ("gpu", "gpu_uuid", "driver") if speed.environment.get(name)}
-    notes = tuple(dict.fromkeys(report.notes + speed.notes))
-    seconds = round(report.seconds + speed.seconds, 3)
-    environment = {**report.environment, **card}
-    return record.to_dict(replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))

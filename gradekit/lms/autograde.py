@@ -16,8 +16,7 @@ from gradekit.assignment import Assignment, get
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
-from gradekit.batch.pool import GraderPool, grading_job
-from gradekit.batch.scheduler import awaits_gpu, merged
+from gradekit.batch.pool import GraderPool, awaits_gpu, grading_job, merged
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Status

@@ -6,11 +6,13 @@ import base64
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gradekit.batch.class_commands import NEEDED
 from gradekit.lms.autograde import autograde
 from gradekit.lms.platforms import PLATFORMS, Platform
 from tests import zygote
@@ -37,6 +39,19 @@ def test_gradescope_reads_a_full_score_for_a_right_submission(tmp_path: Path) ->
     results = json.loads((tmp_path / "autograder/results/results.json").read_text())
     assert results["score"] == 50
     assert {test["status"] for test in results["tests"] if "status" in test} == {"passed"}
+
+
+def test_a_container_needs_none_of_the_packages_that_classes_need(tmp_path: Path) -> None:
+    """A package's requirements.txt does not bring them, while they are installed wherever these tests run."""
+    folder, missing = handed_in(tmp_path / "autograder/submission", RIGHT), tmp_path / "missing"
+    missing.mkdir()
+    for name in NEEDED:
+        (missing / f"{name}.py").write_text("raise ModuleNotFoundError(__name__)\n")
+    paths = {"PYTHONPATH": f"{missing}{os.pathsep}{python_path()}", "GRADEKIT_ASSIGNMENTS": str(laid_out(tmp_path))}
+    command = [sys.executable, "-m", "gradekit", "autograde", "gradescope", "double", "--root", str(tmp_path)]
+    done = subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "autograder/results/results.json").read_text())["score"] == 50
 
 
 @pytest.mark.slow  # test_containers has it too, where there can be containers
