@@ -180,6 +180,18 @@ def test_a_mistake_that_expects_nothing_is_told_what_fails() -> None:
     assert fails_for(report(PASSED), "", None).endswith("fails: nothing")
 
 
+def test_what_is_told_to_expect_is_what_the_claim_will_find(softmax: Assignment) -> None:
+    """A check may name another cause by itself than beside others, and a claim tries it by itself."""
+    (softmax.solutions / "mistakes.toml").write_text('[edit]\ntitle = "T"\nedit = "-x = 1"\n')  # type: ignore[operator]
+
+    def grade(request: GradingRequest) -> Report:
+        cause = Cause.RACE if request.options.keyword else Cause.NAN
+        return report(check("test_a", Outcome.FAILED, cause=cause))
+
+    (claim,) = [one for one in claims(softmax, grade) if one.subject == "edit"]
+    assert tried(claim).problem == 'it says no expect; this is what fails: expect = "test_a race"'
+
+
 def test_the_table_shows_what_is_wrong_below_its_row() -> None:
     good = ClaimResult(Claim("solution.py", "earns all", nothing), "", 3.2)
     bad = ClaimResult(Claim("zeros", "earns nothing", nothing), "test_a passed, 10 of 10", 0.5)
