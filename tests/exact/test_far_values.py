@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gradekit.exact.thresholds import thresholds
-from gradekit.findings import Cause, Outcome
+from gradekit.findings import Cause, Check, Outcome
 from gradekit.inputs.value_kinds import make
 from tests.exact.test_wrong_formulas import ROOT, checked
 from tests.graded import graded
@@ -83,8 +83,21 @@ module {
 
 
 def test_where_all_is_float32_no_dtype_is_called_too_narrow(tmp_path: Path) -> None:
-    text = (ROOT / "solutions/cross_entropy/solution.py").read_text()
-    text = text.replace("tl.log(total) + (highest - logit)", "highest + tl.log(total) - logit")
-    (check,) = graded("cross_entropy", text, tmp_path, keyword="extreme", device="cpu").checks
+    check = _summed_first("tl.fma(tl.log(total), 1.0, highest) - logit", tmp_path)
     assert (check.outcome, check.cause) == (Outcome.FAILED, Cause.LOW_PRECISION), check.message
     assert check.message.endswith("small numbers are lost beside large ones.")
+
+
+def test_a_sum_that_loses_digits_before_a_difference_is_told_with_the_order_that_keeps_them(tmp_path: Path) -> None:
+    check = _summed_first("highest + tl.log(total) - logit", tmp_path)
+    assert check.outcome is Outcome.FAILED
+    assert "adds up `highest + tl.log(total)` before it takes `logit` away" in check.message
+    assert "take `logit` away from `highest` first" in check.details["hint"]
+
+
+def _summed_first(loss: str, folder: Path) -> Check:
+    """The check of extreme values, with the logarithm beside a large number before the difference is taken."""
+    text = (ROOT / "solutions/cross_entropy/solution.py").read_text()
+    text = text.replace("tl.log(total) + (highest - logit)", loss)
+    (check,) = graded("cross_entropy", text, folder, keyword="extreme", device="cpu").checks
+    return check

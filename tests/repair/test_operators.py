@@ -45,7 +45,7 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
         top = new_top
     total = total + 1.0
     bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
-    width = tl.maximum(top - total, 0.0) + head + part
+    width = tl.maximum(top - total, 0.0) + part + ((top - total) + head)
     share = top * 0.044715 / tl.maximum(width, 1e-5)
     gap = (bias - width) * top
     tl.store(out_ptr + tl.program_id(1) * N + m, share + gap + (bias - width), mask=m < N)
@@ -70,6 +70,8 @@ EXAMPLES = {
         "head = tl.program_id(1) // heads\n    part = tl.program_id(1) % heads",
     ),
     "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
+    "a reduction along rows, where a whole tile is reduced": ("tl.minimum(s, tl.max(s, axis=1)[:, None])", "tl.minimum(s, tl.max(s))"),
+    "a difference before a sum that would be rounded": ("((top - total) + head)", "(top + head - total)"),
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
     "a difference of other names that stands elsewhere, too": ("gap + (bias - width)", "gap + (top - total)"),
     "one element for all lanes": ("tl.load(v_ptr + m, mask=m < N, other=0.0)", "tl.load(v_ptr + tile)"),

@@ -279,8 +279,13 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
-        told = words("brackets-rounded", it=source.of(node.left), of=c, large=b) if (first, op) == ("+", "-") else says
-        yield site.change(ChangeKind.BRACKET, node, f"({a} {first} ({b} {op} {c}))", told)
+        moved = f"({a} {first} ({b} {op} {c}))"
+        if (first, op) == ("+", "-"):
+            for large, text in ((b, moved), (a, f"(({a} - {c}) + {b})")):
+                told = words("brackets-rounded", it=source.of(node.left), of=c, large=large)
+                yield site.change(ChangeKind.BRACKET, node, text, told)
+        else:
+            yield site.change(ChangeKind.BRACKET, node, moved, says)
     if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
@@ -421,9 +426,12 @@ def _axis(site: ChangeSite, node: Any, name: str) -> Iterator[Change]:
                 says = words("axis", it=repr(place.value), place=shown(site.source.of(node)), new=axis)
                 yield site.change(ChangeKind.AXIS, place, str(axis), says)
     tile = site.kind(node.args[0]) if node.args and not places else None
-    for axis in range(len(tile.shape)) if tile is not None and len(tile.shape) > 1 else ():
+    rank = len(tile.shape) if tile is not None else 0
+    for axis in range(rank) if rank > 1 else ():
         new = f"{site.source.of(node.func)}({site.source.of(node.args[0])}, axis={axis})"
-        yield site.change(ChangeKind.AXIS, node, new, words("axis-all", place=shown(site.source.of(node)), new=axis))
+        spread = ("[None, :]", "[:, None]")[axis] if rank == 2 else ""  # as it meets the tile again
+        says = words("axis-all", place=shown(site.source.of(node)), new=axis)
+        yield from (site.change(ChangeKind.AXIS, node, text, says) for text in dict.fromkeys((new, new + spread)))
 
 
 RULES: dict[type, tuple[Rule, ...]] = {
