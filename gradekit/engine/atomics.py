@@ -1,8 +1,8 @@
 """Atomic read-modify-write on many lanes at once, as if they ran one after another in program order.
 
 Any order is a legal execution; this one is repeatable. Lanes that meet at one element are taken in rounds: the first
-lane of every element together, then the second, and so on. Where nobody looks at the old values and the operation is
-a sum, one scatter does all of them.
+lane of every element together, then the second, and so on. Sums of integers, in which no order rounds, are made at once
+however many lanes meet; so are other sums where nobody looks at the old values.
 """
 
 from __future__ import annotations
@@ -63,26 +63,45 @@ def update(
 
     `operands` are 1-D beside `index`. Returns the old values over `shape`; inactive lanes give zero.
     """
-    old = torch.zeros_like(operands[0])
-    for lanes in rounds(index):
-        where = index[lanes]
-        old[lanes] = flat[where]
-        flat[where] = change(old[lanes], *(operand[lanes] for operand in operands))
+    if change is torch.add and not flat.is_floating_point():
+        old = _summed(flat, index, operands[0])
+    else:
+        old = torch.zeros_like(operands[0])
+        for lanes in rounds(index):
+            where = index[lanes]
+            old[lanes] = flat[where]
+            flat[where] = change(old[lanes], *(operand[lanes] for operand in operands))
     result = flat.new_zeros(list(shape))
     result[active] = old
     return result
+
+
+def _summed(flat: Tensor, index: Tensor, values: Tensor) -> Tensor:
+    """Adds integers, and returns what stood there before each."""
+    order, first = _by_element(index)
+    added = values[order].to(torch.int64)
+    before = added.cumsum(0) - added
+    old = torch.empty_like(values)
+    old[order] = flat[index[order]] + (before - before[first]).to(values.dtype)
+    flat.index_add_(0, index, values)
+    return old
+
+
+def _by_element(index: Tensor) -> tuple[Tensor, Tensor]:
+    """The lanes by element, those of one in order; and for each the place of its element's first lane among these."""
+    order = torch.argsort(index, stable=True)
+    ordered = index[order]
+    starts = torch.ones_like(ordered, dtype=torch.bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    return order, torch.where(starts, torch.arange(len(ordered)), 0).cummax(0).values
 
 
 def rounds(index: Tensor) -> list[Tensor]:
     """Lanes grouped so that no group names an element twice, and each element meets its lanes in order."""
     if index.numel() <= 1:
         return [arange(1)] * index.numel()
-    order = torch.argsort(index, stable=True)
-    ordered = index[order]
-    starts = torch.ones_like(ordered, dtype=torch.bool)
-    starts[1:] = ordered[1:] != ordered[:-1]
-    first = torch.where(starts, torch.arange(len(ordered)), 0).cummax(0).values
-    turn = torch.arange(len(ordered)) - first
+    order, first = _by_element(index)
+    turn = torch.arange(len(order)) - first
     by_turn = torch.argsort(turn, stable=True)
     sizes = torch.bincount(turn).tolist()
     return list(order[by_turn].split(sizes))
