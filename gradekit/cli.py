@@ -435,10 +435,10 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit.progress import told
+    from gradekit.progress import reading
 
     stage, json_file = options.pop("stage"), options.pop("json_file")
-    with told(path):
+    with reading(path):
         from gradekit.inspector import inspect as inspector
         from gradekit.inspector import targets
 

@@ -87,7 +87,7 @@ def shown(stream: TextIO, begin: str) -> Iterator[Screen]:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """A terminal shows that `path` is being read while the context is open. What is wrong with the command, or with the
     submission, ends the command with a sentence: with 2, or with 1."""
     try:

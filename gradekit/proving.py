@@ -17,10 +17,10 @@ def prove(path: Path, id: str | None, as_json: bool) -> None:
 
     Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
     """
-    from gradekit.progress import told
+    from gradekit.progress import reading
     from gradekit.report import proofs
 
-    with told(path):
+    with reading(path):
         from gradekit.subject.entry_proofs import prove_submission
 
         record = prove_submission(path, id)

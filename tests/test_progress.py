@@ -11,7 +11,7 @@ import click
 import pytest
 
 from gradekit.findings import Check, Kind, Outcome
-from gradekit.progress import interruptible, line, shown, told
+from gradekit.progress import interruptible, line, reading, shown
 from gradekit.submission import NoSuchSubmission, SubmissionError
 
 
@@ -80,7 +80,7 @@ def test_a_command_says_what_it_reads_until_something_is_wrong(
     wrong: SubmissionError, ends_with: type[Exception], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr", stream := Terminal())
-    with pytest.raises(ends_with) as ended, told(Path("a.py")):
+    with pytest.raises(ends_with) as ended, reading(Path("a.py")):
         assert stream.getvalue() == "\rReading a.py\x1b[K"
         raise wrong
     assert ended.value.exit_code == code  # type: ignore[attr-defined]
@@ -88,5 +88,5 @@ def test_a_command_says_what_it_reads_until_something_is_wrong(
 
 
 def test_what_breaks_in_a_command_itself_is_no_sentence_about_the_submission() -> None:
-    with pytest.raises(KeyError), told(Path("a.py")):
+    with pytest.raises(KeyError), reading(Path("a.py")):
         raise KeyError("of ours")

@@ -15,10 +15,10 @@ import platform
 import signal
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -36,7 +36,7 @@ from gradekit.batch.grader import (
     release,
     visible_cards,
 )
-from gradekit.findings import Kind, Outcome, Report, Status
+from gradekit.findings import Report
 from gradekit.processes import ChildProcess, Command
 from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
@@ -79,32 +79,6 @@ def graded(text: str) -> JobResult:
     except (ValueError, TypeError, record.RecordError) as error:
         raise GraderFailed(f"not a report record: {error}") from None
     return answer
-
-
-# --- what a card measured: correctness comes first, from any machine --------------------------------------------------
-
-
-def awaits_gpu(found: Mapping[str, Any]) -> bool:
-    """Whether a speed check waits for a card."""
-    waiting = (c["kind"] == Kind.SPEED and c["outcome"] == Outcome.PENDING for c in found["checks"])
-    return found["status"] == Status.GRADED and any(waiting)
-
-
-def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, Any]:
-    """The record `found`, with what was measured on a card in place of the speed checks that were pending in it.
-
-    What the card could not measure either stays pending, for the reason that was met there.
-    """
-    report, speed = record.from_dict(found), record.from_dict(on_card)
-    if speed.status is not Status.GRADED:
-        return dict(found)
-    measured = {check.id: check for check in speed.checks if check.outcome is not Outcome.FAULT}
-    checks = tuple(measured.get(c.id, c) if c.outcome is Outcome.PENDING else c for c in report.checks)
-    card = {name: speed.environment[name] for name in ("gpu", "gpu_uuid", "driver") if speed.environment.get(name)}
-    notes = tuple(dict.fromkeys(report.notes + speed.notes))
-    seconds = round(report.seconds + speed.seconds, 3)
-    environment = {**report.environment, **card}
-    return record.to_dict(replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))
 
 
 # --- this machine -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from gradekit.assignment import Assignment
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
-from gradekit.batch.pool import Pool, awaits_gpu, graded, merged
+from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import ResultKey, Store
 from gradekit.checking import unchecked
 from gradekit.findings import Cause, Status
@@ -121,7 +121,7 @@ def grade(
 
 def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
     """The submissions of whose newest result a part waits for a card."""
-    return [digest for digest, found in records(store, request).items() if awaits_gpu(found)]
+    return [digest for digest, found in records(store, request).items() if record.awaits_gpu(found)]
 
 
 def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
@@ -145,7 +145,7 @@ def _records(store: Store, assignment: str, grading: str, seed: int, base: str) 
     found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == base}
     for (digest, machine), result in newest.items():
         if machine != base and digest in found:
-            found[digest] = merged(found[digest], result.record)
+            found[digest] = record.merged(found[digest], result.record)
     return found
 
 
@@ -230,7 +230,7 @@ class _Queue:
             self._commit_speed(task.digest, answer)
             return
         self._commit(task.digest, answer)
-        if awaits_gpu(answer.record) and self.pool.has_gpus():
+        if record.awaits_gpu(answer.record) and self.pool.has_gpus():
             self.time(task.digest)
 
     def _commit(self, digest: str, answer: JobResult) -> None:
@@ -244,7 +244,7 @@ class _Queue:
         self._add(replace(self.request.key(digest), machine=card), answer)
         history = self.store.history(self.request.assignment.id, digest)
         before = next(r.record for r in reversed(history) if r.key == self.request.key(digest))
-        self.timed(digest, merged(before, answer.record))
+        self.timed(digest, record.merged(before, answer.record))
 
     def _add(self, key: ResultKey, answer: JobResult) -> None:
         host = str(answer.record["environment"].get("host") or platform.node())

@@ -13,9 +13,10 @@ from typing import Any
 
 from gradekit.batch.gradebook import Line
 from gradekit.batch.policy import spelled
-from gradekit.batch.pool import Pool, awaits_gpu
+from gradekit.batch.pool import Pool
 from gradekit.report.grouping import ending, plain_title
 from gradekit.report.pictures import BINS, binned
+from gradekit.report.record import awaits_gpu
 from gradekit.report.rests_on import unsure
 from gradekit.report.text import counted, one_line, points, seconds, shortened
 

@@ -16,7 +16,7 @@ from gradekit.assignment import Assignment, get
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
-from gradekit.batch.pool import GraderPool, awaits_gpu, grading_job, merged
+from gradekit.batch.pool import GraderPool, grading_job
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Status
@@ -49,7 +49,7 @@ def autograde(
     deliver(unfinished(id, f"The grading did not finish in {limit} s."), False)
     graded, asked = _graded(platform.folder(root), id, limit, isolation)
     found, address = graded.record, os.environ.get(CLUSTER)
-    if address and asked and graded.programs and awaits_gpu(found):
+    if address and asked and graded.programs and record.awaits_gpu(found):
         deliver(found, False)
         found = timed(graded, asked, address, end - time.monotonic())
     deliver(found, True)
@@ -69,7 +69,7 @@ def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) ->
     try:
         on_card = read(pool.submit(job).result(seconds)).record
         if on_card["status"] == Status.GRADED:
-            return merged(graded.record, on_card)
+            return record.merged(graded.record, on_card)
         why = on_card["message"]
     except Exception as error:  # noqa: BLE001  # an unreachable cluster costs no points
         why = str(error) or f"no answer in {seconds:.0f} s"

@@ -32,8 +32,10 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
     astray = _astray(causes, observation.findings, {*first, *others}, text)
-    leading, several = _leading(astray, text), error.repeat is not None
-    return Clues(causes, first, others, small, strided, elements, wrong, frozenset(), astray, leading, several)
+    return Clues(
+        causes, first, others, small, strided, elements, wrong, astray=astray, leading=_leading(astray, text),
+        several=error.repeat is not None,
+    )  # fmt: skip
 
 
 def _causes(error: Failure, findings: Any) -> Iterator[Cause]:

@@ -77,6 +77,32 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+# --- what a card measured: correctness comes first, from any machine --------------------------------------------------
+
+
+def awaits_gpu(found: Mapping[str, Any]) -> bool:
+    """Whether a speed check waits for a card."""
+    waiting = (c["kind"] == Kind.SPEED and c["outcome"] == Outcome.PENDING for c in found["checks"])
+    return found["status"] == Status.GRADED and any(waiting)
+
+
+def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, Any]:
+    """The record `found`, with what was measured on a card in place of the speed checks that were pending in it.
+
+    What the card could not measure either stays pending, for the reason that was met there.
+    """
+    report, speed = from_dict(found), from_dict(on_card)
+    if speed.status is not Status.GRADED:
+        return dict(found)
+    measured = {check.id: check for check in speed.checks if check.outcome is not Outcome.FAULT}
+    checks = tuple(measured.get(c.id, c) if c.outcome is Outcome.PENDING else c for c in report.checks)
+    card = {name: speed.environment[name] for name in ("gpu", "gpu_uuid", "driver") if speed.environment.get(name)}
+    notes = tuple(dict.fromkeys(report.notes + speed.notes))
+    seconds = round(report.seconds + speed.seconds, 3)
+    environment = {**report.environment, **card}
+    return to_dict(dataclasses.replace(report, checks=checks, environment=environment, notes=notes, seconds=seconds))
+
+
 # --- its schema -------------------------------------------------------------------------------------------------------
 
 

@@ -10,9 +10,9 @@ from typing import Any, TypeVar, cast
 
 from gradekit.origins import Explored
 from gradekit.program import Kernel, Launch, Program, Scalar, View, key_of
-from gradekit.submission.layout import moved_lines
+from gradekit.submission.layout import LINE_IN_WORDS, moved_lines
 
-_SPEAKS = re.compile(r"\b[Ll]ines? \d|submission\.py:\d")
+_SPEAKS = re.compile(rf"{LINE_IN_WORDS}|submission\.py:\d")
 _PLACE = re.compile(r'("submission\.py":)(\d+)')
 _WITHOUT = frozenset({int, float, bool, type(None), View, Scalar})
 """Kinds of values that say nothing of lines."""

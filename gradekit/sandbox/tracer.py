@@ -41,7 +41,7 @@ lie in the socket's buffer, whatever the process is doing."""
 T = TypeVar("T")
 
 
-_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str, str]] = reuse.shared(1 << 14)
+_ANSWERS: reuse.SharedCache[tuple[bytes, str, int], tuple[object, str, str]] = reuse.shared()
 """What processes answered, or why they did not, and what they printed; and the text that they were asked of."""
 
 

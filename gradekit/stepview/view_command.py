@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gradekit.progress import told
+from gradekit.progress import reading
 from gradekit.report.translation import say
 
 
@@ -55,7 +55,7 @@ def view(
     from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", device="cpu", stop=True, **options)
-    with told(path):
+    with reading(path):
         from gradekit.inspector.inspect import parse_input
         from gradekit.stepview.played import PlayRequest, step_record
 

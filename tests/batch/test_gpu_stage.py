@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from gradekit.batch import grader
-from gradekit.batch.scheduler import awaits_gpu, merged
 from gradekit.findings import Kind, Outcome, Status
-from gradekit.report.record import validate
+from gradekit.report.record import awaits_gpu, merged, validate
 from tests.patience import GUARD
 from tests.report.samples import ENVIRONMENT, FAILED, PASSED, PENDING, record
 
