@@ -1,4 +1,4 @@
-"""Writes the tables that repeat what stands elsewhere: run it after a change of gradekit/causes.py or of a domain.toml.
+"""Writes the tables that repeat what stands elsewhere: run it after a change of the causes or of a domain.toml.
 
     python tools/tables.py
 
