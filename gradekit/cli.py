@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -377,12 +378,12 @@ def verify(
     with graders(jobs) as (grade, each):
         for assignment in [get(id)] if id else discover().values():
             claims = [reads_well(assignment), *verifying.claims(assignment, grade, quick=quick)]
-            width = max(len(claim.subject) for claim in claims)
+            width, began = max(len(claim.subject) for claim in claims), time.monotonic()
             click.echo(assignment.id)
             for result in each(verifying.tried, claims):
                 click.echo(verifying.row(result, width))
                 tried.append(result)
-            click.echo(f"  {verifying.summary(tried[-len(claims) :])}\n")
+            click.echo(f"  {verifying.summary(tried[-len(claims) :], time.monotonic() - began)}\n")
     raise click.exceptions.Exit(0 if tried and all(result.held for result in tried) else 1)
 
 

@@ -161,20 +161,14 @@ def _named(node: ast.AST, known: Known, constants: Mapping[str, ast.expr]) -> It
 def _of_calls(call: ast.Call, known: Known, constants: Mapping[str, ast.expr]) -> Iterator[Remark]:
     layouts = schema("domain")["$defs"]["tensor"]["properties"]["layouts"]["items"]["examples"]
     sizes = sorted({size for entry in known.entries.values() for size in entry.sizes})
+    words = {"layouts": ("layout", layouts), "values": ("kind of values", known.kinds), "sizes": ("size", sizes)}
     for keyword in call.keywords:
+        what, names = words.get(keyword.arg or "", ("", []))
         nodes = list(_spelled_out(keyword.value, constants))
-        values, keys = _texts(nodes), [key for one in nodes if isinstance(one, ast.Dict) for key in _texts(one.keys)]
-        words = [text for text in values if text not in keys]
-        if keyword.arg == "layouts":
-            unknown = [(text, "layout", layouts) for text in words if text.partition(":")[0] not in layouts]
-        elif keyword.arg == "values":
-            unknown = [(text, "kind of values", known.kinds) for text in words if _is_unknown(text, known.kinds)]
-        elif keyword.arg == "sizes":
-            unknown = [(text, "size", sizes) for text in keys if sizes and text not in sizes]
-        else:
-            unknown = []
-        for text, what, names in unknown:
-            yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({near(text, names)})")
+        keys = [key for one in nodes if isinstance(one, ast.Dict) for key in _texts(one.keys)]
+        for text in keys if what == "size" else [text for text in _texts(nodes) if text not in keys]:
+            if names and text.partition(":")[0] not in names:
+                yield Remark(keyword.value.lineno, f"calls: there is no {what} {text!r} ({near(text, names)})")
 
 
 def _spelled_out(expression: ast.expr, constants: Mapping[str, ast.expr]) -> Iterator[ast.AST]:
@@ -183,17 +177,12 @@ def _spelled_out(expression: ast.expr, constants: Mapping[str, ast.expr]) -> Ite
         yield from ast.walk(constants[node.id]) if isinstance(node, ast.Name) and node.id in constants else [node]
 
 
-def _is_unknown(kind: str, known: Collection[str]) -> bool:
-    return kind.partition(":")[0] not in known
-
-
 def unknown_kinds(entries: Mapping[str, EntryDomain], kinds: Collection[str]) -> Iterator[tuple[str, str, str]]:
     """The entry, the tensor and what is wrong, for each kind of values in a domain that there is not."""
     for name, entry in entries.items():
         for tensor in entry.tensors:
             for kind in tensor.values:
-                if _is_unknown(kind, kinds):
-                    word = kind.partition(":")[0]
+                if (word := kind.partition(":")[0]) not in kinds:
                     yield name, tensor.name, f"has the kind {word!r}, which there is not ({near(word, kinds)})"
 
 

@@ -89,10 +89,6 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
     return files
 
 
-def _has_variable(found: Signature) -> bool:
-    return any(table["dtype"] == "T" for table in found.tensors.values())
-
-
 def _checks(tests: str) -> str:
     return "\n".join(f"| {title} | {points:g} |" for title, points in titles_and_points(tests_of(ast.parse(tests))))
 
@@ -104,7 +100,7 @@ def _domain(found: Signature) -> Iterator[str]:
         yield f"result = {_toml(found.results[0] if len(found.results) == 1 else found.results)}"
     if found.limits:
         yield f"limits = {_toml(found.limits)}"
-    if _has_variable(found):
+    if any(table["dtype"] == "T" for table in found.tensors.values()):
         yield f'\n[{found.name}.dtypes]\nT = ["float32", "float16", "bfloat16"]'
     yield f"\n[{found.name}.sizes]"
     drawn = DRAWN[min(len(found.sizes), len(DRAWN)) - 1]

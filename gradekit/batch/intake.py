@@ -16,6 +16,7 @@ other       a CSV with the columns student and submitted (ISO 8601 with its offs
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -382,13 +383,11 @@ def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
 
 
 def _iso(text: str) -> datetime:
-    try:
+    with contextlib.suppress(ValueError):
         when = datetime.fromisoformat(text)
-    except ValueError:
-        when = None
-    if when is None or when.tzinfo is None:
-        raise TimesError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
-    return when
+        if when.tzinfo:
+            return when
+    raise TimesError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
 
 
 def _english(text: str, zone: tzinfo | None) -> datetime:

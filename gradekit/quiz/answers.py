@@ -88,8 +88,8 @@ def _of_toml(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.replace("\r\n", "\n"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        number = int(match[1]) if (match := re.search(r"at line (\d+)", str(error))) else 1
         lines = text.splitlines() or [""]
+        number = int(match[1]) if (match := re.search(r"at line (\d+)", str(error))) else len(lines)
         source = SourceLine(number, lines[min(number, len(lines)) - 1])
         message = f'line {number} of {file.name} is not TOML: an answer is written like this: name = "b"'
         raise SubmissionError(message, source, Cause.SYNTAX_ERROR) from None

@@ -11,6 +11,7 @@ elsewhere) is a `Problem` too, found by whoever reads the file.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import json
@@ -53,8 +54,21 @@ def read(path: Path, error: type[Exception]) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text)
     except OSError as failed:
         raise error(f"{path} cannot be opened: {failed.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failed:
+    except UnicodeDecodeError as failed:
         raise error(f"{path} is not valid TOML: {failed}") from None
+    except tomllib.TOMLDecodeError as failed:
+        said = str(failed).replace("at end of document", f"in what begins at line {_last_whole(text) + 1}")
+        raise error(f"{path} is not valid TOML: {said}") from None
+
+
+def _last_whole(text: str) -> int:
+    """How many lines of a text that is no TOML are TOML by themselves: with the next begins what cannot be read."""
+    lines = text.splitlines()
+    for count in reversed(range(len(lines))):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            tomllib.loads("\n".join(lines[:count]))
+            return count
+    return 0
 
 
 def problems(data: Any, schema: Schema) -> Iterator[Problem]:

@@ -197,7 +197,7 @@ def test_the_table_shows_what_is_wrong_below_its_row() -> None:
     bad = ClaimResult(Claim("zeros", "earns nothing", nothing), "test_a passed, 10 of 10", 0.5)
     assert row(good, 12) == "  ok      3.2 s  solution.py   earns all"
     assert row(bad, 12) == "  FAIL   0.50 s  zeros         earns nothing\n        test_a passed, 10 of 10"
-    assert summary([good, bad]) == "1 of 2 claims hold; 3.7 s"
+    assert summary([good, bad], 3.4) == "1 of 2 claims hold; 3.4 s"
 
 
 def test_the_trivial_results_are_those_that_the_judge_makes() -> None:

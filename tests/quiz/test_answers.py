@@ -48,14 +48,16 @@ def test_the_starter_is_toml_and_python_at_once(tmp_path: Path) -> None:
     assert '# 1. How many programs?\n#    a  Nine of them.\n#    b  24\ngrid = ""\n' in text
 
 
-def test_a_line_that_is_not_toml_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "line"), [("why = because\n", "why = because"), ("why = [\n1,\n", "1,")])
+def test_a_line_that_is_not_toml_is_named(tmp_path: Path, before: str, line: str) -> None:
+    """Where no line is at fault, but the end of the file, it is the last one"""
     path = tmp_path / "answers.toml"
-    path.write_text('grid = "a"\nwhy = because\n')
+    path.write_text('grid = "a"\n' + before)
     with pytest.raises(SubmissionError) as caught:
         read(path)
     assert caught.value.cause is Cause.SYNTAX_ERROR
     assert caught.value.source is not None
-    assert (caught.value.source.line, caught.value.source.text) == (2, "why = because")
+    assert (caught.value.source.line, caught.value.source.text) == (1 + before.count("\n"), line)
 
 
 @pytest.mark.parametrize(

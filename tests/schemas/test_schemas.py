@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from gradekit.assignment import discover
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.value_kinds import PROFILES, WHOLE
-from gradekit.schemas import Place, Problem, line_of, located, problems, schema
+from gradekit.schemas import Place, Problem, line_of, located, problems, read, schema
 
 NAMES = ("domain", "assignment", "course")
 FILES = [path for one in discover().values() for name in NAMES if (path := one.folder / f"{name}.toml").is_file()]
@@ -123,3 +124,18 @@ def test_a_place_has_the_line_of_its_key(place: Place, line: int) -> None:
 def test_a_problem_is_told_with_file_line_and_place() -> None:
     told = located("domain.toml", TEXT, Problem(("f", "limits", 0), "is 3, but must be a string"))
     assert told == "domain.toml:4: f.limits[0] is 3, but must be a string"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a = 1\nb = = 2\n", "Invalid value (at line 2, column 5)"),
+        ("a = 1\nb = [\n  1,\n", "Invalid value (in what begins at line 2)"),
+        ('[f]\nedit = """\n- a = 1\n[g]\n', "Unterminated string (in what begins at line 2)"),
+        ("a = [[1],\n[2]\n", "(in what begins at line 1)"),
+    ],
+)
+def test_of_what_has_no_end_the_line_is_told_where_it_begins(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read(tmp_path / "a.toml", ValueError)
