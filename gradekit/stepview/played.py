@@ -131,7 +131,7 @@ class _Playing:
             chosen = self._chosen(seen)
             if not chosen:
                 raise NothingToPlay(f"{self.played.call.entry} launches no program of a kernel.")
-            recorder = PlayRecorder(_by_launch(chosen), self.tensors, _Wrong(wrong_places(self.program, seen)))
+            recorder = PlayRecorder(chosen, self.tensors, _Wrong(wrong_places(self.program, seen)))
             self._run(recorder, seen.option, seen.conditions)
         except (engine.OverBudget, engine.Unsupported) as error:
             raise NothingToPlay(f"The call cannot be played: {error}.") from None
@@ -246,8 +246,7 @@ class _Playing:
         if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
             yield (
                 f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({LONGEST_ROW} where there is one row), "
-                "rows "
-                "and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
+                "rows and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
             )
         if self.played.failure is not None and not seen.is_wrong:
             yield "What the check saw did not show again in this run: it is played as usual."
@@ -270,13 +269,6 @@ class _Wrong:
 
 def _is_wrong(step: Mapping[str, Any]) -> bool:
     return any("wrong" in value or "outside" in value for value in step["values"])
-
-
-def _by_launch(chosen: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for launch, program in chosen:
-        found.setdefault(launch, []).append(program)
-    return found
 
 
 def _described(name: str, value: Any) -> dict[str, Any]:

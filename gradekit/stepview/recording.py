@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +23,10 @@ FIRST_STEPS, LAST_STEPS = 600, 200
 """Steps of one program that are kept: the first of them, and the last."""
 
 _SILENT = frozenset(
-    {"arith.constant", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "tt.addptr",
-     "tt.advance", "tt.make_tensor_ptr", "tt.make_tensor_descriptor", "arith.extsi", "arith.extui", "arith.index_cast",
-     "scf.for", "scf.while", "scf.if", "tt.assert", "tt.print", "ttg.barrier", "gpu.barrier"}
+    {"arith.constant", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "arith.extsi",
+     "arith.extui", "arith.index_cast", "scf.for", "scf.while", "scf.if"}
 )  # fmt: skip
-"""Operations that make no value which a student has in mind."""
+"""Operations that make no value which a student has in mind, unless they give it a name."""
 
 _SUFFIX = re.compile(r"_\d+$|#\d+$")
 Wrong = Callable[[TouchedElements, int], Tensor | None]
@@ -66,9 +65,9 @@ class PlayedProgram:
 
 @dataclass
 class PlayRecorder:
-    """An observer that records the programs in `chosen`: by launch, their linear ids."""
+    """An observer that records the programs in `chosen`: launches with linear ids."""
 
-    chosen: Mapping[int, Sequence[int]]
+    chosen: Sequence[tuple[int, int]]
     tensors: Tensors
     wrong: Wrong = lambda touched, program: None
     programs: dict[tuple[int, int], PlayedProgram] = field(default_factory=dict)
@@ -77,7 +76,7 @@ class PlayRecorder:
         """A launch begins; with launch 0, everything does."""
         if context.launch == 0:
             self.programs.clear()
-        mine = {program: PlayedProgram(context.launch, program) for program in self.chosen.get(context.launch, ())}
+        mine = {id: PlayedProgram(launch, id) for launch, id in self.chosen if launch == context.launch}
         if not mine:
             return None
         self.programs |= {(context.launch, program): played for program, played in mine.items()}
@@ -100,7 +99,7 @@ class PlayRecorder:
         step = played.open
         if step is None or (step["line"], step["loops"]) != (played.line, loops):
             step = played.begin({"line": played.line, "loops": loops, "values": []})
-        step["values"] = [v for v in step["values"] if not _replaced(v, value)] + [value]
+        step["values"] = [*_kept(step["values"], value), value]
 
     def _value(self, ended: _Ended) -> dict[str, Any] | None:
         """What the page shows of an operation; None for nothing."""
@@ -109,11 +108,12 @@ class PlayRecorder:
             access = touched(ended.frame, op, ended.memory)
             if access is not None:
                 return self._accessed(ended, access)
-            if op.name in _SILENT or not op.results or op.result_types[0].element in ("ptr", "tensordesc"):
+            if not op.results or op.result_types[0].element in ("ptr", "tensordesc"):
                 return None
-            return _named(op, op.results[0]) | tile_data(
-                ended.frame.tile(op.results[0], op.result_types[0], ended.position)
-            )
+            found = _named(op, op.results[0])
+            if op.name in _SILENT and (not found["name"] or op.name.startswith("scf.")):
+                return None
+            return found | tile_data(ended.frame.tile(op.results[0], op.result_types[0], ended.position))
         except Unsupported:  # a type that torch cannot hold: there is nothing to draw
             return None
 
@@ -163,9 +163,13 @@ def _named(op: Op, name: str) -> dict[str, Any]:
     return {"name": "" if plain.isdigit() or plain.startswith("cst") else plain, "op": op.name.partition(".")[2]}
 
 
-def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a value is only on the way to the next one of its line."""
-    return "access" not in old and (not old["name"] or old["name"] == new["name"])
+def _kept(old: Sequence[dict[str, Any]], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The values of a line without those on the way to the next; what memory holds and reductions stay."""
+    for value in old:
+        if "access" in value or value["name"] not in ("", new["name"]):
+            yield value
+        elif value["op"] == "reduce":
+            yield value | {"name": ""}
 
 
 def _mask(access: TouchedElements, position: int, type: Type) -> dict[str, Any]:

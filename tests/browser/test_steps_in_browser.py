@@ -118,6 +118,19 @@ def test_the_grid_shows_what_each_program_touches_of_each_tensor(browser: Browse
     assert browser.evaluate("document.querySelectorAll('#grid-pictures .mine').length") >= 3
 
 
+def test_a_tile_has_the_ids_of_its_programs_and_is_dashed_where_a_loop_comes_later(browser: Browser) -> None:
+    browser.open(PAGE)
+    tiles = browser.evaluate(
+        "[...document.querySelectorAll('#grid-pictures svg')].map((picture) => [...picture.querySelectorAll('.of')]"
+        ".map((part) => [part.querySelector('title').textContent, part.querySelector('rect').classList[0], part.classList.contains('later')]))"
+    )
+    rows = {("(0, 0, 0), (0, 1, 0)", "shared", later) for later in (False, True)}
+    assert rows <= set(map(tuple, tiles[0]))
+    assert sorted(map(tuple, tiles[2])) == [(f"({m}, {n}, 0)", f"owner{2 * m + n}", False) for m in (0, 1) for n in (0, 1)]
+    labels = browser.evaluate("[...document.querySelectorAll('#grid-pictures .of text')].map((label) => label.textContent)")
+    assert "0,0" in labels and "0,0 · 0,1" in labels
+
+
 def test_a_cell_tells_its_number_under_the_pointer(browser: Browser) -> None:
     browser.open(PAGE)
     browser.press("Home")

@@ -41,6 +41,24 @@ def add(x, y):
     return out
 '''
 
+ONE_LINERS = '''
+import torch, triton, triton.language as tl
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
+    row = (tl.program_id(0) * 2 + tl.arange(0, 2))[:, None]
+    column = tl.arange(0, BLOCK)[None, :]
+    mask = (row < M) & (column < N)
+    x = tl.load(x_ptr + row * N + column, mask=mask, other=-float("inf"))
+    weights = tl.exp(x - tl.max(x, axis=1)[:, None])
+    tl.store(out_ptr + row * N + column, weights / tl.sum(weights, axis=1)[:, None], mask=mask)
+
+def softmax(x):
+    (M, N), out = x.shape, torch.empty_like(x)
+    softmax_kernel[(triton.cdiv(M, 2),)](x, out, M, N, BLOCK=triton.next_power_of_2(N))
+    return out
+'''
+
 
 def played(path: Path, **more: Any) -> dict[str, Any]:
     keyword = more.pop("keyword", None)
@@ -101,6 +119,15 @@ def test_a_call_that_is_asked_for_is_played_from_the_program_that_is_asked_for()
     assert len(steps.render(record)) < 2_000_000
     with pytest.raises(NothingToPlay, match="There is no program"):
         played(SOLUTIONS / "matmul" / "solution.py", arguments=asked, program=(10_000,))
+
+
+def test_a_line_shows_its_reductions_beside_its_value_and_a_value_in_the_shape_that_its_name_has(tmp_path: Path) -> None:
+    path = tmp_path / "softmax.py"
+    path.write_text(ONE_LINERS)
+    record = played(path, arguments=(normal((4, 10)),))
+    values = [(value["name"], value["op"], value["shape"]) for _, value in every_value(record)]
+    assert values[0] == ("row", "expand_dims", [2, 1])
+    assert values[-4:] == [("", "reduce", [2]), ("weights", "exp", [2, 16]), ("", "reduce", [2]), ("", "store", [2, 16])]
 
 
 def test_what_has_no_kernel_says_so(tmp_path: Path) -> None:

@@ -263,32 +263,60 @@ function timeline() {
   $("timeline").replaceChildren(picture);
 }
 
+// What programs touch of a tensor: each box once, with the programs that touch it and the iteration in which one comes there first.
+function touchedBoxes(mine, tensor, index) {
+  const found = new Map();
+  for (const { played, number } of mine)
+    for (const step of played.steps)
+      for (const value of step.values.filter((one) => one.tensor === index && one.access))
+        for (const box of boxes(value.runs, Math.max(tensor.columns, 1))) {
+          const key = [box.row, box.column, box.rows, box.columns].join();
+          if (!found.has(key)) found.set(key, { ...box, owners: new Set(), turn: Math.max(1, ...step.loops.map(([, turn]) => turn)) });
+          found.get(key).owners.add(number);
+        }
+  return [...found.values()];
+}
+
+// The picture of a box: in the colour of its program, or in that of elements which several share, with their ids where they fit.
+function boxPicture(box, scale, grid) {
+  const owners = [...box.owners];
+  const size = { width: Math.max(scale * box.columns, 1), height: Math.max(scale * box.rows, 1) };
+  const kind = owners.length > 1 ? "shared" : `owner${owners[0] % 6}`;
+  const part = draw("g", { class: `of${box.owners.has(program) ? " mine" : ""}${box.turn > 1 ? " later" : ""}` });
+  const title = draw("title", {});
+  title.textContent = owners.map((number) => ids(data.programs[number])).join(", ");
+  part.append(title, draw("rect", { class: kind, x: scale * box.column, y: scale * box.row, ...size }));
+  const axes = grid.findLastIndex((count) => count > 1) + 1;
+  const text = owners.map((number) => data.programs[number].id.slice(0, axes || 1).join(",")).join(" · ");
+  if (6 * text.length < size.width && size.height >= 10) {
+    const label = draw("text", { class: "index", x: scale * box.column + size.width / 2, y: scale * box.row + size.height / 2 + 3, "text-anchor": "middle" });
+    label.textContent = text;
+    part.append(label);
+  }
+  return part;
+}
+
 // For each tensor, what each program of the launch that is played touches of it.
 function gridPictures() {
   const launch = data.programs[program].launch;
   const mine = data.programs.map((played, number) => ({ played, number })).filter((one) => one.played.launch === launch);
   const found = [];
   data.tensors.forEach((tensor, index) => {
+    const touched = touchedBoxes(mine, tensor, index);
+    if (!touched.length) return;
     const columns = Math.max(tensor.columns, 1), rows = Math.max(tensor.rows, 1);
     const scale = Math.min(220 / columns, 140 / rows, 20);
     const width = Math.max(scale * columns, 12), height = Math.max(scale * rows, 12);
     const picture = draw("svg", { role: "img", width: width + 46, height: height + 22, viewBox: `-34 -18 ${width + 46} ${height + 22}` });
     picture.append(...axes(tensor, width, height), draw("rect", { class: "tensor", width, height }));
-    let touches = 0;
-    for (const { played, number } of mine) {
-      const runs = played.steps.flatMap((step) => step.values.filter((value) => value.tensor === index && value.access).flatMap((value) => value.runs));
-      for (const box of boxes(runs, columns)) {
-        touches++;
-        const size = { width: Math.max(scale * box.columns, 1), height: Math.max(scale * box.rows, 1) };
-        picture.append(draw("rect", { class: `of owner${number % 6}${number === program ? " mine" : ""}`, x: scale * box.column, y: scale * box.row, ...size }));
-      }
-    }
-    if (!touches) return;
+    const last = (box) => box.owners.has(program); // frames of the program that is played lie above the others
+    for (const box of touched.sort((a, b) => last(a) - last(b))) picture.append(boxPicture(box, scale, data.launches[launch].grid));
     const said = `${tensor.name}, ${tensor.dtype} [${tensor.shape.join(", ")}]`;
     picture.setAttribute("aria-label", say("{1}: what the programs that can be played touch of it", said));
     found.push(make("figure", {}, picture, make("figcaption", {}, said)));
   });
   const key = mine.slice(0, 12).map(({ played, number }) => make("span", {}, make("span", { class: `key owner${number % 6}` }), ids(played)));
+  if (mine.length > 1) key.push(make("span", {}, make("span", { class: "key shared" }), say("several programs")));
   $("grid-pictures").replaceChildren(...found);
   $("grid-key").replaceChildren(...key);
 }
