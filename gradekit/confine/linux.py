@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
-NUMBERS: dict[str, tuple[int, int]] = {
-    "accept": (43, 202), "accept4": (288, 242), "acct": (163, 89), "add_key": (248, 217), "adjtimex": (159, 171),
-    "bind": (49, 200), "bpf": (321, 280), "capset": (126, 91), "chroot": (161, 51), "clock_adjtime": (305, 266),
-    "clock_settime": (227, 112), "clone": (56, 220), "clone3": (435, 435), "connect": (42, 203),
-    "delete_module": (176, 106), "fanotify_init": (300, 262), "fcntl": (72, 25), "finit_module": (313, 273),
-    "fremovexattr": (199, 16), "fsconfig": (431, 431), "fsetxattr": (190, 7), "fsmount": (432, 432),
-    "fsopen": (430, 430), "fspick": (433, 433), "init_module": (175, 105), "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427), "io_uring_setup": (425, 425), "ioctl": (16, 29), "ioperm": (173, -1),
-    "iopl": (172, -1), "ioprio_set": (251, 30), "kcmp": (312, 272), "kexec_file_load": (320, 294),
-    "kexec_load": (246, 104), "keyctl": (250, 219), "kill": (62, 129), "landlock_add_rule": (445, 445),
-    "landlock_create_ruleset": (444, 444), "landlock_restrict_self": (446, 446), "listen": (50, 201),
-    "listmount": (458, 458), "lookup_dcookie": (212, 18), "lremovexattr": (198, 15), "lsetxattr": (189, 6),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447), "migrate_pages": (256, 238), "modify_ldt": (154, -1),
-    "mount": (165, 40), "mount_setattr": (442, 442), "move_mount": (429, 429), "move_pages": (279, 239),
-    "mq_open": (240, 180), "msgget": (68, 186), "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265),
-    "open_tree": (428, 428), "perf_event_open": (298, 241), "personality": (135, 92), "pidfd_getfd": (438, 438),
-    "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pivot_root": (155, 41), "prctl": (157, 167),
-    "prlimit64": (302, 261), "process_madvise": (440, 440), "process_mrelease": (448, 448),
-    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "ptrace": (101, 117), "quotactl": (179, 60),
-    "quotactl_fd": (443, 443), "reboot": (169, 142), "removexattr": (197, 14), "request_key": (249, 218),
-    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "sched_setaffinity": (203, 122),
-    "sched_setattr": (314, 274), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
-    "seccomp": (317, 277), "semget": (64, 190), "setdomainname": (171, 162), "sethostname": (170, 161),
-    "setns": (308, 268), "setpgid": (109, 154), "setpriority": (141, 140), "setsid": (112, 157),
-    "settimeofday": (164, 170), "setxattr": (188, 5), "shmget": (29, 194), "socket": (41, 198),
-    "statmount": (457, 457), "swapoff": (168, 225), "swapon": (167, 224), "syslog": (103, 116), "tgkill": (234, 131),
-    "tkill": (200, 130), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282),
-    "vhangup": (153, 58),
-}  # fmt: skip
-"""(x86-64, aarch64) by name; -1 where the machine has no such call."""
+Calls = dict[str, dict[str, list[int]]]
+
+CALLS: dict[str, Calls] = json.loads(Path(__file__).with_name("syscalls.json").read_text(encoding="ascii"))
+"""The calls that a confined process is refused, those that are absent to it, and others that gradekit knows, each in
+groups: the numbers of each [x86-64, aarch64] by name; -1 where the machine has no such call."""
+
+NUMBERS = {name: numbers for calls in CALLS.values() for group in calls.values() for name, numbers in group.items()}
 
 NEWEST = 462
 """The highest number that this table was made with: a kernel may know calls after it, which nobody has judged."""

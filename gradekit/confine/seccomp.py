@@ -16,26 +16,9 @@ from collections.abc import Collection
 from gradekit.confine import linux
 from gradekit.confine.linux import number
 
-REFUSED = (
-    # the network, and what else is shared with strangers
-    "socket", "connect", "bind", "listen", "accept", "accept4", "msgget", "semget", "shmget", "mq_open",
-    # other processes
-    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "kcmp", "pidfd_open",
-    "pidfd_getfd", "pidfd_send_signal", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "migrate_pages", "move_pages",
-    "ioprio_set", "perf_event_open", "setsid", "setpgid",
-    # other views of the system, and what changes it for all
-    "mount", "umount2", "pivot_root", "chroot", "setns", "unshare", "open_tree", "move_mount", "fsopen", "fsconfig",
-    "fsmount", "fspick", "mount_setattr", "statmount", "listmount", "open_by_handle_at", "name_to_handle_at",
-    "quotactl", "quotactl_fd", "swapon", "swapoff", "acct", "reboot", "sethostname", "setdomainname", "settimeofday",
-    "clock_settime", "clock_adjtime", "adjtimex", "syslog", "vhangup", "init_module", "finit_module", "delete_module",
-    "kexec_load", "kexec_file_load", "ioperm", "iopl", "modify_ldt", "lookup_dcookie", "fanotify_init", "bpf",
-    "userfaultfd", "add_key", "request_key", "keyctl", "personality",
-    # memory that no limit counts, and attributes of files, which no path rule covers
-    "memfd_create", "memfd_secret", "setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr",
-)  # fmt: skip
-ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
-"""Answered as if the kernel did not know them: io_uring passes the filter by; for clone3 there is
-clone, whose flags can be seen."""
+REFUSED = [name for group in linux.CALLS["refused"].values() for name in group]
+ABSENT = [name for group in linux.CALLS["absent"].values() for name in group]
+"""Answered as if the kernel did not know them."""
 
 _NAMESPACES = 0x7E020000  # CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET
 _CLONE_PARENT = 0x8000

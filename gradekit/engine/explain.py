@@ -6,8 +6,10 @@ one finding.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -107,30 +109,7 @@ def _program(number: int, grids: Sequence[tuple[int, int, int]], site: Site) -> 
     return coordinates(number, grids[site.launch])
 
 
-_SENTENCES = {
-    Cause.OUT_OF_BOUNDS_LOAD: "loads {count} outside of {tensor}, first {element} in program {program}",
-    Cause.OUT_OF_BOUNDS_STORE: "stores {count} outside of {tensor}, first {element} in program {program}",
-    Cause.UNINITIALIZED_READ: "reads {count} of {tensor} that nothing has written, first {element} in program "
-                              "{program}",
-    Cause.WRITE_CONFLICT: "two programs write different values to {count} of {tensor}, first {element}, program "
-                          "{program}",
-    Cause.RACE: "reads or overwrites {count} of {tensor} that another program of the same launch touches, without an "
-                "atomic, first {element} in program {program}",
-    Cause.MISSING_BARRIER: "reads or overwrites {count} of {tensor} that other lanes of the same program have "
-                           "written, without tl.debug_barrier() between, first {element} in program {program}",
-    Cause.BROKEN_PROMISE: "promises to the compiler {message}, which does not hold in {count}, first in program "
-                          "{program}",
-    Cause.INPUT_MODIFIED: "changes {count} of the input {tensor}, first {element}",
-    Cause.DEVICE_ASSERT: "the assertion {message!r} fails in {count}, first in program {program}",
-}  # fmt: skip
-
-
-_NARROW = "changes {count} of {tensor} that another program touches {message}, first {element} in program {program}"
-
-_EARLY = (
-    "reads or overwrites {count} of {tensor}, first {element} in program {program}. Another program may still be "
-    "storing there: with this version of Triton {message}, and no tl.debug_barrier() stands before it"
-)
+_SAID = tomllib.loads(Path(__file__).with_name("incidents.toml").read_text(encoding="utf-8"))
 
 _OF_PROGRAMS = (Cause.DEVICE_ASSERT, Cause.BROKEN_PROMISE)
 """Causes of incidents that concern whole programs and no memory."""
@@ -142,11 +121,12 @@ def sentence(finding: Finding, message: str = "") -> str:
     count = f"{finding.count} {noun}{'s' if finding.count != 1 else ''}"
     element = list(finding.elements[0]) if finding.elements else ""
     program = finding.programs[0] if finding.programs else ""
-    special = {Cause.RACE: _NARROW, Cause.MISSING_BARRIER: _EARLY} if message else {}
-    text = special.get(finding.cause, _SENTENCES[finding.cause])
+    own = {Cause.RACE: "race-in-part", Cause.MISSING_BARRIER: "missing-barrier-between-programs"} if message else {}
+    text: str = _SAID[own.get(finding.cause, finding.cause)]["says"]
     return text.format(
-        count=count, tensor=finding.tensor or "any tensor", element=element, program=program, message=message
-    )
+        count=count, tensor=finding.tensor or "any tensor", element=element, program=program,
+        message=repr(message) if finding.cause is Cause.DEVICE_ASSERT else message,
+    )  # fmt: skip
 
 
 def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:

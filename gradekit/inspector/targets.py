@@ -9,7 +9,9 @@ LLVM's AMDGPU backend. The number of SMs is a fact of one card, named beside it.
 from __future__ import annotations
 
 import difflib
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 PARTITIONS = 4
 """Parts of an SM with a scheduler and a quarter of the registers each: a warp stays in one."""
@@ -65,33 +67,8 @@ class Target:
         return "tensor cores" if self.capability else "matrix cores"
 
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("sm_75", 75, "T4", 40, 32, 16, 64 << 10, 64 << 10, reserved=0, portion=256),
-        Target("sm_80", 80, "A100", 108, 64, 32, 164 << 10, 163 << 10),
-        Target("sm_86", 86, "A10", 72, 48, 16, 100 << 10, 99 << 10),
-        Target("sm_89", 89, "L4", 58, 48, 24, 100 << 10, 99 << 10),
-        Target("sm_90", 90, "H100", 132, 64, 32, 228 << 10, 227 << 10),
-        Target("sm_100", 100, "B200", 148, 64, 32, 228 << 10, 227 << 10),
-        Target("sm_120", 120, "RTX 5090", 170, 48, 24, 100 << 10, 99 << 10),
-        Target(
-            "gfx942",
-            0,
-            "MI300X",
-            304,
-            32,
-            32,
-            64 << 10,
-            64 << 10,
-            reserved=0,
-            portion=512,
-            warp=64,
-            registers=128 << 10,
-            register_portion=512,
-        ),
-    )
-}
+_FILE = Path(__file__).with_name("targets.toml")
+TARGETS = {name: Target(name, **row) for name, row in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()}
 """By name: NVIDIA's, oldest first, then AMD's."""
 
 

@@ -14,34 +14,8 @@ from pathlib import Path
 import gradekit
 from gradekit.assignment import discover
 
-ROOMS = {
-    "judge": "What is seen in results and in memory",
-    "relations": "What is seen between several calls",
-    "exact": "What is seen in exact arithmetic",
-    "subject": "What is seen of a call",
-    "engine": "What is seen of a launch",
-    "repair": "What the tutor says of a mistake",
-    "submission": "What is said of a file that cannot be read",
-    "tracer": "What is said of a call that cannot be traced",
-    "sandbox": "What is said of a process that did not answer",
-    "quiz": "What is said of answers",
-    "plugin": "What checks say of themselves",
-    "unseen": "What branches are called",
-    "prove": "What is said of proofs",
-    "report": "What reports and pages say",
-    "inspector": "What is said of compiled kernels",
-    "stepview": "What the step view says",
-    "doctor.py": "What is said of this machine",
-    "bench.py": "What is said of a sweep over sizes",
-    "checking.py": "What is said of a check that cannot begin",
-    "replaying.py": "What is said of a call that is written to a file",
-    "assignment.py": "What is said of assignments",
-    "server": "What is said of the process that stays ready",
-    "cli.py": "What commands say",
-    "course/start.py": "What is said of files that are there already",
-    "confine": "How submissions are kept apart",
-}
-"""By room of the source, the heading of its sentences: all but those that only staff reads, such as batch and lms."""
+ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_name("rooms.toml").read_text(encoding="utf-8"))["headings"]
+"""By room of the source, the heading of its sentences."""
 
 LEAST_WORDS = 3
 """Shorter texts are parts of sentences."""

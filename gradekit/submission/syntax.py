@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 from gradekit.findings import SourceLine
 
@@ -55,36 +57,7 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
 
 
-_HINTS = (
-    (r"Missing parentheses in call to 'print'", "write print with parentheses, as in print(...)"),
-    (r"expected ':'", "a line that opens a block (def, if, for, while, class) ends in a colon"),
-    (r"'(.)' was never closed", "find the place where this bracket should close"),
-    (r"unmatched '(.)'", "one closing bracket too many, or an opening one missing before it"),
-    (r"unterminated triple-quoted string", "a string opened with three quotes here is never closed"),
-    (r"unterminated (f-)?string", "a string opened on this line is never closed"),
-    (r"inconsistent use of tabs and spaces", "indent with spaces only; your editor can convert the tabs"),
-    (r"unindent does not match", "this line is indented by a number of spaces that no block above it has"),
-    (r"unexpected indent", "this line is indented, but no block was opened above it"),
-    (r"expected an indented block", "the block above has no body: indent this line, or write pass"),
-    (r"Maybe you meant '=='", "to compare, write two equals signs"),
-    (r"invalid character '[‘’“”]", "a curly quote, often from copying out of a document: type a plain quote instead"),
-    (r"invalid (character|non-printable character)", "often from copying out of a web page or PDF: retype this line"),
-    (r"outside function", "this statement has lost its def: check the indentation above"),
-    (r"outside loop", "this statement has lost its loop: check the indentation above"),
-    (r"Perhaps you forgot a comma", "a comma or an operator is missing between two values"),
-    (r"__future__", "move this import to the top of the file"),
-)
-"""What Python says (a pattern), and what to do about it."""
-
-_LINE_HINTS = (
-    (r"\s*```", "a Markdown fence: hand in the code alone, without the ``` lines"),
-    (r"\s*(<<<<<<<|=======|>>>>>>>)", "a merge conflict was left in the file: choose one side and delete the markers"),
-    (r"\s*(>>>|In \[)", "a prompt was copied along with the code: delete it at the start of each line"),
-    (r"\s*[%!]", "notebook magics work only in a notebook: delete the line, or hand in the .ipynb"),
-    (r"\s*(def|class|if|for|while|else|elif|with|try)\b[^:#]*$", "a line that opens a block ends in a colon"),
-    (r".*\bprint [\"'\w]", "write print with parentheses, as in print(...)"),
-)
-"""What the offending line looks like (a pattern), and what to do about it: for a bare 'invalid syntax'."""
+_HINTS = tomllib.loads(Path(__file__).with_name("syntax.toml").read_text(encoding="utf-8"))
 
 
 def _explain(error: SyntaxError, text: str) -> str:
@@ -94,9 +67,9 @@ def _explain(error: SyntaxError, text: str) -> str:
 
 
 def _hint(said: str, line: str) -> str:
-    by_line = [hint for pattern, hint in _LINE_HINTS if said == "invalid syntax" and re.match(pattern, line)]
-    by_message = [hint for pattern, hint in _HINTS if re.search(pattern, said)]
-    return next(iter(by_line + by_message), "")
+    looked_at = {"message": said, "line": line if said == "invalid syntax" else ""}
+    hints = (row["says"] for pattern, row in _HINTS.items() if re.search(pattern, looked_at[row.get("of", "message")]))
+    return next(hints, "")
 
 
 def _place(error: SyntaxError, text: str) -> SourceLine | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Self
 
 import torch
@@ -45,27 +47,7 @@ class Properties(types.SimpleNamespace):
         return f"_CudaDeviceProperties(name={self.name!r}, multi_processor_count={self.multi_processor_count})"
 
 
-PROPERTIES = Properties(
-    name="NVIDIA H100 80GB HBM3",
-    major=9,
-    minor=0,
-    total_memory=80 * 1024**3,
-    max_threads_per_block=1024,
-    max_threads_per_multi_processor=2048,
-    regs_per_multiprocessor=65536,
-    shared_memory_per_block=49152,
-    shared_memory_per_block_optin=232448,
-    shared_memory_per_multiprocessor=233472,
-    warp_size=32,
-    L2_cache_size=50 * 1024**2,
-    is_integrated=False,
-    is_multi_gpu_board=False,
-    clock_rate=1980000,
-    memory_clock_rate=2619000,
-    memory_bus_width=5120,
-    gcnArchName="",
-    uuid="00000000-0000-0000-0000-000000000000",
-)
+PROPERTIES = Properties(**json.loads(Path(__file__).with_name("h100.json").read_text(encoding="ascii")))
 """Beside the number of multiprocessors, the published figures of the GPU that `gradekit.compat.triton.TARGET` names."""
 
 
