@@ -50,10 +50,6 @@ from gradekit.versions import version
 if TYPE_CHECKING:
     from gradekit.subject.subject import Subject
 
-LARGEST_JOB = 64 << 20
-LARGEST_ANSWER = 16 << 20
-"""Bytes of a submission with its job, and of a report record with what is kept, on the wire."""
-
 INPUT_BYTES = 256 << 20
 """Bytes of inputs that the graders of a class share: those of all checks of vector_add take 178 MiB."""
 
@@ -151,7 +147,7 @@ class Graders:
         deadline = time.monotonic() + seconds
         try:
             wire.send(grader.sock, {"is": type(job).__name__, "job": asdict(job)}, deadline)
-            answer = wire.receive(grader.sock, LARGEST_ANSWER, deadline)
+            answer = wire.receive(grader.sock, wire.CAP, deadline)
         except wire.WireError as error:
             is_late = isinstance(error, wire.DeadlineExceeded)
             why = f"did not answer in {seconds:g} s" if is_late else f"ended ({error})"
@@ -207,7 +203,7 @@ class Graders:
 def serve(control: socket.socket) -> NoReturn:
     """Get ready for what the other side says that is to be graded, then fork graders until that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    said = control.recv(LARGEST_JOB)
+    said = control.recv(wire.CAP)
     if not said:
         os._exit(0)
     id, release, options, only = json.loads(said)
@@ -264,7 +260,7 @@ def _work(connection: socket.socket) -> None:
     tempfile.tempdir = scratch
     threading.Thread(target=_end_with, args=(connection, scratch), daemon=True).start()
     try:
-        wire.send(connection, _answer(wire.receive(connection, LARGEST_JOB)))
+        wire.send(connection, _answer(wire.receive(connection, wire.CAP)))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

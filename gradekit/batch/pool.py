@@ -23,11 +23,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from gradekit import wire
 from gradekit.assignment import Assignment
 from gradekit.batch.grader import (
     CARD,
     FAKE_GPU,
-    LARGEST_ANSWER,
     GraderFailed,
     Graders,
     GradingJob,
@@ -192,7 +192,7 @@ def _answer(result: JobResult) -> str:
     environment = result.record["environment"] | {"host": platform.node()}
     named = JobResult(result.record | {"environment": environment}, result.programs, result.fingerprint)
     text = json.dumps(asdict(named), allow_nan=False)
-    if len(text) > LARGEST_ANSWER:
+    if len(text) > wire.CAP:
         raise GraderFailed(f"the record has {len(text)} characters")
     return text
 

@@ -12,7 +12,8 @@ supported by changing one file here and the version range in pyproject.toml.
 
 from __future__ import annotations
 
-from types import TracebackType
+import contextlib
+from collections.abc import Iterator
 
 
 class Incompatible(RuntimeError):
@@ -27,20 +28,15 @@ class Incompatible(RuntimeError):
         self.lacks = lacks
 
 
-class relies_on:  # used as a statement: `with relies_on("triton"): from triton.x import y`
+@contextlib.contextmanager
+def relies_on(package: str) -> Iterator[None]:
     """While open, a name that `package` does not have is an Incompatible; that `package` is not installed is not."""
-
-    def __init__(self, package: str) -> None:
-        self.package = package
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, ModuleNotFoundError) and error.name == self.package:
-            return
-        if isinstance(error, (ImportError, AttributeError)):
-            raise Incompatible(self.package, str(error)) from error
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == package:
+            raise
+        raise Incompatible(package, str(error)) from error
 
 
 def _installed(package: str) -> str:

@@ -18,6 +18,10 @@ from typing import Any, Self
 from gradekit.confine import identity, landlock, namespaces, paths, seccomp
 from gradekit.confine.landlock import Rules
 
+COMPILER_TASKS = 512
+"""Processes and threads of one that compiles or runs kernels: CUDA and torch have threads, and several kernels are
+compiled at one time."""
+
 
 @dataclass(frozen=True)
 class Confinement:
@@ -34,7 +38,7 @@ class Confinement:
     keep: int | None = None
     tasks: int = 0
 
-    def enter(self, folder: str, parent: int, *, tasks: int, later: Collection[str] = ()) -> None:
+    def enter(self, folder: str, parent: int, *, tasks: int = COMPILER_TASKS, later: Collection[str] = ()) -> None:
         """Confines this process, which must have one thread, for good; it ends with the process `parent`.
 
         It may write to `folder`, which is given to its user, and have `tasks` processes and threads, itself included.

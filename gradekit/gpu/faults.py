@@ -7,9 +7,6 @@ from typing import Any, Literal, get_args
 Kind = Literal["illegal-access", "hang", "crash", "compile", "out-of-memory", "resources", "isolation"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-CAP = 80 << 20
-"""Bytes of one message, either way."""
-
 _DEADLY = (
     "illegal memory access", "misaligned address", "illegal instruction", "invalid program counter",
     "operation not supported on global/shared address space", "address space", "hardware stack error",

@@ -37,9 +37,6 @@ _THREADS = ("/proc/self/task",)
 _SOCKETS = ("socket", "bind", "listen")
 """CUDA makes one Unix socket when it meets the card, which nobody can reach, and gives up where it cannot."""
 
-TASKS = 512
-"""Processes and threads: CUDA and torch have threads, and several kernels are compiled at one time."""
-
 _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 
@@ -54,7 +51,7 @@ def enter(folder: Path, device: str, parent: int, without: Collection[str] = ())
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
     confinement = for_compilers(rules(card), needed, without)
     _keep_in_mind("/proc/self/task")
-    confinement.enter(str(folder), parent, tasks=TASKS, later=_SOCKETS if card else ())
+    confinement.enter(str(folder), parent, later=_SOCKETS if card else ())
     return confinement.means
 
 

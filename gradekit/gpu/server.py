@@ -35,7 +35,7 @@ from torch import Tensor
 from gradekit import wire
 from gradekit.confine import Means, confinement
 from gradekit.gpu import sandboxing, shared_memory
-from gradekit.gpu.faults import CAP, fault_of
+from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, StartClock
 from gradekit.gpu.replay import Machine, Replay, touched_bytes
@@ -62,7 +62,7 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
     with contextlib.suppress(wire.WireError):
         while not server.ended:
             server.memory = _descriptor(sock)
-            wire.send(sock, server.answer(wire.receive(sock, CAP)))
+            wire.send(sock, server.answer(wire.receive(sock, wire.CAP)))
             os.close(server.memory)
     os._exit(0)  # sooner than taking torch and CUDA apart
 

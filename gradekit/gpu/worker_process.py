@@ -21,7 +21,7 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
-from gradekit.gpu.faults import CAP, CardFault, Kind
+from gradekit.gpu.faults import CardFault, Kind
 from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
 from gradekit.program import Program
 from gradekit.sandbox import host
@@ -88,7 +88,7 @@ class WorkerProcess:
             CardFault: it is confined less strongly than is required.
         """
         if self.means is None:
-            answer = wire.receive(self._sock, CAP, time.monotonic() + START_SECONDS)
+            answer = wire.receive(self._sock, wire.CAP, time.monotonic() + START_SECONDS)
             if not isinstance(answer, dict) or not isinstance(answer.get("ok"), dict):
                 raise ValueError("its first message makes no sense")
             self.means = Means.of(answer["ok"].get("means"))
@@ -111,7 +111,7 @@ class WorkerProcess:
             wire.send_descriptors(self._sock, [self._progress if memory is None else memory])
             wire.send(self._sock, request, time.monotonic() + seconds)
             meanwhile()
-            answer = wire.receive(self._sock, CAP, time.monotonic() + seconds)
+            answer = wire.receive(self._sock, wire.CAP, time.monotonic() + seconds)
         except wire.WireError as error:
             raise self._lost(error, seconds) from None
         try:

@@ -45,9 +45,6 @@ FILE_BYTES = 256 << 20
 OWN = ("__init__.py", "compat")
 """The parts of gradekit that are imported for a kernel."""
 
-TASKS = 512
-"""Processes and threads of one kernel's compiler."""
-
 METADATA = ("shared", "num_warps", "num_ctas", "tmem_size", "global_scratch_size")
 
 
@@ -99,7 +96,7 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinem
         settle_in(str(folder))
         _say_into(folder / "said")
         _limit(request["seconds"], request["memory"])
-        confinement.enter(str(folder), parent, tasks=TASKS)
+        confinement.enter(str(folder), parent)
         compile_to(folder, job)
         status = 0
     finally:

@@ -29,9 +29,6 @@ READ_EARLY = (
 )  # fmt: skip
 """How the names of variables begin that may be read while modules are imported."""
 
-CAP = 16 << 20
-"""Bytes of a message between a command, a template and what it forks: the environment and the arguments."""
-
 LONGEST = 100
 """Bytes of a socket's path: Linux takes 107."""
 

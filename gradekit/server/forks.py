@@ -21,7 +21,6 @@ from typing import Any, NoReturn
 from gradekit import wire
 from gradekit.processes import Command, Forked
 from gradekit.server import address
-from gradekit.server.address import CAP
 
 QUIET_MS = 1000
 """For how long nobody asks for anything before what is to be done meanwhile begins."""
@@ -262,7 +261,7 @@ def told(number: int, count: int = 1) -> tuple[list[int], dict[str, Any]]:
     with socket.socket(fileno=number) as sock:
         deadline = time.monotonic() + 30.0
         descriptors = wire.receive_descriptors(sock, deadline, count)
-        request = wire.receive(sock, CAP, deadline)
+        request = wire.receive(sock, wire.CAP, deadline)
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["folder"])

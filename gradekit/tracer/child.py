@@ -31,8 +31,6 @@ from gradekit.tracer import cuda, loading
 from gradekit.tracer.errors import Refusal, TimeUp, printable, refusal
 from gradekit.tracer.trace import CallTracer
 
-REQUEST_CAP = 64 << 20
-
 
 class Child:
     """One submission and everything that is known of it."""
@@ -216,7 +214,7 @@ def serve(sock: socket.socket) -> None:
         output = Output()
         while True:
             try:
-                request = wire.receive(sock, REQUEST_CAP)
+                request = wire.receive(sock, wire.CAP)
             except wire.WireError:
                 return
             _send(sock, _answer(child, request, output))

@@ -193,7 +193,7 @@ def test_a_program_that_makes_no_sense_harms_nobody(standin: Worker) -> None:
 
 
 def test_a_message_that_is_too_long_is_refused(standin: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_process, "CAP", 4)
+    monkeypatch.setattr(worker_process.wire, "CAP", 4)
     with pytest.raises(CardFault):
         standin.run(program([Allocate(1, 4), Literal(View(1, "float32", (1,), (1,)), (1.0,))], []), [])
 
