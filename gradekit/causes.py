@@ -50,7 +50,7 @@ class Cause(StrEnum):
     INPUT_MODIFIED = "input-modified", IN_MEMORY
     WRITE_CONFLICT = "write-conflict", IN_MEMORY | BY_CHANCE
     RACE = "race", IN_MEMORY | BY_CHANCE
-    MISSING_BARRIER = "missing-barrier", IN_MEMORY | SAYS_ALL | BY_CHANCE
+    MISSING_BARRIER = "missing-barrier", IN_MEMORY | BY_CHANCE
     UNINITIALIZED_READ = "uninitialized-read", IN_MEMORY | BY_CHANCE
     UNWRITTEN_OUTPUT = "unwritten-output", IN_MEMORY | BY_CHANCE
     UNDEFINED_LANES = "undefined-lanes", IN_MEMORY

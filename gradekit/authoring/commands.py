@@ -74,15 +74,11 @@ def lint(id: str | None) -> None:
     for folder in [named_folder(id)] if id else folders().values():
         for complaint in linted(folder):
             found.append(complaint)
-            click.echo(f"{'note: ' if complaint.is_note else ''}{_near(complaint.text)}")
+            click.echo(f"{'note: ' if complaint.is_note else ''}{complaint.text.replace(f'{Path.cwd()}/', '')}")
     wrong = sum(not complaint.is_note for complaint in found)
     notes = f", {counted(len(found) - wrong, 'note')}" if len(found) > wrong else ""
     click.echo(f"{wrong or 'nothing'} to mend{notes}")
     raise click.exceptions.Exit(1 if wrong else 0)
-
-
-def _near(text: str) -> str:
-    return text.replace(f"{Path.cwd()}/", "")
 
 
 COMMANDS = {"lint": lint, "new": new}

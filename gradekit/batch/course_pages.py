@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.batch.feedback import safe_name
-from gradekit.batch.gradebook import CourseRow, Line, Lines, share_of
+from gradekit.batch.gradebook import CourseRow, Line, Lines, Records, share_of
 from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, by_check, shares_of, tally
 from gradekit.report import pictures, templates
@@ -129,9 +129,6 @@ def standing(student: str, found: Mapping[str, Sequence[Speed]]) -> Iterable[str
 
 
 # --- dashboard --------------------------------------------------------------------------------------------------------
-
-
-Records = Mapping[str, Mapping[str, Any]]
 
 
 def class_page(assignment: str, lines: Sequence[Line], records: Records, marked: Records | None = None) -> str:

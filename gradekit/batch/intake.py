@@ -54,11 +54,8 @@ class Wanted:
         """What `assignment` asks for."""
         if assignment.is_quiz:
             return Wanted(("answers",), ANSWERS, assignment.id)
-        return Wanted(
-            tuple(dict.fromkeys(("submission", assignment.id, assignment.entry))),
-            id=assignment.id,
-            entry=assignment.entry,
-        )
+        names = dict.fromkeys(("submission", assignment.id, assignment.entry))
+        return Wanted(tuple(names), id=assignment.id, entry=assignment.entry)
 
     def is_candidate(self, name: str) -> bool:
         """Whether a file of this name can be a submission."""

@@ -116,8 +116,7 @@ class Marking:
             self.folder.store.answer_request(int(form["request"]), form["answer"], self.person)
             return
         check, worth, why = form["check"], form.get("points", "").strip(), form.get("why", "").strip()
-        again = form.get("again", "")
-        if again:
+        if again := form.get("again"):
             worth, _, why = again.partition("|")
         if check == "line":
             check = f"{LINE}{int(form['line'])}"

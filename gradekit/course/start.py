@@ -53,8 +53,7 @@ def _copy_of(path: Path) -> Path:
 
 def _files(assignment: Assignment, notebook: bool) -> dict[str, bytes]:
     if notebook:
-        book = {"submission.ipynb": worksheet(assignment).encode("utf-8")}
-        return book | _contents(assignment.test_files)
+        return {"submission.ipynb": worksheet(assignment).encode("utf-8")} | _contents(assignment.test_files)
     own = {("answers.toml" if assignment.is_quiz else "submission.py"): assignment.starter.read_bytes()}
     reading = sorted(assignment.folder.glob("*.md"))
     rest = [*assignment.test_files, *assignment.pictures]

@@ -19,7 +19,7 @@ from gradekit.batch.intake import HandIn, Wanted, chosen
 from gradekit.batch.pool import GraderPool, grading_job
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy
-from gradekit.findings import Cause, Status
+from gradekit.findings import Status
 from gradekit.lms.package import SECRET_SEED
 from gradekit.lms.platforms import Platform
 from gradekit.report import record, translation
@@ -91,8 +91,7 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
         assignment = get(id)
         hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))
         if hand_in.problem:
-            found = unchecked(id, "", Status.REJECTED, _upper(hand_in.problem), cause=Cause.UNREADABLE)
-            return JobResult(record.to_dict(found)), None
+            raise SubmissionError(_upper(hand_in.problem))
         job = _job(assignment, hand_in.path, isolation)
         with GraderPool(1, jobs=1) as pool:
             return pool.graded(job, seconds), job

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+import os
 import sqlite3
 import sys
 import zipfile
@@ -142,10 +143,11 @@ OF_NBGRADER = pytest.mark.filterwarnings("ignore:::")  # what nbgrader does with
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Path:
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What nbgrader has after `nbgrader generate_assignment softmax`, and one student's hand-in."""
     if API is None:
         pytest.skip("needs nbgrader")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # it runs alembic, by its name
     file = tmp_path / "gradebook.db"
     with API.Gradebook(f"sqlite:///{file}", course_id="kernels") as book:
         book.add_assignment("softmax")

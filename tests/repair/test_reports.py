@@ -144,3 +144,33 @@ def test_without_a_diagnosis_no_program_is_mended_and_the_verdict_is_the_same(
     unexplained = grade(get("softmax"), path, diagnose=False, **options)
     outcomes = [[(check.id, check.outcome) for check in report.checks] for report in (explained, unexplained)]
     assert outcomes[0] == outcomes[1] and unexplained.score.earned == explained.score.earned < 80
+
+
+HALVES = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x, y, out, n, half, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    low, high = i < half, half + i < n
+    tl.store(out + i, tl.load(x + i, mask=low) + tl.load(y + i, mask=low))
+    tl.store(out + half + i, tl.load(x + half + i, mask=high) + tl.load(y + half + i, mask=high), mask=high)
+
+
+def add(x, y):
+    x, y = x.contiguous(), y.contiguous()
+    out = torch.empty_like(x)
+    half = triton.cdiv(out.numel(), 2)
+    if half:
+        add_kernel[(1,)](x, y, out, out.numel(), half, BLOCK=triton.next_power_of_2(half))
+    return out
+"""
+
+
+def test_lanes_without_a_mask_that_meet_a_later_store_lack_the_mask_and_no_barrier(tmp_path: Path) -> None:
+    (check,) = failed_checks("vector_add", HALVES, tmp_path, shrink=False, stop=True)
+    assert check["cause"] == "missing-mask" and "Line 11 has no mask" in check["message"]
+    assert "mask=i < half" in check["hint"]
