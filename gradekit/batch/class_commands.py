@@ -393,7 +393,7 @@ def history(student: str, id: str, folder: ClassFolder) -> None:
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("-o", "--out", metavar="OUT", type=click.Path(file_okay=False, path_type=Path),
               help="The class's folder: what became of its hand-ins.")  # fmt: skip
-@click.option("--store", metavar="URL", help="Another database than OUT/class.db, such as postgresql://...")
+@database
 def status(folder: Path, out: Path | None, store: str | None) -> None:
     """Say where you stand: the assignments that were started in DIR and the folders in it, with their last points.
 

@@ -45,6 +45,17 @@ def written(tensor: torch.Tensor) -> str:
     return _number(tensor)
 
 
+def as_data(value: Any, name: str) -> dict[str, Any]:
+    """An argument of a call as JSON data: a spec field by field, a tensor by its form, anything else by its value."""
+    if isinstance(value, Input):
+        return value.to_json() | {"name": name}
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
+    plain = value is None or isinstance(value, (bool, int, float, str))
+    return {"name": name, "value": value if plain else repr(value)}
+
+
 def few(tensor: torch.Tensor, most: int) -> list[str] | None:
     """The values in their order as short texts; None where there are more than `most`, or none."""
     return [_number(value) for value in tensor.flatten()] if 0 < tensor.numel() <= most else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gradekit.batch.class_commands import isolated
 from gradekit.credit import PendingPolicy
 from gradekit.report.translation import say
 
@@ -22,10 +23,7 @@ _pending = click.option(
 @click.argument("id")
 @click.option("--seconds", type=click.IntRange(min=30), metavar="N", help="The LMS's limit, where it is not the usual.")
 @click.option("--root", default="/", type=click.Path(exists=True, file_okay=False, path_type=Path), hidden=True)
-@click.option(
-    "--require-isolation", "isolation", type=click.IntRange(0, 3), default=2, show_default=True,
-    metavar="LEVEL", help="Run no submission that is isolated below LEVEL: see doctor.",
-)  # fmt: skip
+@isolated
 @_pending
 def autograde(lms: str, id: str, **options: Any) -> None:
     """Grade the submission in this LMS's container with the assignment ID, and leave the result where LMS reads it.

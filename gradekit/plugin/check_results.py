@@ -26,7 +26,7 @@ from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
-from gradekit.inputs.snippets import MADE_BY_GRADEKIT, expression, few
+from gradekit.inputs.snippets import MADE_BY_GRADEKIT, as_data, expression, few
 from gradekit.inputs.spec import Input
 from gradekit.judge.by_special import special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
@@ -192,7 +192,7 @@ def counterexample(
     if not (evidence.call or evidence.drawn):
         return None
     named = zip(names(evidence.call, run), evidence.call.args, strict=True) if evidence.call else evidence.drawn.items()
-    inputs = [_input(value, name) for name, value in named]
+    inputs = [as_data(value, name) | _values(value) for name, value in named]
     found: dict[str, Any] = {"inputs": inputs, "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
     found |= {"example": text} if (text := example_text.dumps(evidence.drawn)) else {}
@@ -220,20 +220,9 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
 # --- inputs and results -----------------------------------------------------------------------------------------------
 
 
-def _input(value: Any, name: str) -> dict[str, Any]:
-    """One argument as JSON data: a spec field by field, a tensor by its form, anything else by its value."""
-    if hasattr(value, "to_json"):
-        return value.to_json() | {"name": name} | _values(value)
-    if hasattr(value, "stride"):
-        dtype = str(value.dtype).removeprefix("torch.")
-        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
-    plain = value is None or isinstance(value, (bool, int, float, str))
-    return {"name": name, "value": value if plain else repr(value)}
-
-
-def _values(spec: Input) -> dict[str, Any]:
-    found = few(spec.tensor(), SHOWN) if 0 < spec.numel <= SHOWN else None
-    return {"values": found} if found else {}
+def _values(value: Any) -> dict[str, Any]:
+    """The numbers of a spec that has few."""
+    return {"values": few(value.tensor(), SHOWN)} if isinstance(value, Input) and 0 < value.numel <= SHOWN else {}
 
 
 def _results(error: BaseException | None) -> dict[str, Any]:

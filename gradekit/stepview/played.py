@@ -16,6 +16,7 @@ from gradekit import engine
 from gradekit.assignment import Assignment, of_path
 from gradekit.engine.observer import NOBODY, Owners, TouchedElements, coordinates, linear_id
 from gradekit.findings import Cause
+from gradekit.inputs.snippets import as_data
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show
 from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS
@@ -205,8 +206,7 @@ class _Playing:
             "cells": self.submission.facts()["cells"],
             "check": check.title if check else "The call that was asked for", "message": check.message if check else "",
             "blamed": check.source.line if check and check.source else None,
-            "circumstances": seen.words, "inputs": [_described(n, a) for n,
-            a in zip(self.names, call.args, strict=True)],
+            "circumstances": seen.words, "inputs": [as_data(a, n) for a, n in zip(call.args, self.names, strict=True)],
             "source": self.submission.text.split("\n"), "tensors": [drawn.as_data() for drawn in self.tensors.drawn],
             "launches": [{"kernel": k, "grid": list(g)} for k,
             g in zip(self.owners.kernels, self.owners.grids, strict=True)],
@@ -269,13 +269,3 @@ class _Wrong:
 
 def _is_wrong(step: Mapping[str, Any]) -> bool:
     return any("wrong" in value or "outside" in value for value in step["values"])
-
-
-def _described(name: str, value: Any) -> dict[str, Any]:
-    """An argument as a counterexample of the report has it."""
-    if isinstance(value, Input):
-        return value.to_json() | {"name": name}
-    if isinstance(value, torch.Tensor):
-        dtype = str(value.dtype).removeprefix("torch.")
-        return {"name": name, "shape": list(value.shape), "stride": list(value.stride()), "dtype": dtype}
-    return {"name": name, "value": value if isinstance(value, (bool, int, float, str)) else repr(value)}
