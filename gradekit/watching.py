@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PULSE_SECONDS = 0.1
-END_SECONDS = 1.0
+END_SECONDS = 5.0
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 READ = (".py", ".ipynb", ".toml")
 

@@ -15,6 +15,7 @@ from gradekit.batch.policy import Course
 from gradekit.batch.summary import STATUS, by_check, shares_of, tally
 from gradekit.report import pictures, templates
 from gradekit.report.grouping import MARKS, ending, is_right, plain_title
+from gradekit.report.speed_sentences import SIDES
 from gradekit.report.text import columns, counted, one_line, points, shortened
 from gradekit.report.translation import say
 
@@ -207,7 +208,7 @@ def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         speed = check["details"]["speed"]
         for verdict in speed["verdicts"]:
             side, asked = verdict["side"], float(verdict["at_least"])
-            found[f"{one_line(check['title'])}: {side} at {one_line(speed['size'])}", side, asked].append(
+            found[f"{one_line(check['title'])}: against {SIDES[side]} at {one_line(speed['size'])}", side, asked].append(
                 float(speed["ratios"][side]["value"])
             )
     for (title, _, asked), ratios in found.items():

@@ -1,4 +1,4 @@
-"""What a kernel promises to the compiler, held against the values: tl.multiple_of, tl.max_contiguous, tl.max_constancy.
+"""What a kernel promises to the compiler, compared with the values: tl.multiple_of, tl.max_contiguous, tl.max_constancy.
 
 `tl.multiple_of(x, n)` is about the first of every group of elements that are promised to be contiguous, as Triton reads
 it; without such a promise, about the first of every run that is contiguous. Lanes past the end of a tensor are often
@@ -38,7 +38,7 @@ def promises(op: Op) -> bool:
 
 
 def kept(op: Op, evaluate: Evaluator) -> Evaluator:
-    """`evaluate`, with its result held against what the operation promises; what does not hold is an incident."""
+    """`evaluate`, with its result compared with what the operation promises; what does not hold is an incident."""
     promised, tile = _of(op), op.result_types[0].shape
     contiguous, is_used = promised.get(CONTIGUITY), promises_contiguity(op)
 

@@ -5,7 +5,7 @@ a function that is good to float32 is right, and another one is not. Constants a
 each of them by CONSTANT would change is excused too, as it is measured.
 
 A program may decide by rounded values (random numbers, a threshold): then it is another one in exact arithmetic, and
-its usual results differ from the exact ones by more than the tolerance although they are right. Nothing is held against
+its usual results differ from the exact ones by more than the tolerance although they are right. Nothing is compared with
 it, and the record says why.
 """
 
@@ -293,7 +293,7 @@ class _Trial:
 
     @staticmethod
     def _scale(expected: Reference) -> Tensor:
-        """What an error is held against to find the worst: elements that are nearly 0 show little."""
+        """What an error is compared with to find the worst: elements that are nearly 0 show little."""
         known = expected.exact.abs().nan_to_num(0.0, 0.0, 0.0)
         return known + known.mean() + expected.allowance + torch.finfo(torch.float64).tiny
 

@@ -75,7 +75,7 @@ class Ratio:
     discarded: int
 
     def beside(self, other: Ratio) -> Ratio:
-        """How many times as fast as `other` is, where both were held against the same baseline."""
+        """How many times as fast as `other` is, where both were compared with the same baseline."""
         value, low, high = self.value / other.value, self.low / other.high, self.high / other.low
         return replace(self, value=value, low=low, high=high)
 

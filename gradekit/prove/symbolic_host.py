@@ -1,5 +1,5 @@
 """What host code did, as terms over the sizes of its inputs: read from a program's
-origins, and held against its numbers.
+origins, and compared with its numbers.
 
 Origins come from the submission's process and may say anything. A term is believed only where it gives the number that
 the program has, for the sizes with which it was traced and for those of every other traced call that takes the same

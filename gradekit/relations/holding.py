@@ -1,5 +1,5 @@
 """Whether the relations of a domain hold for a submission, and whether it may be called in other ways: claims for
-tests, in which results are held against each other.
+tests, in which results are compared with each other.
 
     forward     under no_grad, in inference mode
     backward    for each of the inputs that want a gradient alone, and in pairs; twice in one graph; of inputs that are

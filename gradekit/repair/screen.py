@@ -30,13 +30,13 @@ SHARE_OF_A_CALL = 0.05
 """Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
 
 KEPT_FOR_OTHER_CALLS = 0.2
-"""The share of the work that is left in which what makes the failing call right is held against others."""
+"""The share of the work that is left in which what makes the failing call right is tried on other calls."""
 
 MOST_OF_A_BATCH = 200_000_000
 """Of the changes that are tried at a time, about."""
 
 MOST_HELD = 400
-"""So many that make the failing call right are held against others, those of the likelier kinds."""
+"""So many that make the failing call right are tried on other calls, those of the likelier kinds."""
 
 MOST_ELEMENTS_KEPT = 1 << 22
 """Of the values of changed expressions that are remembered at a time."""

@@ -223,7 +223,7 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
     mends = filter(None, (mend_of(change, source) for change in largest_first))
-    name, hint = names.pop(), "compare the line with the formula, it may belong to a part of it"
+    name, hint = names.pop(), "see in the formula where in this line it belongs; for example"
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
     says = lambda at: f"`{name}` is missing {how}, in line {at}." if how else f"`{name}` is missing from line {at}."
@@ -249,7 +249,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
-    hint = "it may also be missing where the result of that line is used; here"
+    hint = "put it there, or where the result of that line is used; for example"
     return replace(mend, rank=OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
 
 

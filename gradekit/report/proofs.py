@@ -16,7 +16,7 @@ MOST_NAMED = 2
 _MARKS = {"proved": "✓", "refuted": "✗", "open": "?"}
 _CLAIMS = tomllib.loads(Path(__file__).with_name("claims.toml").read_text(encoding="utf-8"))
 
-OPEN = "?: nobody has shown that this holds, nor that it does not. Checks try such sizes; you need not change anything."
+OPEN = "?: it is not known whether this holds. Checks try such sizes; you need not change anything."
 
 
 def render(record: Mapping[str, Any]) -> str:

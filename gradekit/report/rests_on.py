@@ -1,7 +1,7 @@
 """What a full mark rests on: a pure function of the checks in a record.
 
 A mark says that nothing was found. How much was looked at differs from submission to submission: what was proved, what
-was held against the reference in exact arithmetic, what examples have covered, and what none of them has seen.
+was compared with the reference in exact arithmetic, what examples have covered, and what none of them has seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Some programs of a call that is too large to be run as a whole: what they write is held against the reference.
+"""Some programs of a call that is too large to be run as a whole: what they write is compared with the reference.
 
 Programs are independent where nothing orders them: no atomics, and no step that uses what the launch makes.
 """

@@ -264,7 +264,7 @@ class Runs:
 
     def again(self, case: Case) -> Observation:
         """The observation of a call that was made before and has become another program since; it is not remembered.
-        Rules were held against the call itself, where its tensors are changed in place here."""
+        Rules were applied to the call itself, where its tensors are changed in place here."""
         idle = self._hold_against_rules(case) if case.spec.form.way != CHANGED else None
         return replace(self._in_all_configurations(case), idle=idle)
 

@@ -3,7 +3,7 @@
 A submission's process can send whatever program it likes. So each kernel is shown to Triton itself first, in a
 clean and confined process that has met no submission: what its parser and verifier refuse is no kernel, whatever
 the engine would have made of it. Where the engine breaks down nevertheless, the arguments of the launches are
-held against the kernels: if they do not fit, the program is forged; if they do, gradekit has met a mistake of
+compared with the kernels: if they do not fit, the program is forged; if they do, gradekit has met a mistake of
 its own, which costs nobody a point.
 """
 

@@ -183,7 +183,7 @@ class Subject:
         return _or_raise(self._trace(form))
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
-        """`entry(*args)` timed on the card beside `against`, its results held against `expected`.
+        """`entry(*args)` timed on the card beside `against`, its results compared with `expected`.
 
         What the call does wrong on every machine is found before a card is asked for.
 
@@ -498,7 +498,7 @@ class Entry:
         Args:
             args: Input specs (see `strategies.normal`), numbers, None; values are drawn anew, on the card.
             against: the torch function to be compared with, of the same arguments.
-            expected: the Reference of the result, of the same arguments; what the timed calls return is held against
+            expected: the Reference of the result, of the same arguments; what the timed calls return is compared with
                 it.
 
         Raises:

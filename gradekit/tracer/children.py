@@ -84,7 +84,7 @@ class Children:
         return self.ended.pop(pid)
 
     def reap(self) -> None:
-        """Buries what has ended: children, whose status is kept until it is asked for, and what they had started."""
+        """Reaps what has ended: children, whose status is kept until it is asked for, and what they had started."""
         with contextlib.suppress(ChildProcessError):
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] in self.homes:
@@ -193,7 +193,7 @@ class Process:
     own: int
 
 
-def greedy(server: int, most: int = MEMORY_BYTES) -> list[Process]:
+def over_memory(server: int, most: int = MEMORY_BYTES) -> list[Process]:
     """The processes of submissions that have more memory than `most` bytes together,
     beyond what the `server` gave them.
 
@@ -220,7 +220,7 @@ def end_process(process: Process) -> None:
 
 def enforce(server: int) -> None:
     """Ends the processes of submissions that have too much memory."""
-    for process in greedy(server):
+    for process in over_memory(server):
         end_process(process)
 
 
@@ -294,7 +294,7 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
 
 
 def _await_request(control: socket.socket, children: Children) -> None:
-    """Buries the dead and ends the greedy until a request comes."""
+    """Reaps children that have ended and ends those with too much memory, until a request comes."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     children.reap()

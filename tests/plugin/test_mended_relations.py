@@ -1,4 +1,4 @@
-"""Where only a relation of two calls shows a mistake, mended programs are held against it as the submission was."""
+"""Where only a relation of two calls shows a mistake, mended programs are tried on it as the submission was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mend is held against examples of other checks: what it makes fail in its kernel refutes it."""
+"""A mend is tried on examples of other checks: what it makes fail in its kernel refutes it."""
 
 from __future__ import annotations
 

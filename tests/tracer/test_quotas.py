@@ -53,10 +53,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_the_memory_of_all_processes_is_added_up(server: subprocess.Popen[bytes]) -> None:
     """Also of those that a thread started, and whoever has too much is ended with all that it started"""
-    assert eventually(lambda: len(children.greedy(server.pid, 100 << 20)) == 4)
-    found = children.greedy(server.pid, 100 << 20)
+    assert eventually(lambda: len(children.over_memory(server.pid, 100 << 20)) == 4)
+    found = children.over_memory(server.pid, 100 << 20)
     assert len({process.session for process in found}) == 1
-    assert children.greedy(server.pid, 1 << 30) == []
+    assert children.over_memory(server.pid, 1 << 30) == []
     for process in found:
         children.end_process(process)
     assert eventually(lambda: server.poll() is not None)

@@ -25,7 +25,7 @@ def saved_for_another(draft: Draft) -> Iterator[Mend]:
             yield Mend(
                 Family.INDEX, 1, node.lineno, (draft.source.replaced(node.targets[0], ", ".join(kept)),),
                 f"Line {node.lineno} takes {', '.join(taken)} from what was saved, and line {call.lineno} saved "
-                f"{', '.join(kept)}: the order is another.",
+                f"{', '.join(kept)}: the order differs.",
                 "saved tensors come back in the order in which they were saved",
             )  # fmt: skip
         function = next((f for f in draft.source.host if f.lineno <= call.lineno <= (f.end_lineno or 0)), None)

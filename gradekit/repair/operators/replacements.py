@@ -311,7 +311,7 @@ def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
 
 
 def _is_bound(site: ChangeSite, node: ast.Compare) -> bool:
-    """Whether indices are held against a length."""
+    """Whether indices are compared with a length."""
     bound = node.comparators[0]
     kind = site.kind(node.left)
     is_index = kind is not None and kind.of == "integer" and bool(kind.shape)
