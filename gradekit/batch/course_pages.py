@@ -208,9 +208,8 @@ def _speeds(records: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         speed = check["details"]["speed"]
         for verdict in speed["verdicts"]:
             side, asked = verdict["side"], float(verdict["at_least"])
-            found[f"{one_line(check['title'])}: against {SIDES[side]} at {one_line(speed['size'])}", side, asked].append(
-                float(speed["ratios"][side]["value"])
-            )
+            title = f"{one_line(check['title'])}: against {SIDES[side]} at {one_line(speed['size'])}"
+            found[title, side, asked].append(float(speed["ratios"][side]["value"]))
     for (title, _, asked), ratios in found.items():
         yield pictures.spread(title, ratios, asked)
 

@@ -1,4 +1,4 @@
-"""What a kernel promises to the compiler, compared with the values: tl.multiple_of, tl.max_contiguous, tl.max_constancy.
+"""A kernel's promises to the compiler, compared with the values: tl.multiple_of, tl.max_contiguous, tl.max_constancy.
 
 `tl.multiple_of(x, n)` is about the first of every group of elements that are promised to be contiguous, as Triton reads
 it; without such a promise, about the first of every run that is contiguous. Lanes past the end of a tensor are often

@@ -5,8 +5,8 @@ a function that is good to float32 is right, and another one is not. Constants a
 each of them by CONSTANT would change is excused too, as it is measured.
 
 A program may decide by rounded values (random numbers, a threshold): then it is another one in exact arithmetic, and
-its usual results differ from the exact ones by more than the tolerance although they are right. Nothing is compared with
-it, and the record says why.
+its usual results differ from the exact ones by more than the tolerance although they are right. Nothing is compared
+with it, and the record says why.
 """
 
 from __future__ import annotations
