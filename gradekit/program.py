@@ -79,6 +79,13 @@ class View:
             count *= size
         return count
 
+    @property
+    def reach(self) -> int:
+        """The elements of the smallest storage that holds it."""
+        if self.numel == 0:
+            return self.offset
+        return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+
 
 @dataclass(frozen=True)
 class Scalar:

@@ -211,17 +211,9 @@ class _Checker:
             numbers = (*view.shape, *view.stride, view.offset)
             _expect(min(numbers) >= 0 and max(numbers) < _LARGEST, "a negative size")
             size = self.sizes.get(view.storage, -1)
-            _expect(_end(view) <= size, "a tensor outside of its storage")
             bytes = view.numel * ITEMSIZE[view.dtype]
+            _expect((view.reach * ITEMSIZE[view.dtype] if bytes else 0) <= size, "a tensor outside of its storage")
             _expect(bytes <= max(size, self.repeated), "a tensor that repeats itself for ever")
-
-
-def _end(view: View) -> int:
-    """The first byte of the storage that the view does not need."""
-    if 0 in view.shape:
-        return 0
-    last = sum((size - 1) * step for size, step in zip(view.shape, view.stride, strict=True))
-    return (view.offset + last + 1) * ITEMSIZE[view.dtype]
 
 
 def _source(source: Source | None) -> None:

@@ -171,5 +171,4 @@ def _red_zone_write(guarded: GuardedStorage, side: str, mask: Tensor, count: int
 def _within(view: View, elements: int) -> bool:
     if len(view.shape) != len(view.stride) or min((view.offset, *view.shape, *view.stride)) < 0:
         return False
-    last = view.offset + sum((size - 1) * stride for size, stride in zip(view.shape, view.stride, strict=True))
-    return view.numel == 0 or last < elements
+    return view.numel == 0 or view.reach <= elements

@@ -41,8 +41,7 @@ def result_map(
     if view is None or (comparison is not None and view not in fitting):
         return {}
     owner = owners.program[view.storage]
-    reach = 1 + view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.stride, strict=True))
-    if reach > owner.numel() or min(view.stride, default=1) < 0:
+    if view.reach > owner.numel() or min(view.stride, default=1) < 0:
         return {}
     grid = owners.grids[int(owners.launches[view.storage].max())]
     seen = [

@@ -186,7 +186,6 @@ def wrong_places(program: Program, seen: Circumstances) -> dict[int, torch.Tenso
         return {}
     views = [result for result in program.results if isinstance(result, View)]
     view, wrong = views[seen.result], seen.comparison.wrong
-    size = 1 + view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.stride, strict=True))
-    marked = torch.zeros(max(size, 1), dtype=torch.bool)
+    marked = torch.zeros(max(view.reach, 1), dtype=torch.bool)
     marked.as_strided(view.shape, view.stride, view.offset)[wrong] = True
     return {view.storage: marked}

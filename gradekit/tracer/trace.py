@@ -15,7 +15,7 @@ import torch
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.compat.triton import JITFunction
 from gradekit.origins import Explored, Origins
-from gradekit.program import Argument, Program, Scalar, View
+from gradekit.program import ITEMSIZE, Argument, Program, Scalar, View
 from gradekit.tracer.aten import StepRecorder
 from gradekit.tracer.autotune import Tuning
 from gradekit.tracer.errors import Refusal, refusal
@@ -381,18 +381,9 @@ def make_arguments(args: Sequence[Argument]) -> list[Any]:
     sizes: dict[int, int] = {}
     for arg in args:
         if isinstance(arg, View):
-            sizes[arg.storage] = max(sizes.get(arg.storage, 0), extent(arg))
+            sizes[arg.storage] = max(sizes.get(arg.storage, 0), arg.reach * ITEMSIZE[arg.dtype])
     storages = {number: torch.empty(size, dtype=torch.uint8, device="meta") for number, size in sizes.items()}
     return [_tensor(arg, storages) if isinstance(arg, View) else arg.value for arg in args]  # type: ignore[union-attr]
-
-
-def extent(view: View) -> int:
-    """The bytes of the smallest storage that holds the view."""
-    itemsize = getattr(torch, view.dtype).itemsize
-    if 0 in view.shape:
-        return view.offset * itemsize
-    last = sum((size - 1) * stride for size, stride in zip(view.shape, view.stride, strict=True))
-    return (view.offset + last + 1) * itemsize
 
 
 def _tensor(view: View, storages: dict[int, torch.Tensor]) -> torch.Tensor:
