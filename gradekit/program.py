@@ -364,6 +364,19 @@ def parts_of(kind: Any) -> tuple[str, ...]:
     return () if kind is Source or kind is Scalar else _names(kind)
 
 
+def replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """`value`, a part of a program, with what `leaf` gives of each part of it in that one's place, where not None."""
+    if (found := leaf(value)) is not None:
+        return found
+    kind: Any = type(value)
+    if kind is tuple or kind is list:
+        return tuple([replaced(item, leaf) for item in value])
+    if kind is dict:
+        return {key: replaced(item, leaf) for key, item in value.items()}
+    parts = parts_of(kind)
+    return kind(*[replaced(getattr(value, name), leaf) for name in parts]) if parts else value
+
+
 def add_nouns(*nouns: type) -> None:
     """Makes further dataclasses part of what `encode` and `decode` know."""
     _NOUNS.update({noun.__name__: noun for noun in nouns})

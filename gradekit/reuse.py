@@ -58,7 +58,7 @@ class LruCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Set the value of `key`, and evict what was used longest ago; a value above `largest` is not stored."""
-        self.discard(key)
+        self.weight -= self._entries.pop(key, (None, 0))[1]
         weight = 1 if self._weigh is None else self._weigh(value)
         if weight > self.largest:
             return
@@ -66,10 +66,6 @@ class LruCache(Generic[K, V]):
         self.weight += weight
         while self.weight > self.most:
             self.weight -= self._entries.popitem(last=False)[1][1]
-
-    def discard(self, key: K) -> None:
-        """Remove `key`, if it is there."""
-        self.weight -= self._entries.pop(key, (None, 0))[1]
 
 
 class Shared(Generic[T]):

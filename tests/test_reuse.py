@@ -36,14 +36,6 @@ def test_what_is_kept_weighs_no_more_than_it_may(most: int, put: list[tuple[int,
     assert (len(cache), cache.weight) == (len(kept), sum(map(len, kept.values())))
 
 
-def test_what_is_dropped_is_gone() -> None:
-    cache: LruCache[str, bytes] = LruCache(4, weigh=len)
-    cache.put("a", b"four")
-    cache.discard("a")
-    cache.discard("a")
-    assert cache.get("a") is None and cache.weight == 0
-
-
 def test_each_submission_begins_with_empty_caches() -> None:
     squares: reuse.SharedCache[int, int] = reuse.shared(4)
     for _ in range(2):

@@ -270,7 +270,8 @@ class _Execution:
             case Allocate(storage=storage, nbytes=nbytes):
                 self._allocate(storage, nbytes)
             case Fill(target=target, value=value):
-                self._write(target, _number(value), line)
+                dtype = torch.float64 if isinstance(value, float) else None  # with all its bits, whatever it becomes
+                self._write(target, torch.tensor(value, dtype=dtype), line)
             case Copy(target=target, origin=origin):
                 self._copy(target, origin, line)
             case Literal(target=target, values=values):
@@ -341,11 +342,6 @@ class _Execution:
 
         storages = self.memory.at_gaps()
         return CheckedMemory(self.traffic, self.incidents, storages, total, stores_publish, atomics_wait, claim)
-
-
-def _number(value: float) -> Tensor:
-    """A number that the host has written; a float with all its bits, whatever it becomes."""
-    return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
 
 
 def _seen(data: Tensor, itemsize: int, tensors: Sequence[tuple[View, Tensor]]) -> Tensor | None:

@@ -195,8 +195,5 @@ def gaps(nbytes: int, itemsize: int, shape: tuple[int, ...], stride: tuple[int, 
     """Which elements of a storage a view has: bool [nbytes // itemsize]; None where it has all. Shared: never write to
     it."""
     seen = torch.zeros(nbytes // itemsize, dtype=torch.bool)
-    positions = torch.tensor(offset)
-    for size, step in zip(shape, stride, strict=True):
-        positions = (positions[..., None] + torch.arange(size) * step).reshape(-1)
-    seen[positions.reshape(-1)] = True
+    strided(seen, shape, stride, offset).fill_(True)
     return None if everywhere(seen) else seen

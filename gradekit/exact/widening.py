@@ -18,7 +18,7 @@ import torch
 from gradekit.engine.executor import Reader
 from gradekit.engine.kernel_facts import KernelFacts, every_operation, facts_of, parsed
 from gradekit.engine.ttir import Block, Function, Module, Op, Region, Type
-from gradekit.program import ITEMSIZE, Allocate, Kernel, Program, Scalar, View, every_step, reads, views_in, writes
+from gradekit.program import ITEMSIZE, Allocate, Program, Scalar, View, every_step, reads, replaced, views_in, writes
 
 _WIDENED = {"float16", "bfloat16", "float32"}
 """The dtypes of views that become float64."""
@@ -165,12 +165,11 @@ class Exact:
 
     def with_constant(self, place: Place, by: float) -> Exact:
         """The same, with the constant at `place` larger by this share."""
-
-        def read(kernel: Kernel) -> tuple[Module, KernelFacts]:
-            mine = kernel.unaligned == place[0]
-            return widened_kernel(kernel.unaligned, frozenset(), place[1] if mine else None, by if mine else 0.0)
-
-        return dataclasses.replace(self, reader=read)
+        text, number = place
+        moved = lambda kernel: (
+            widened_kernel(text, frozenset(), number, by) if kernel.unaligned == text else self.reader(kernel)
+        )
+        return dataclasses.replace(self, reader=moved)
 
 
 def _reader(rounding: Callable[[str], frozenset[int]]) -> Reader:
@@ -189,7 +188,7 @@ def widened(program: Program) -> Exact:
     if program.addresses:
         raise NotExact("addresses are numbers")
     sizes = _sizes(program)
-    wide: Program = _replaced(dataclasses.replace(program, kernels={}), _Views(sizes))
+    wide: Program = replaced(dataclasses.replace(program, kernels={}), _Views(sizes))
     storages = {id: nbytes * sizes.get(id, 1) for id, nbytes in program.storages.items()}
     return Exact(
         dataclasses.replace(wide, kernels=program.kernels, storages=storages), _reader(lambda ttir: frozenset())
@@ -227,19 +226,6 @@ class _Views:
             case Scalar(value=name, dtype="dtype"):
                 return dataclasses.replace(value, value="float64") if str(name) in _WIDENED else value
         return None
-
-
-def _replaced(value: Any, leaf: Callable[[Any], Any]) -> Any:
-    if (found := leaf(value)) is not None:
-        return found
-    if isinstance(value, tuple):
-        return tuple(_replaced(item, leaf) for item in value)
-    if isinstance(value, dict):
-        return {key: _replaced(item, leaf) for key, item in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: _replaced(getattr(value, f.name), leaf) for f in dataclasses.fields(value) if f.init}
-        return dataclasses.replace(value, **fields)
-    return value
 
 
 def wide_tensors(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -38,7 +38,7 @@ from gradekit.program import (
     Step,
     View,
     every_step,
-    parts_of,
+    replaced,
     run_steps,
     storages_of,
 )
@@ -297,14 +297,10 @@ def numbers_in(value: Any) -> Iterator[int]:
 
 def map_views(value: Any, rename: Callable[[int], int]) -> Any:
     """`value` with every storage number in it replaced."""
-    kind: Any = type(value)
-    if kind is View:
-        return View(rename(value.storage), value.dtype, value.shape, value.stride, value.offset)
-    if kind is Allocate:
-        return Allocate(rename(value.storage), value.nbytes, value.source)
-    if kind is tuple or kind is list:
-        return tuple([map_views(item, rename) for item in value])
-    if kind is dict:
-        return {key: map_views(item, rename) for key, item in value.items()}
-    parts = parts_of(kind)
-    return kind(*[map_views(getattr(value, name), rename) for name in parts]) if parts else value
+
+    def renamed(part: Any) -> Any:
+        if type(part) is View:
+            return View(rename(part.storage), part.dtype, part.shape, part.stride, part.offset)
+        return Allocate(rename(part.storage), part.nbytes, part.source) if type(part) is Allocate else None
+
+    return replaced(value, renamed)

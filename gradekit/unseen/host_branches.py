@@ -7,8 +7,9 @@ code: the comparisons of that path are terms of sizes, and tell by themselves wh
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradekit.inputs.layouts import is_row_major, row_major
@@ -126,6 +127,13 @@ class Path:
             (one.kernel, *map(self._term, one.grid), *((name, self._term(number)) for name, number in one.names))
             for one in self.explored.launches
         )
+
+    @functools.cached_property
+    def content(self) -> bytes:
+        """Equal for paths of equal calls that compare and launch the same, on whichever lines."""
+        steps = [replace(condition, source=None) for condition, _ in self.steps]
+        launched = [replace(launch, line=None) for launch in self.explored.launches]
+        return hashlib.sha256(repr((self.form.key, self.origins.terms, steps, launched)).encode()).digest()
 
     def _term(self, number: int) -> Term | None:
         return self._terms[number] if 0 <= number < len(self._terms) else None

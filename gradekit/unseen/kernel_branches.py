@@ -93,7 +93,7 @@ class KernelText:
     """A kernel's operations by number, and what each value comes from. `path` names the submission in its locations."""
 
     def __init__(self, name: str, ttir: str, path: str) -> None:
-        self.name, self.path = name, path
+        self.name, self.ttir, self.path = name, ttir, path
         self.module: Module = parsed(ttir)
         self.flow = DefUse(self.module.functions.values())
         self.ops, self.made = self.flow.ops, self.flow.made

@@ -17,7 +17,6 @@ from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
 from gradekit.prove.host_terms import Leaf
-from gradekit.reuse import SharedCache, shared
 from gradekit.unseen.host_branches import TracedForm
 
 LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
@@ -218,9 +217,6 @@ def _ranged(draws: Draws) -> list[ScalarDomain]:
 DENSE_ROOT = 20
 """The least root of a number that is looked at beside it: smaller sizes are anyway."""
 
-MOST_KEPT = 16
-"""Sets of sizes that are kept: of at most 4 MB each."""
-
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
 
@@ -269,22 +265,13 @@ def _first(scope: CallScope, name: str, dense: int) -> range:
     return range(0) if scope.listed(name) else range(least, min(most, least + dense) + 1)
 
 
-_Key = tuple[CallScope, tuple[int, ...], tuple[tuple[str, int], ...], Closeness]
-_possible: SharedCache[_Key, dict[str, Tensor]] = shared(MOST_KEPT)
-
-
 def possible_sizes(
     scope: CallScope, special: Sequence[int], own: Mapping[str, int] | None = None, close: Closeness = CLOSE
 ) -> dict[str, Tensor]:
-    """Those of the sizes to try (`tried`) that are calls which the check may make; not to be written to."""
-    key = scope, tuple(special), tuple((own or {}).items()), close
-    found = _possible.get(key)
-    if found is None:
-        columns = tried(scope, special, own, close)
-        allowed = scope.allows(columns) if columns else None
-        found = {name: column[allowed] for name, column in columns.items()}
-        _possible.put(key, found)
-    return found
+    """Those of the sizes to try (`tried`) that are calls which the check may make."""
+    columns = tried(scope, special, own, close)
+    allowed = scope.allows(columns) if columns else None
+    return {name: column[allowed] for name, column in columns.items()}
 
 
 def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:

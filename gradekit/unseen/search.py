@@ -21,10 +21,10 @@ from gradekit.engine import Op
 from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
-from gradekit.reuse import LruCache
+from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
-from gradekit.unseen.scope import CLOSE, FAR, MOST_KEPT, CallScope, Closeness, constants, possible_sizes
+from gradekit.unseen.scope import CLOSE, FAR, CallScope, Closeness, constants, possible_sizes
 
 USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
 """The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
@@ -167,10 +167,18 @@ class Candidates(Calls):
         return torch.stack([column[places].double().clamp(min=1) for column in self.columns.values()])
 
 
+MOST_KEPT = 16
+"""Sets of candidates that are kept: of at most 4 MB each."""
+
+_found: SharedCache[Hashable, list[dict[str, int]]] = shared()
+"""What was found, by the contents of the path and the want: host code, or a kernel, may be the same in another text."""
+
+
 class Search:
-    """The candidates of paths, worked out once for all wants."""
+    """The candidates of paths, worked out once for all wants; of paths that decide the same, those of the first."""
 
     def __init__(self) -> None:
+        self._first: dict[Hashable, Path] = {}
         self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(MOST_KEPT)
 
     def solutions(
@@ -178,16 +186,24 @@ class Search:
     ) -> list[dict[str, int]]:
         """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
         `special`."""
-        key = path.decisions, path.launches, scope, special, close
-        if self._known.get(key) is None:
-            terms = path.origins.terms
-            compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
-            numbers = (*special, *constants([*compared, *terms]))
-            columns = possible_sizes(scope, numbers, scope.sizes_of(path.form), close)
-            some = any(column.numel() for column in columns.values())
-            self._known.put(key, (Candidates(path, scope, columns) if some else None,))
-        (among,) = self._known.get(key) or (None,)
-        return among.solutions(want) if among is not None else []
+        near = scope, special, close
+        path = self._first.setdefault((path.decisions, path.launches, near), path)
+        asked = _content(want), path.content, near
+        found = _found.get(asked)
+        if found is None:
+            (among,) = self._known.get(asked[1:]) or (_candidates(path, *near),)
+            self._known.put(asked[1:], (among,))
+            found = among.solutions(want) if among is not None else []
+            _found.put(asked, found)
+        return found
+
+
+def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: Closeness) -> Candidates | None:
+    terms = path.origins.terms
+    compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
+    numbers = (*special, *constants([*compared, *terms]))
+    columns = possible_sizes(scope, numbers, scope.sizes_of(path.form), close)
+    return Candidates(path, scope, columns) if any(column.numel() for column in columns.values()) else None
 
 
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
@@ -349,6 +365,13 @@ class ConstantWay:
 
 Want = OtherWay | Missing | ConstantWay
 """What must be seen."""
+
+
+def _content(want: Want) -> Hashable:
+    """Equal for wants that the same calls beside a path meet, of whichever submission."""
+    if isinstance(want, Missing):
+        return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
+    return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path)
 
 
 def _value(text: str, names: Mapping[str, Any]) -> Any:

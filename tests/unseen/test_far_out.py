@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from gradekit import beside
+from gradekit import beside, reuse
 from gradekit.assignment import get
 from gradekit.engine import OverBudget
 from gradekit.findings import Outcome
@@ -17,9 +17,9 @@ from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
-from gradekit.program import View
+from gradekit.program import Source, View
 from gradekit.subject.in_part import SomePrograms
-from gradekit.unseen import host_branches
+from gradekit.unseen import host_branches, search
 from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions
 from gradekit.unseen.scope import FAR, CallScope
@@ -232,6 +232,21 @@ def test_several_long_sizes_are_found_together() -> None:
     wanted, scope = matmul_path((3000, 0, 2), (40, 0, 3))
     first = Search().solutions(wanted, wanted.path, scope)[0]
     assert first["K"] == 3001 and first["N"] == 41
+
+
+def test_sizes_are_looked_for_once_for_host_code_that_stands_on_other_lines_of_another_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with reuse.kept():
+        wanted, scope = matmul_path((3000, 0, 2), (40, 0, 3))
+        found = Search().solutions(wanted, wanted.path, scope)
+        monkeypatch.setattr(search, "possible_sizes", None)
+        steps = tuple((replace(one, source=Source(9, "matmul")), branch) for one, branch in wanted.path.steps)
+        moved = replace(wanted, path=replace(wanted.path, steps=steps))
+        assert found and Search().solutions(moved, moved.path, scope) == found
+        other, _ = matmul_path((3000, 0, 2), (41, 0, 3))
+        with pytest.raises(TypeError):
+            Search().solutions(other, other.path, scope)
 
 
 LATE = "    accumulator = tl.where(late, accumulator * 0, accumulator)\n"
