@@ -137,6 +137,25 @@ def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advi
     assert advice in hints.hint(said)
 
 
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("ZeroDivisionError: float division by zero", "never 0"),
+        ("IndexError: tuple index out of range", "x.shape[-1]"),
+        ("IndexError: Dimension out of range (expected to be in range of [-1, 0], but got 1)", "x.dim()"),
+        ("RecursionError: maximum recursion depth exceeded", "calls itself"),
+        ("AttributeError: 'NoneType' object has no attribute 'shape'", "without `return`"),
+        ("UnboundLocalError: cannot access local variable 'out' where it is not associated with a value", "before"),
+        ("RuntimeError: view size is not compatible with input tensor's size and stride", "reshape()"),
+        ("RuntimeError: shape '[4, 4]' is invalid for input of size 15", "x.numel()"),
+        ("NameError: name 'tl' is not defined. Did you mean: 'dtl'?", "import triton.language as tl"),
+        ("TypeError: unsupported operand type(s) for //: 'torch.Size' and 'int'", "x.shape[0]"),
+    ],
+)
+def test_what_python_and_torch_say_of_host_code_is_explained(said: str, advice: str) -> None:
+    assert advice in hints.hint(said)
+
+
 def test_a_misspelt_argument_is_told_what_it_is_called() -> None:
     assert hints.hint("load() got an unexpected keyword argument 'others'") == "tl.load has no `others`: write other=."
     assert hints.hint("entry() got an unexpected keyword argument 'others'") == ""
