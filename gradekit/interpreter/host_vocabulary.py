@@ -208,9 +208,10 @@ ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "T", "mT", "requires_grad", "n
 
 
 def of_dotted(path: str) -> Any:
-    """What a full name stands for: a dtype, a number, or itself."""
+    """What a full name stands for: a dtype, a memory format, a number, or itself."""
     module, _, name = path.rpartition(".")
-    if module in ("torch", "triton.language") and isinstance(found := getattr(torch, name, None), torch.dtype):
+    found = getattr(torch, name, None) if module in ("torch", "triton.language") else None
+    if isinstance(found, (torch.dtype, torch.memory_format)):
         return found
     if module == "math" and isinstance(number := getattr(math, name, None), float):
         return number

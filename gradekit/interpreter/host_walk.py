@@ -165,6 +165,10 @@ class HostWalk(Walk):
     def _with(self, node: ast.With, names: Names) -> None:
         self.body(node.body, names)
 
+    def _while(self, node: ast.While, names: Names) -> None:
+        while self.decided(self.value(node.test, names)):
+            self.body(node.body, names)
+
     def _functiondef(self, node: ast.FunctionDef, names: Names) -> None:
         names[node.name] = HostFunction(node, names)
 
@@ -375,7 +379,6 @@ class Launches:
         self._inputs = {tensor.untyped_storage().data_ptr() for tensor in inputs}
         self._held = list(inputs)  # their storages must not be used again while these are known
         self._outcomes: dict[Any, list[Tensor]] = {}
-        self.launched: list[int] = []  # equal for equal kernels, grids, arguments and data
         self.strays = False
 
     def is_input(self, tensor: Tensor) -> bool:
@@ -401,7 +404,6 @@ class Launches:
         mine = [bytes_of(one) for key, one in tensors.items() if key not in self._inputs]
         held = tuple(key if key in self._inputs else bytes_of(one).numpy().tobytes() for key, one in tensors.items())
         key = (kernel, sizes, tuple((name, repr(value)) for name, value in values.items()), held)
-        self.launched.append(hash(key))
         if key in self._outcomes:
             for data, outcome in zip(mine, self._outcomes[key], strict=True):
                 data.copy_(outcome)
@@ -429,6 +431,8 @@ def _grid(grid: Any) -> tuple[int, int, int]:
 def _argument(value: Any, numbers: Mapping[int, int]) -> Any:
     if isinstance(value, Tensor):
         return TilePointer(numbers[value.untyped_storage().data_ptr()], value.dtype, value.storage_offset())
+    if isinstance(value, tuple):
+        return tuple(_argument(one, numbers) for one in value)
     if isinstance(value, (bool, int, float, torch.dtype, str)) or value is None:
         return value
     if isinstance(value, Dotted):

@@ -59,8 +59,7 @@ class FirstLook:
         larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
         calls = [shown, *self._shown(large)]
         compared = (one for one in tries.held() if one.compares)
-        tells_little = lambda one: (one.elements < FEW_ELEMENTS, not one.is_strided, one.elements)
-        held = sorted(compared, key=tells_little)[:MOST_SHOWN]
+        held = sorted(compared, key=lambda one: (one.elements < FEW_ELEMENTS, one.elements))[:MOST_SHOWN]
         others = (not_worse(ran) for one in held if (ran := self._run_once(one, None)) is not None)
         small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))

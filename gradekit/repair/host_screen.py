@@ -37,7 +37,6 @@ class HostScreen:
         self.source, self.code = source, code
         self._work = work if work is not None else Work().on_host
         self._mended: Counter[int] = Counter()
-        self._unchanged: Counter[int] = Counter()
         self.copies: list[Change] = []  # of views, with which calls are right: they may go round wrong strides
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
@@ -48,32 +47,29 @@ class HostScreen:
             return []
         site = HostSite(self.source, replay.walk)
         every = [(one, news) for one in host_changes(site) if (news := self._news(one)) is not None]
+        met = {statement: number for number, statement in enumerate(site.walk.names)}
+        latest = lambda pair: -met.get(site.statement(pair[0].node), 0)  # the launches before it are known
         again, more = itertools.tee(more)
         copied = [pair for pair in every if pair[0].turn == LAST and self._is_right(pair[1], (failing, replay))]
         self.copies = [change for change, _ in self._held(copied, again)]
         found: Pairs = []
         for turn in range(LATER + 1):
-            mine = [pair for pair in every if pair[0].turn == turn]
+            mine = [pair for pair in self._distinct([pair for pair in every if pair[0].turn == turn], site)]
             again, more = itertools.tee(more)
-            right = [pair for pair in self._distinct(mine, site) if self._is_right(pair[1], (failing, replay))]
-            if found := self._held(right, again):
+            right = [pair for pair in sorted(mine, key=latest) if self._is_right(pair[1], (failing, replay))]
+            if found := self._held(sorted(right, key=mine.index), again):
                 break
         return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
 
     def _held(self, found: Pairs, more: Iterable[ShownCall]) -> Pairs:
-        """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most. Of
-        these, what launches the same as before in most of the calls that were right: what such calls compute was right,
-        too."""
+        """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most."""
         self._mended.clear()
-        self._unchanged.clear()
         for call in more if found else ():
             again = self._replay(call)
             if again is not None and found:
                 found = [pair for pair in found if self._is_right(pair[1], (call, again), is_unknown=True)]
-        for count in (self._mended, self._unchanged):
-            most = max((count[id(news)] for _, news in found), default=0)
-            found = [(change, news) for change, news in found if count[id(news)] == most]
-        return found
+        most = max((self._mended[id(news)] for _, news in found), default=0)
+        return [(change, news) for change, news in found if self._mended[id(news)] == most]
 
     def _news(self, change: Change) -> dict[ast.AST, ast.AST] | None:
         trees = [parsed(part) for part in change.parts]
@@ -121,8 +117,6 @@ class HostScreen:
         if not _fits(results, call):
             return False
         self._mended[id(news)] += call.mended is not None and call.mended(results)
-        was_right = call.mended is None and call.is_right(call.results)
-        self._unchanged[id(news)] += was_right and replay.launched[-1] == replay.launched[0]
         return call.is_right(results)
 
     def _replay(self, call: ShownCall) -> HostReplay | None:
@@ -144,7 +138,9 @@ class HostScreen:
 
 def _fits(results: Sequence[Tensor | None], call: ShownCall) -> bool:
     """Whether results are as many as there were, of the same shapes and dtypes."""
-    return [*map(_form, results)] == [*map(_form, call.results)]
+    if len(results) != len(call.results):
+        return False
+    return all(_form(one) == _form(seen) for one, seen in zip(results, call.results, strict=True))
 
 
 def _form(result: Tensor | None) -> Hashable:

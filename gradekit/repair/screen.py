@@ -73,6 +73,7 @@ class Screen:
         self._mended: Counter[Change] = Counter()
         self._are_confirmed = False
         self.tried = 0
+        self._others: frozenset[str] = frozenset()
         self._settled: Mapping[str, Collection[int]] = {}
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
@@ -88,9 +89,10 @@ class Screen:
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
-        made. `more` calls are asked for one after another while many changes are left; of few, it is asked first
-        whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
-        lines is changed. Of some kernels there are `settled` lines, which nothing is changed in."""
+        made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
+        asked for one after another while many changes are left; of few, it is asked first whether they are `confirmed`.
+        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed. Of some kernels
+        there are `settled` lines, which nothing is changed in."""
         self._settled = settled
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
@@ -100,6 +102,7 @@ class Screen:
         first = walked[0][1]
         if first.work > SHARE_OF_A_CALL * self._work.left:
             return []
+        self._others = frozenset(others) if kernels else frozenset()
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
         again: Iterator[Walked | None] = (
@@ -110,9 +113,12 @@ class Screen:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
-        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
+        few = [one for one in others if settled.get(one)]  # where much is known to be right, few changes are left
+        rest = [one for one in others if one not in few]
+        in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, rest])]
+        for turns, mine in (one for one in in_turn if one[1]):
             again, next_ones = itertools.tee(again)
-            kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
+            kept_back = self._work.left // 2 if mine is rest and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
             kept = self._held(found, also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
@@ -145,6 +151,7 @@ class Screen:
         self._mended.clear()  # what was found before is held again
         for call, replay in also:
             kept = self._right_again(kept, call, replay)
+            self._better += [(-len(self._better), one) for one in kept]  # what holds longest comes first
         is_asked = self._are_confirmed = False
         while kept:
             if len(kept) <= FEW and not is_asked:
@@ -156,6 +163,7 @@ class Screen:
             if (one := next(more, _NO_MORE)) is _NO_MORE:
                 break
             kept = self._right_again(kept, *one) if one is not None else kept
+            self._better += [(-len(self._better), one) for one in kept]
         return kept
 
     def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
@@ -177,7 +185,7 @@ class Screen:
 
     def in_part(self) -> list[Change]:
         """The changes that have made the last call that was looked at right in part, and no more; those first with
-        which fewest elements were wrong. Each may be one of two that are needed."""
+        which most calls were right, or fewest elements wrong. Each may be one of two that are needed."""
         better = sorted(self._better, key=lambda pair: (pair[0], pair[1].change.kind))
         return list(dict.fromkeys(one.change for _, one in better))
 
@@ -279,8 +287,7 @@ class Screen:
             if self._work.left < 0:
                 break
             new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
-            is_refused = any(needs_constant(part, site, self.code.functions) for part in change.parts)
-            if len(new) < len(change.parts) or is_refused:
+            if len(new) < len(change.parts) or self._is_refused(change, kernel, site):
                 continue
             places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
             tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
@@ -294,6 +301,10 @@ class Screen:
                 one = replace(tried, kind=kind) if one is None else replace(one, alike=(*one.alike, change))
                 seen[key] = one, site
         yield from seen.values()
+
+    def _is_refused(self, change: Change, kernel: str, site: ChangeSite) -> bool:
+        goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and is_integer(site, change)
+        return goes_round or any(needs_constant(part, site, self.code.functions) for part in change.parts)
 
     def _of_parts(self, tried: TriedChange, site: ChangeSite, replay: WalkedCall) -> TriedChange | None:
         """With the kind of the first value where no part of a change leaves another kind than there was; None where a
@@ -450,6 +461,12 @@ def place_of(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> i
 
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def is_integer(site: ChangeSite, change: Change) -> bool:
+    """Whether a change is one of a whole number, or of a tile of them."""
+    kind = site.kind(change.node)
+    return kind is not None and kind.of == "integer"
 
 
 def needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:

@@ -150,7 +150,7 @@ class Tutor:
         if second is None or (after := tries.after(second.text)) is None or after.error.cause is error.cause:
             return None
         other = second.found(after.clues, self._asked(after, second))
-        if other is None or after.holds(other) is not OtherChecks.ALL:
+        if other is None or after.holds(other) is OtherChecks.NOT:
             return Diagnosis(
                 error.cause, f"With that put right, there is another mistake: {_lower(after.error.message)}"
             )
@@ -205,7 +205,7 @@ class Tutor:
                 if after is None or (second := mending.on_top(half)) is None:
                     continue
                 other = second.found(after.clues, self._asked(after, second))
-                if other is None or after.holds(other) is not OtherChecks.ALL:
+                if other is None or after.holds(other) is OtherChecks.NOT:
                     continue
                 both, apart = other.applied(second.text), without(half, other, mending.text)
                 alone = apart.applied(mending.text) if apart is not None else None

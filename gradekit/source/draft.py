@@ -81,14 +81,6 @@ class Draft:
             grid = next((v for n in self.host_nodes if target_of(n) == grid.id and (v := value_of(n))), grid)
         return grid.body if isinstance(grid, ast.Lambda) else grid
 
-    def tensors_of(self, launch: LaunchCall, stride: str) -> list[str]:
-        """What a launch passes for the pointers whose addresses a stride takes part in: another tensor's strides are
-        never right there, though they may be equal. All that it passes where the kernel does not show it."""
-        kernel = launch.kernel
-        given = {p: self.source.of(v) for p, v in launch.given.items() if p in kernel.pointers}
-        mine = [a.pointer for a in kernel.accesses if a.pointer in given and stride in kernel.origins(a.address)]
-        return list(dict.fromkeys(given[pointer] for pointer in mine)) or list(given.values())
-
     @cached_property
     def never_launched(self) -> list[KernelDraft]:
         """The kernels that nothing mentions: no host code, and no other kernel."""

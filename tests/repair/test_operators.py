@@ -29,6 +29,10 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
     tile = tl.program_id(0)
     head = tl.program_id(1) % heads
     part = tl.program_id(1) // heads
+    first = tile % heads
+    rest = tile // heads
+    second = rest % BN
+    rest = rest // BN
     m = tile * BM + tl.arange(0, BM)
     n = tl.arange(0, BN)
     x_ptrs = x_ptr + m[:, None] * sx + n[None, :]
@@ -48,7 +52,7 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
     width = tl.maximum(top - total, 0.0) + part + ((top - total) + head)
     share = top * 0.044715 / tl.maximum(width, 1e-5)
     gap = (bias - width) * top
-    tl.store(out_ptr + tl.program_id(1) * N + m, share + gap + (bias - width), mask=m < N)
+    tl.store(out_ptr + tl.program_id(1) * N + m, share + gap + (bias - width) + (first + second + rest), mask=m < N)
 
 
 def entry(x, v):
@@ -56,7 +60,7 @@ def entry(x, v):
     out = torch.empty(v.shape, dtype=v.dtype, device=v.device)
     grid = (triton.cdiv(N, 4), 4)
     weights_kernel[grid](x, v, out, N, 2, x.stride(0), CAUSAL=0, BM=4, BN=4)
-    return out
+    return out.reshape(-1, N).sum(0)
 '''
 
 EXAMPLES = {
@@ -75,6 +79,9 @@ EXAMPLES = {
     "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
     "a difference of other names that stands elsewhere, too": ("gap + (bias - width)", "gap + (top - total)"),
     "one element for all lanes": ("tl.load(v_ptr + m, mask=m < N, other=0.0)", "tl.load(v_ptr + tile)"),
+    "a statement that another of the same form has beside it": (
+        "second = rest % BN\n    rest = rest // BN\n", "second = rest % BN\n",
+    ),
     "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
 }  # fmt: skip
 """What is right, and a beginner's mistake in its place."""
@@ -82,6 +89,7 @@ EXAMPLES = {
 ON_HOST = {
     "a grid that rounds up": ("triton.cdiv(N, 4)", "N // 4"),
     "a stride of a tensor that is passed": ("x.stride(0), CAUSAL", "1, CAUSAL"),
+    "sizes of a view, and what is summed up of it": ("out.reshape(-1, N).sum(0)", "out.reshape(N, -1).sum(1)"),
     "a result of its own layout": ("torch.empty(v.shape, dtype=v.dtype, device=v.device)", "torch.empty_like(v)"),
 }
 
@@ -94,7 +102,7 @@ def meaning(text: str) -> str:
 
 def replay(source: ParsedSource) -> WalkedCall:
     program, tensors = traced(Text(source.text), "entry", torch.ones(6, 6), torch.ones(4, 6))
-    walked = WalkedCall(program, tensors, code_of(source), ())
+    walked = WalkedCall(program, tensors, code_of(source), ("aten::sum",))
     walked.run()
     return walked
 

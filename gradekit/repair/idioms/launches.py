@@ -1,4 +1,4 @@
-"""Mends of a launch's arguments, in another's place or of another tensor; and of what host code does not keep."""
+"""Mends of a launch's arguments, in another's place; and of what host code does not keep."""
 
 from __future__ import annotations
 
@@ -72,56 +72,6 @@ def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
     return one is not None and other is not None and one[1] == other[1] and int(one[2]) > int(other[2])
 
 
-def strides_exchanged(draft: Draft) -> Iterator[Mend]:
-    """The strides of two tensors in each other's place; those of another tensor."""
-    for launch in draft.launches:
-        starred = [a for a in launch.call.args if isinstance(a, ast.Starred)]
-        for i, first in enumerate(starred):
-            for second in starred[i + 1 :]:
-                if draft.source.of(first) != draft.source.of(second):
-                    params = [next((p for p, v in launch.given.items() if v is node), "") for node in (first, second)]
-                    gain = sum(_fit(draft, node, p) for node, p in zip((second, first), params, strict=True))
-                    gain -= sum(_fit(draft, node, p) for node, p in zip((first, second), params, strict=True))
-                    yield _swapped(draft, launch, (first, second), (params[0], params[1]), 6 if gain > 0.2 else 32)
-        yield from _strides_of_another(draft, launch)
-        yield from _all_strides_of_another(draft, launch, starred)
-
-
-def _all_strides_of_another(draft: Draft, launch: LaunchCall, starred: list[ast.Starred]) -> Iterator[Mend]:
-    """`*y.stride()` for `*x.stride()`, where x is not the tensor that the kernel reads with these strides."""
-    texts = [draft.source.of(node) for node in starred]
-    for node, text in zip(starred, texts, strict=True):
-        found = re.fullmatch(r"\*(\w+)\.stride\(\)", text)
-        params = [param for param, value in launch.given.items() if value is node]
-        tensors = {tensor for param in params for tensor in draft.tensors_of(launch, param)}
-        for tensor in sorted(tensors - {found[1]}) if found else ():
-            assert found is not None
-            yield Mend(
-                Family.STRIDES, 7 if texts.count(text) > 1 else 31, node.lineno,
-                (draft.source.replaced(node, f"*{tensor}.stride()"),),
-                f"The launch in line {node.lineno} passes the strides of {found[1]} for {params[0]} and those after "
-                f"it, with which {launch.kernel.name} reads {tensor}.",
-                f"pass *{tensor}.stride() there",
-            )  # fmt: skip
-
-
-def _strides_of_another(draft: Draft, launch: LaunchCall) -> Iterator[Mend]:
-    for param, value in launch.given.items():
-        tensors = set(draft.tensors_of(launch, param))
-        found = re.fullmatch(r"(\w+)\.stride\((-?\d*)\)", draft.source.of(value))
-        for tensor in sorted(tensors - {found[1]}) if found else ():
-            assert found is not None
-            new = f"{tensor}.stride({found[2]})"
-            better = difflib.SequenceMatcher(None, _plain(param), tensor).ratio() > _fit(draft, value, param)
-            twice = [draft.source.of(a) for a in launch.call.args].count(draft.source.of(value)) > 1
-            yield Mend(
-                Family.STRIDES, 7 if better and twice else 31, value.lineno, (draft.source.replaced(value, new),),
-                f"The launch passes {found[0]} for {param} in line {value.lineno}: that is a stride of {found[1]}, "
-                f"not of {tensor}.",
-                f"pass {new}",
-            )  # fmt: skip
-
-
 def _kind(launch: LaunchCall, param: str) -> str:
     kernel = launch.kernel
     if param in kernel.constexprs:
@@ -164,4 +114,4 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, named_otherwise, not_kept, strides_exchanged)
+RULES = (arguments_swapped, named_otherwise, not_kept)

@@ -103,6 +103,8 @@ def _kind(value: Any) -> str:
         return "tensor" if value.dim() else "number of a tensor"
     if isinstance(value, bool):
         return "condition"
+    if isinstance(value, tuple) and value and all(type(one) is int for one in value):
+        return f"{len(value)} sizes"
     return "size" if isinstance(value, int) else "number" if isinstance(value, float) else ""
 
 
@@ -113,6 +115,8 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
     for name, value in site.names(node).items():
         if name != node.id and (_kind(value) == kind or isinstance(value, Tensor) and kind.endswith("tensor")):
             says = sentence_of("use", stride="", name=node.id, place=site.context(node)), hint_of("name", name=name)
+            if (asked := getattr(site.parents.get(node), "attr", "")) in _OF_SIZES:
+                says = words(f"{asked}-of", name=node.id, place=site.context(node), other=name)
             yield site.change(ChangeKind.NAME, node, name, says)
 
 
@@ -148,7 +152,8 @@ def _is_dimension(site: HostSite, node: ast.AST) -> bool:
     if isinstance(parent, ast.keyword):
         return parent.arg in ("dim", "axis")
     of = ("stride", "size", "sum", "mean", "transpose", "unsqueeze", "squeeze", "amax")
-    return isinstance(parent, ast.Call) and node in parent.args and called(parent).rpartition(".")[2] in of
+    name = getattr(parent.func, "attr", "") if isinstance(parent, ast.Call) and node in parent.args else ""
+    return name in of
 
 
 def _operator(site: HostSite, node: Any) -> Iterator[Change]:
@@ -226,7 +231,9 @@ def _tuple(site: HostSite, node: Any) -> Iterator[Change]:
 
 
 def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator[Change]:
-    """Two arguments of a call, two results, or two names that are unpacked, in each other's place."""
+    """Two arguments of a call, two results, or two names that are unpacked, in each other's place; also what is spread
+    out there. Where these are the sizes of a view, what is summed up of it is summed along the other dimension."""
+    parts = [part.value if isinstance(part, ast.Starred) else part for part in parts]
     known = [part for part in parts if isinstance(part, ast.Constant) and part.value is None or _kind(site.value(part))]
     for one, other in itertools.combinations(known, 2):
         texts = site.source.of(one), site.source.of(other)
@@ -235,7 +242,19 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
             says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
             turn = LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back])
+            if turned := _along_the_other(site, node) if len(parts) == len(known) == 2 else []:
+                axis = turned[0].new
+                says = words("exchanged-sizes", one=texts[0], other=texts[1], place=site.context(one), axis=axis)
+            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back, *turned])
+
+
+def _along_the_other(site: HostSite, node: ast.AST) -> list[Change]:
+    """The other of two dimensions, for what is summed along one of what a call makes."""
+    outer = site.parents.get(site.parents[node])
+    args = [*outer.args, *outer.keywords] if isinstance(outer, ast.Call) and outer.func is site.parents[node] else []
+    axes = [one.value if isinstance(one, ast.keyword) else one for one in args]
+    mine = [one for one in axes if isinstance(one, ast.Constant) and one.value in (0, 1) and _is_dimension(site, one)]
+    return [site.change(ChangeKind.AXIS, one, str(1 - int(str(one.value))), ("", "")) for one in mine]
 
 
 def _are_named_alike(site: HostSite, node: ast.AST, parts: tuple[ast.expr, ast.expr]) -> bool:

@@ -4,13 +4,17 @@ is given another value than it has, and is not to be."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import itertools
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.together import form_of
 from gradekit.repair.operators.words import words
 from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
+from gradekit.submission.parsed_source import shown
 
 MOST = 24
 """So many statements are tried in one function: each is evaluated alone."""
@@ -29,8 +33,31 @@ def left_out(site: ChangeSite) -> Iterator[Change]:
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
-    every = [(one, loop) for loop in loops for one in (*_kept(site, loop), *_moved(site, loop))]
-    yield from (change for change, _ in every[:MOST])
+    every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop))]
+    yield from every[:MOST]
+    yield from itertools.islice(_as_beside_another(site), MOST)
+
+
+def _as_beside_another(site: ChangeSite) -> Iterator[Change]:
+    """`rest = rest // n2` behind `i2 = rest % n2`, where `rest = place // n3` stands beside `i3 = place % n3`: what a
+    statement has beside it, a statement of the same form lacks; its names are changed as that form has changed them."""
+    walked = [one for one in site.kernel.statements if one in site.watched.names and target_of(one) and simple(one)]
+    forms = {one: form_of(one) for one in walked}
+    names = {one: [part.id for part in ast.walk(one) if isinstance(part, ast.Name)] for one in walked}
+    there = {site.source.of(one) for one in walked}
+    for (one, beside), like in itertools.product(itertools.pairwise(walked), walked):
+        to = dict(zip(names[one], names[like], strict=False))
+        is_alike = like is not one and forms[like] == forms[one] and [to[name] for name in names[one]] == names[like]
+        if not is_alike or not set(names[one]) & set(names[beside]):
+            continue
+        new = _renamed(site.source.of(beside), to)
+        if new not in there and "\n" not in new:
+            says = words("beside", new=new, it=shown(site.source.of(one)), beside=shown(site.source.of(beside)))
+            yield site.change(ChangeKind.UPDATE, like, f"{site.source.of(like)}; {new}", says)
+
+
+def _renamed(text: str, to: Mapping[str, str]) -> str:
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda name: to.get(name[0], name[0]), text)
 
 
 def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:

@@ -285,7 +285,8 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
                 told = words("brackets-rounded", it=source.of(node.left), of=c, large=large)
                 yield site.change(ChangeKind.BRACKET, node, text, told)
         else:
-            yield site.change(ChangeKind.BRACKET, node, moved, says)
+            for text in (moved, f"(({a} {op} {c}) {first} {b})"):
+                yield site.change(ChangeKind.BRACKET, node, text, says)
     if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)

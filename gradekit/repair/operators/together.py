@@ -76,7 +76,7 @@ def _renamed(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
 
 def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     """Statements that differ in names alone, near to each other."""
-    plain = [(one, _shape(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign))]
+    plain = [(one, form_of(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign))]
     for place, (one, shape) in enumerate(plain):
         near = [other for other, like in plain[place + 1 : place + 1 + MOST_BETWEEN] if like == shape]
         if near and near[0].lineno - one.lineno <= MOST_BETWEEN:
@@ -85,7 +85,7 @@ def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
             yield [one, *near]
 
 
-def _shape(statement: ast.stmt) -> str:
+def form_of(statement: ast.stmt) -> str:
     """Equal for statements that differ in names alone."""
     return re.sub(r"id='(?!tl')\w+'", "id=''", ast.dump(statement))
 
