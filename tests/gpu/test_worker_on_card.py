@@ -67,7 +67,7 @@ def test_a_run_on_the_card_comes_back(worker: Worker) -> None:
 @pytest.mark.parametrize(
     ("text", "spec", "kind", "kernel", "said"),
     [
-        (FAR_AWAY, normal(8), "illegal-access", "far_away", ""),
+        (FAR_AWAY, normal(8), "illegal-access", "far_away", "."),
         (TOO_LARGE, normal(128, 512, dtype="float16"), "resources", "too_large", "shared memory"),
     ],
     ids=["an illegal access", "more than there is"],
