@@ -140,6 +140,21 @@ def test_a_cell_tells_its_number_under_the_pointer(browser: Browser) -> None:
     assert text == "[5] = 25"
 
 
+def test_a_masked_lane_is_hatched_in_a_tile_as_in_the_legend_and_a_zero_is_not(browser: Browser) -> None:
+    browser.open(PAGE)
+    browser.evaluate("(() => { const p = document.getElementById('program'); p.value = '3'; p.dispatchEvent(new Event('change')); })()")
+    looks = []
+    browser.press("Home")
+    for _ in RECORD["programs"][3]["steps"]:
+        looks += browser.evaluate("[...document.querySelectorAll('td.masked')].map((one) => getComputedStyle(one).backgroundImage)")
+        browser.press("ArrowRight")
+    legend = "getComputedStyle(document.querySelector('.legend .{}')).{}"
+    assert set(looks) == {browser.evaluate(legend.format("masked", "backgroundImage"))} and "gradient" in looks[0]
+    assert browser.evaluate(legend.format("p0", "backgroundImage")) == "none"
+    assert browser.evaluate(legend.format("masked", "fill")) == 'url("#hatching")'
+    assert browser.evaluate("!!document.querySelector('pattern#hatching')")
+
+
 def test_a_click_on_the_time_line_goes_there(browser: Browser) -> None:
     browser.open(PAGE)
     assert browser.evaluate("document.querySelectorAll('.timeline rect').length") == len(RECORD["programs"][0]["steps"])
