@@ -17,6 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Function, Op, Region
 from gradekit.inputs.spec import Input
@@ -74,13 +75,27 @@ def _stored(program: Program, launch: Launch, arguments: Collection[str], upstre
     views = {name: view for name, view in zip(names, _spread(launch), strict=False) if view}
     stored = [views[name] for name in arguments if name in views]
     results = {result.storage for result in program.results if isinstance(result, View)}
-    read = {view.storage for later in _after(program, launch) for view in _spread(later) if view}
-    again = [view for view in stored if view.storage in read - results]
+    later = [*_after(program, launch)]
+    read = {view.storage for one in later for view in _spread(one) if view} - results
+    read |= {storage for one in later for storage in _updated(program, one)}
+    again = [view for view in stored if view.storage in read]
     if not again:
         return RESULTS
     if upstream is not None and all((v.dtype, v.numel) == (upstream.dtype, upstream.numel) for v in again):
         return SAVED
     return SCRATCH
+
+
+def _updated(program: Program, launch: Launch) -> set[int]:
+    """The storages that a launch both loads and stores, such as that of a sum to which several launches add."""
+    module = parsed(program.kernels[launch.kernel].unaligned)
+    flow, views = DefUse(module.functions.values()), [*zip(module.entry.arguments, _spread(launch), strict=False)]
+    loaded, written = (
+        flow.behind([op.operands[0] for op in flow.ops if op.name in names], sources=flow.pointed)
+        for names in (_LOADS, _STORES)
+    )
+    read, kept = ({view.storage for name, view in views if view and name in names} for names in (loaded, written))
+    return read & kept
 
 
 def _after(program: Program, launch: Launch) -> Iterator[Launch]:

@@ -37,8 +37,8 @@ GIVEN = "given"
 """What picks how many optional tensors a call passes."""
 
 SPREAD, TURNED = "spread", "turned"
-"""Stand behind a pair that begins at one address, the second's elements twice as far apart, or its last two dimensions
-stored in the other order."""
+"""Stand behind a pair that begins at one address, the second's elements twice as far apart in one dimension, or its
+last two dimensions stored in the other order."""
 
 SEEDS = 10_000
 
@@ -143,9 +143,9 @@ class Draws:
             same, other, *how = alias.split()
             tensor = tensors[same]
             distance = pick("distance", _distances(tensor)) if how == [OVERLAP] else 0
+            steps = _steps(tensor, how, pick)
             if tensors[other].shape == tensor.shape:
-                two = overlapping(tensor, distance, how == [TURNED]) if how else (tensor, tensor)
-                tensors[same], tensors[other] = two
+                tensors[same], tensors[other] = overlapping(tensor, distance, steps) if how else (tensor, tensor)
         given = pick(GIVEN, self.given_levels) if self.entry.optional else 0
         missing = dict.fromkeys(self.entry.optional[given:])
         return tuple([({**tensors, **scalars, **missing})[name] for name in self._order()])
@@ -355,6 +355,16 @@ def _distances(spec: Input) -> list[int]:
     """How far apart two such views may begin: by one element either way, by sixteen, by an index of each dimension, by
     half."""
     return sorted({-1, 1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
+
+
+def _steps(spec: Input, how: Sequence[str], pick: Pick) -> tuple[int, ...]:
+    """The strides of the second of two views that begin at one address, unlike the first's in one dimension or two."""
+    if how == [TURNED]:
+        return (*spec.stride[:-2], *spec.stride[:-3:-1])
+    if how == [SPREAD] and spec.stride:
+        axis = pick("axis", range(len(spec.stride)))
+        return tuple(step * (2 if place == axis else 1) for place, step in enumerate(spec.stride))
+    return ()
 
 
 # --- shapes ----------------------------------------------------------------------------------------------------------

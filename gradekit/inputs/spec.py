@@ -284,15 +284,12 @@ def sharing(args: Sequence[Any]) -> tuple[int | None, ...]:
     return tuple(first[arg.identity] if isinstance(arg, Input) else None for arg in args)
 
 
-def overlapping(spec: Input, distance: int, turned: bool = False) -> tuple[Input, Input]:
-    """Two views of one storage that are laid out as `spec`, the second so many elements after the first (or before it);
-    at distance 0, its elements lie twice as far apart, or it is `turned`, its last two dimensions stored in the other
-    order: they begin at one address, and are not the same."""
+def overlapping(spec: Input, distance: int, steps: tuple[int, ...] = ()) -> tuple[Input, Input]:
+    """Two views of one storage that are laid out as `spec`, the second so many elements after the first (or before it),
+    and with `steps` of its own, if these are given."""
     if distance < 0:
         return overlapping(spec, -distance)[::-1]
-    swapped = (*spec.stride[:-2], *spec.stride[:-3:-1])
-    steps = spec.stride if distance else swapped if turned else tuple(2 * step for step in spec.stride)
-    second = replace(spec, stride=steps, offset=spec.offset + distance, base=0)
+    second = replace(spec, stride=steps or spec.stride, offset=spec.offset + distance, base=0)
     base = max(spec.storage_size, second.storage_size)
     return replace(spec, base=base), replace(second, base=base)
 

@@ -209,6 +209,9 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     most = 2.0 ** (top // 4 if "operands" in rounding else top - 3)
     found = []
     for option in _options(seen.program):
+        if _largest(seen) > MOST_FAR:
+            found += [_on_values(seen, replace(call, option=option, work=20 * call.work), {}, 0)]
+            continue
         mine = replace(call, option=option)
         rows = [{}, *named, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
@@ -386,7 +389,7 @@ class RightResults:
 
     def add(self, seen: Any, expected: list[Reference]) -> None:
         """Keep an observation; nothing else, such as a tensor that a test made itself."""
-        if len(self.pairs) < MOST and 0 < _largest(seen) <= MOST_KEPT:
+        if 0 < _largest(seen) <= MOST_KEPT and (len(self.pairs) < MOST or _largest(seen) > MOST_FAR):
             self.pairs.append((seen, expected))
 
     def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:

@@ -42,11 +42,11 @@ LOOKED_UP = 4
 """Calls of one check whose sizes stand in a table of the text."""
 
 MOST_WORK = 2_000_000_000
-"""The work that the engine may have done in further calls of a check for another to be made: two seconds."""
+"""The work that further calls of a check may have taken for another to be made: two seconds. One may take double."""
 
 MUCH = 10_000_000
-"""The work of a call that no other check repeats for the same comparison, dtypes and kinds of values. What is less says
-nothing of larger calls: a tile takes as much for one element as for all."""
+"""The work of a call that no other check with these parameters repeats for the same comparison, dtypes and kinds of
+values. What is less says nothing of larger calls: a tile takes as much for one element as for all."""
 
 _NUMBERS = re.compile(r"[\d.]+")
 
@@ -61,7 +61,7 @@ class FurtherInputs:
         self._subject = subject
         self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
-        self._check, self._dear = "", dict[Hashable, str]()
+        self._check, self._dear_of = "", dict[str, dict[Hashable, str]]()
         self._text = host_text(subject.submission.text)
         self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions(checks)
         self._longest = LongestCalls(subject, checks)
@@ -78,7 +78,7 @@ class FurtherInputs:
         self._left, self._work = dict(MOST_HERE), 0
         self._host.begin_check()
         self._kernels.begin_check()
-        self._check = check
+        self._check, self._dear = check, self._dear_of.setdefault(check.partition("[")[2], {})
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
@@ -94,7 +94,7 @@ class FurtherInputs:
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
     ) -> None:
         before = self._subject.work
-        with self._subject.within(call.most_work or MOST_WORK, call.in_part):
+        with self._subject.within(call.most_work or 2 * MOST_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
         if self._last > MUCH:

@@ -179,7 +179,19 @@ class Path:
     def at_ends(self, values: Sequence[Any]) -> list[Any]:
         """For each comparison with a number where the other side is the largest with which it goes as it did; None for
         others."""
-        return [_at_end(self.origins.terms, condition, values) for condition, _ in self.steps]
+        return [self._at_end(step, values) if self.is_below(step) else None for step, _ in enumerate(self.steps)]
+
+    def _at_end(self, step: int, values: Sequence[Any]) -> Any:
+        condition, _ = self.steps[step]
+        large, small = (condition.right, condition.left)[:: 1 if condition.held else -1]
+        return values[small] == values[large] - ((condition.relation == "<") is condition.held)
+
+    def is_below(self, step: int) -> bool:
+        """Whether a comparison is with a number, and went the way of smaller ones."""
+        condition, terms = self.steps[step][0], self.origins.terms
+        number = condition.right if condition.held else condition.left
+        known = 0 <= condition.left < len(terms) > condition.right >= 0
+        return condition.relation != "==" and known and _is_limit(terms[number])
 
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
@@ -197,15 +209,6 @@ def _level(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -
     left, right = values[condition.left], values[condition.right]
     limited = any(_is_limit(terms[number]) for number in (condition.left, condition.right))
     return left == right if limited and left is not None and right is not None else None
-
-
-def _at_end(terms: Sequence[Leaf], condition: Condition, values: Sequence[Any]) -> Any:
-    if condition.relation == "==" or not (0 <= condition.left < len(terms) > condition.right >= 0):
-        return None
-    large, small = (condition.right, condition.left)[:: 1 if condition.held else -1]
-    if not _is_limit(terms[large]) or values[small] is None:
-        return None
-    return values[small] == values[large] - ((condition.relation == "<") is condition.held)
 
 
 def _is_limit(term: Leaf) -> bool:

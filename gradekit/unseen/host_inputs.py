@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gradekit.inputs.draws import Draws
+from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import MOST_LARGER, AtEnd, OtherWay, Search, Way
+from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, other_layouts, sizes_alone
+from gradekit.unseen.search import LARGER, MOST_LARGER, AtEnd, OtherWay, Search, Way
 
 MOST_SOLVED = 12
 """Comparisons of one check that are solved for."""
@@ -56,7 +56,7 @@ class HostInputs:
                 found[branch] = [replace(one, purpose=Purpose.AGAIN) for one in calls][:1] if again else [*calls]
             known.add(branch.place)
         each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*each, *self._up_to_numbers(draws, paths)]
+        return [*each, *self._up_to_numbers(draws, paths), *self._beyond_numbers(draws, paths)]
 
     def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
@@ -64,9 +64,24 @@ class HostInputs:
         for path in paths:
             for step, _ in enumerate(path.steps):
                 if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
-                    small = [call for call in self._calls(draws, wanted, 0) if _elements(call) <= MOST_LARGER]
-                    largest = sorted(small, key=_elements, reverse=True)[:1]
+                    small = [one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= MOST_LARGER]
+                    largest = sorted(small, key=lambda one: _elements(one.call), reverse=True)[:1]
                     yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
+
+    def _beyond_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
+        """Calls beyond the numbers of comparisons, with each tensor alone in another layout: what is done for large
+        tensors, in one piece, may take another for one in one piece too."""
+        below = (OtherWay(path, step) for path in paths for step, _ in enumerate(path.steps) if path.is_below(step))
+        for branch, wanted in {one.path.steps[one.step][1]: one for one in below}.items():
+            for name, options in other_layouts(draws, wanted.path.form).items():
+                way = (branch, name), wanted.way[1]
+                chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
+                picks = [{f"layout {name}": other} for other in options[:1]]
+                calls = [made(draws, wanted.path.form, sizes, 0, pick) for sizes in chosen for pick in picks]
+                small = [call for call in calls if _elements(call) <= LARGER * MOST_LARGER]
+                for call in sorted(small, key=_elements)[:1]:
+                    tried = functools.partial(self.tried.add, way)
+                    yield FurtherCall(call, branch.says(way[1]), branch.line, Purpose.AGAIN, tried)
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -137,8 +152,8 @@ def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
     return [branch for _, branch in sorted(late, key=lambda one: one[0])]
 
 
-def _elements(call: FurtherCall) -> int:
-    return sum(arg.numel for arg in call.call if isinstance(arg, Input))
+def _elements(call: Call) -> int:
+    return sum(arg.numel for arg in call if isinstance(arg, Input))
 
 
 def _imprecise(wanted: OtherWay) -> int:

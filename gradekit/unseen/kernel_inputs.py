@@ -38,6 +38,7 @@ class KernelInputs:
 
     constants: Sequence[ConstantWay] = ()
     _met: dict[ConstantWay, bool] = field(default_factory=dict)
+    _loops: set[ConstantWay] = field(default_factory=set)  # that no example of the check has repeated
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
     _first: dict[KernelBranch, Missing] = field(default_factory=dict)
     _asked: set[KernelBranch] = field(default_factory=set)
@@ -52,6 +53,7 @@ class KernelInputs:
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
         self._met.clear()
+        self._loops.clear()
         self._ways.clear()
         self._seen_of.clear()
         self._asked.clear()
@@ -125,11 +127,14 @@ class KernelInputs:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
                 self._met[want] = any(bool(met.any()) for met in known)
-            if known and not self._met[want]:
+                self._loops |= {want} if want.is_repeated and want.way and not self._met[want] else set()
+            if known and not self._met[want] or want in self._loops:
                 each = ((path, self._solved(want, draws, path, far=True)) for path in paths)
                 path, sizes = next((one for one in each if one[1]), (None, ()))
                 if path is not None:
                     yield from (FurtherCall(made(draws, path.form, n, 0, {}), want.says(), want.line) for n in sizes)
+                    yield from _in_each_kind(draws, path, sizes[0], want) if want in self._loops else ()
+                    self._loops.discard(want)
 
     def _solved(self, want: Missing | ConstantWay, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
@@ -188,10 +193,16 @@ class KernelInputs:
         """The smallest sizes for which the loop runs several times in every program, with each kind of values."""
         each = ((path, self._solved(replace(one, everywhere=True), draws, path, True)) for path in one.launching(paths))
         path, found = next((one for one in each if one[1]), (None, ()))
-        for turn in range(max((len(options) for _, options in draws.values), default=1) if path is not None else 0):
-            kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
-            call = made(draws, path.form, found[0], turn, kinds)  # type: ignore[union-attr]
-            yield FurtherCall(call, one.says(), one.line, Purpose.BESIDE)
+        if path is not None:
+            yield from _in_each_kind(draws, path, found[0], one)
+
+
+def _in_each_kind(
+    draws: Draws, path: Path, sizes: Mapping[str, int], one: Missing | ConstantWay
+) -> Iterator[FurtherCall]:
+    for turn in range(max((len(options) for _, options in draws.values), default=1)):
+        kinds = {f"values {names}": options[turn % len(options)] for names, options in draws.values}
+        yield FurtherCall(made(draws, path.form, sizes, turn, kinds), one.says(), one.line, Purpose.BESIDE)
 
 
 # --- numbers that a submission makes special: around its constants, of one sign, far from zero ------------------------

@@ -320,11 +320,7 @@ def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, Any]]:
     views, known = _views(draws, form), dict(draws.layouts)
     plain = {name for name, view in views.items() if view.stride == row_major(view.shape)}
     kept = {f"layout {name}": "offset" for name in plain if views[name].offset and "offset" in known[name]}
-    others = {
-        name: [one for one in known[name] if one.partition(":")[0] not in DENSE
-               and variants(one.partition(":")[0], len(view.shape))]
-        for name, view in views.items() if name not in plain
-    }  # fmt: skip
+    others = {name: options for name, options in other_layouts(draws, form).items() if name not in plain}
     most = max(map(len, others.values()), default=0)
     if not most or not all(others.values()):
         return [kept]
@@ -332,6 +328,16 @@ def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, Any]]:
         {**kept, **{f"layout {name}": options[turn % len(options)] for name, options in others.items()}}
         for turn in range(most)
     ]
+
+
+def other_layouts(draws: Draws, form: TracedForm) -> dict[str, list[str]]:
+    """For each tensor of a traced call the layouts of the check in which it is not contiguous."""
+    known = dict(draws.layouts)
+    return {
+        name: [one for one in known[name] if one.partition(":")[0] not in DENSE
+               and variants(one.partition(":")[0], len(view.shape))]
+        for name, view in _views(draws, form).items()
+    }  # fmt: skip
 
 
 def _views(draws: Draws, form: TracedForm) -> dict[str, View]:

@@ -335,11 +335,12 @@ class Missing:
 @dataclass(frozen=True)
 class ConstantWay:
     """A way of a kernel's comparison of its compile-time constants, `text`: the compiler decides it, and nothing of the
-    way that it does not take is in the TTIR."""
+    way that it does not take is in the TTIR. Or it tells whether a loop `is_repeated`."""
 
     kernel: str
     line: int
     text: str
+    is_repeated: bool = False
     way: bool = True
 
     @property
@@ -389,13 +390,23 @@ def constant_ways(tree: ast.Module) -> list[ConstantWay]:
     return [ConstantWay(*one, way) for one in tests for way in (True, False)]
 
 
-def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str]]:
+def _compared(kernel: ast.FunctionDef) -> Iterator[tuple[str, int, str, bool]]:
     arguments = [*kernel.args.args, *kernel.args.kwonlyargs]
     constants = {one.arg for one in arguments if one.annotation and "constexpr" in ast.unparse(one.annotation)}
-    for node in ast.walk(kernel):
+    loops = [*_repeated(kernel)]
+    for node in [*ast.walk(kernel), *loops]:
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
             cheap = not any(isinstance(one, (ast.Pow, ast.LShift)) for one in ast.walk(node))
             text = ast.unparse(node)
             if names and names <= constants and cheap and _value(text, dict.fromkeys(names, 7)) is not None:
-                yield kernel.name, node.lineno, text
+                yield kernel.name, node.lineno, text, node in loops
+
+
+def _repeated(kernel: ast.FunctionDef) -> Iterator[ast.Compare]:
+    """Of each loop over a range with a step, whether it runs more than once."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and len(node.iter.args) == 3:
+            start, stop, step = node.iter.args
+            second = step if ast.unparse(start) == "0" else ast.BinOp(start, ast.Add(), step)
+            yield ast.copy_location(ast.Compare(stop, [ast.Gt()], [second]), node)

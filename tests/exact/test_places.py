@@ -72,6 +72,12 @@ def test_each_place_has_its_line_and_its_use(program: Program) -> None:
     assert {place.dtype for place in rounding_places(program)} == {"bfloat16"}
 
 
+def test_a_result_that_a_later_launch_adds_to_is_rounded_before_it_is_one() -> None:
+    adding = KERNEL.replace("second[(1,)](scratch, other,", "second[(1,)](out, out,")
+    found = {(place.line, place.use) for place in rounding_places(traced(adding, X)) if place.line != 9}
+    assert found == {(10, "scratch"), (11, "results"), (17, "results")}
+
+
 def test_without_rounding_results_are_those_of_float64(program: Program) -> None:
     exact, x = widened(program), X.tensor()
     run = lambda one: run_as(one.reader, one.program, wide_tensors([x]), 0, (), engine.Budget()).results

@@ -126,6 +126,14 @@ def test_two_tensors_at_one_address_may_have_other_steps_where_the_second_may_ha
     assert False not in alike(layouts=["contiguous"])
 
 
+def test_of_two_tensors_at_one_address_each_step_may_be_the_only_one_that_differs() -> None:
+    draws = drawn(ADD, sizes={"...": [2, 3], "N": [3, 5]}, how={"aliases": ADD.aliases})
+    made = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]
+    pairs = [(x.stride, y.stride) for x, y in made if x.base and x.offset == y.offset and len(x.shape) == 2]
+    differing = {tuple(one != other for one, other in zip(*pair, strict=True)) for pair in pairs}
+    assert {(True, False), (False, True)} <= differing
+
+
 def test_a_matrix_and_its_transpose_may_be_two_arguments() -> None:
     draws = drawn(ADD, sizes={"...": [2, 3], "N": [3, 5]}, how={"aliases": ADD.aliases})
     made = [draws.call(row, turn)[0] for turn, row in enumerate(draws.design())]

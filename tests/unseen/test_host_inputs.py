@@ -70,6 +70,37 @@ def test_what_is_right_for_small_sizes_alone_is_tried_up_to_the_number_that_ends
     assert check.counterexample["origin"].endswith("40000 < bins is false")
 
 
+FLAT_WHERE_LARGE = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, y_ptr, out_ptr, n, d1, d2, x0, x1, x2, y0, y1, y2, FLAT: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    x_at, y_at = i, i
+    if not FLAT:
+        a, b, c = i // (d1 * d2), i // d2 % d1, i % d2
+        x_at, y_at = a * x0 + b * x1 + c * x2, a * y0 + b * y1 + c * y2
+    x, y = tl.load(x_ptr + x_at, mask=i < n), tl.load(y_ptr + y_at, mask=i < n)
+    tl.store(out_ptr + i, x + y, mask=i < n)
+
+def add(x, y):
+    out, flat = torch.empty(x.shape, dtype=x.dtype, device=x.device), x.numel() >= 1 << 16 and x.is_contiguous()
+    while x.dim() < 3:
+        x, y = x[None], y[None]
+    if out.numel():
+        grid = (triton.cdiv(out.numel(), 1024),)
+        kernel[grid](x, y, out, out.numel(), *x.shape[1:], *x.stride(), *y.stride(), FLAT=flat, BLOCK=1024)
+    return out
+"""
+
+
+def test_beyond_the_number_of_a_comparison_each_tensor_alone_lies_otherwise(tmp_path: Path) -> None:
+    (check,) = graded("vector_add", FLAT_WHERE_LARGE, tmp_path, keyword="any_stride", diagnose=False, shrink=False).checks
+    assert check.outcome is Outcome.FAILED and check.counterexample is not None
+    assert check.counterexample["origin"].endswith("is true")
+
+
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add("n = n if n < 1 << 30 else n - 1"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED

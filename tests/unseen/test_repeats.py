@@ -57,6 +57,41 @@ def test_a_kernel_that_asks_for_a_dtype_is_sent_round_its_loop_with_that_dtype(t
     assert found == (Outcome.FAILED, "so that in line 10 a loop runs several times")
 
 
+TAKING_TURNS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, cols, sx0, sx1, ROWS: tl.constexpr, HEIGHT: tl.constexpr, BLOCK: tl.constexpr):
+    top = tl.full((HEIGHT, 1), -float("inf"), tl.float32)
+    for first in range(0, ROWS, HEIGHT):
+        row, col = first + tl.arange(0, HEIGHT)[:, None], tl.arange(0, BLOCK)[None, :]
+        inside = (row < ROWS) & (col < cols)
+        x = tl.load(x_ptr + row.to(tl.int64) * sx0 + col * sx1, mask=inside, other=-float("inf")).to(tl.float32)
+        top = tl.maximum(top, tl.max(x, 1, keep_dims=True))
+        e = tl.exp(x - top)
+        y = e / tl.sum(e, 1, keep_dims=True)
+        tl.store(y_ptr + row.to(tl.int64) * cols + col, y.to(y_ptr.dtype.element_ty), mask=inside)
+
+
+def softmax(x):
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if y.numel():
+        rows, cols = x.shape
+        softmax_kernel[(1,)](x, y, cols, *x.stride(), rows, 128, triton.next_power_of_2(cols))
+    return y
+"""
+
+
+def test_a_loop_whose_end_the_compiler_knows_is_sent_round_with_each_kind_of_values(tmp_path: Path) -> None:
+    """The maximum of the 128 rows before is kept for those after them."""
+    (found,) = graded("softmax", TAKING_TURNS, tmp_path, keyword="extreme_values", device="cpu").checks
+    assert found.outcome is Outcome.FAILED and found.counterexample is not None
+    assert "`ROWS > HEIGHT` is True" in found.counterexample["origin"]
+
+
 def text_of(body: str) -> KernelText:
     return KernelText("f", f"module {{\n{body}\n}}\n", "submission.py")
 
