@@ -177,7 +177,8 @@ class MendTries:
         walked = self.walked_examples(subject.submission.text)
         further = self.texts.further(self.check)
         unknown = [one for one in further if walked is None or walked.error(one) is not None]
-        return all(one.failure(subject, "") is None for one in unknown[:MOST_RUN_FURTHER])
+        telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[:MOST_RUN_FURTHER]
+        return all(one.failure(subject, "") is None for one in telling)
 
     def mended(self, text: str, most: int) -> int:
         """How many of the smallest examples that are planned a text makes right, at a walk."""

@@ -73,7 +73,6 @@ class Screen:
         self._mended: Counter[Change] = Counter()
         self._are_confirmed = False
         self.tried = 0
-        self._others: frozenset[str] = frozenset()
         self._settled: Mapping[str, Collection[int]] = {}
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
@@ -89,10 +88,9 @@ class Screen:
     ) -> list[Change]:  # fmt: skip
         """The changes with which all of the calls are right, the first of which fails; the likelier ones first. Nothing
         where a walk does not give what the calls gave. `kernels` write the wrong result, from what `others` have
-        made: in these no other arithmetic of indices is tried, which may only go round the mistake. `more` calls are
-        asked for one after another while many changes are left; of few, it is asked first whether they are `confirmed`.
-        Where accesses go `astray`, or are missing, only what leads to those on these lines is changed. Of some kernels
-        there are `settled` lines, which nothing is changed in."""
+        made. `more` calls are asked for one after another while many changes are left; of few, it is asked first
+        whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
+        lines is changed. Of some kernels there are `settled` lines, which nothing is changed in."""
         self._settled = settled
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
@@ -102,7 +100,6 @@ class Screen:
         first = walked[0][1]
         if first.work > SHARE_OF_A_CALL * self._work.left:
             return []
-        self._others = frozenset(others) if kernels else frozenset()
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
         again: Iterator[Walked | None] = (
@@ -287,7 +284,7 @@ class Screen:
             if self._work.left < 0:
                 break
             new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
-            if len(new) < len(change.parts) or self._is_refused(change, kernel, site):
+            if len(new) < len(change.parts) or self._is_refused(change, site):
                 continue
             places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
             tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
@@ -302,9 +299,8 @@ class Screen:
                 seen[key] = one, site
         yield from seen.values()
 
-    def _is_refused(self, change: Change, kernel: str, site: ChangeSite) -> bool:
-        goes_round = kernel in self._others and change.kind is not ChangeKind.NAME and is_integer(site, change)
-        return goes_round or any(needs_constant(part, site, self.code.functions) for part in change.parts)
+    def _is_refused(self, change: Change, site: ChangeSite) -> bool:
+        return any(needs_constant(part, site, self.code.functions) for part in change.parts)
 
     def _of_parts(self, tried: TriedChange, site: ChangeSite, replay: WalkedCall) -> TriedChange | None:
         """With the kind of the first value where no part of a change leaves another kind than there was; None where a
@@ -461,12 +457,6 @@ def place_of(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> i
 
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
-
-
-def is_integer(site: ChangeSite, change: Change) -> bool:
-    """Whether a change is one of a whole number, or of a tile of them."""
-    kind = site.kind(change.node)
-    return kind is not None and kind.of == "integer"
 
 
 def needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:

@@ -121,6 +121,8 @@ def test_a_view_is_asked_for_with_a_gap_behind_each_dimension_too() -> None:
     assert apart({"call": (turned, 0.5)}) == {"call": (Input("float32", (3, 3, 16), (4, 1, 16)), 0.5)}
     spread = Input("float32", (2, 3, 4), (4, 0, 1))
     assert apart(spread) == Input("float32", (2, 3, 4), (5, 0, 1)), "what is expanded stays so"
+    shared = Input("float32", (2, 3, 4), (24, 8, 2), base=48)
+    assert apart(shared) == Input("float32", (2, 3, 4), (40, 10, 2)), "and needs a larger storage than it shared"
     for plain in (Input("float32", (2, 3, 4), (12, 4, 1)), Input("float32", (3, 4), (1, 3))):
         assert apart(plain) == plain
 

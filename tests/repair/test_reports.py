@@ -28,6 +28,22 @@ def test_a_report_says_of_a_mistake_what_the_table_has(id: str, name: str, tmp_p
     assert (found.verdict, found.line) == (row.verdict, row.line) == (Verdict.NAMED, True)
 
 
+@pytest.mark.parametrize(
+    ("id", "name", "hint"),
+    [
+        ("vector_add", "row_without_remainder", "modulo `size1`"),
+        ("dropout", "index_without_remainder", "modulo `n1`"),
+    ],
+)
+def test_an_edit_that_is_right_for_contiguous_tensors_alone_is_refuted_by_a_view(
+    id: str, name: str, hint: str, tmp_path: Path
+) -> None:
+    """Another divisor makes the first index 0, and the second one counts on over it: right where no gap is between."""
+    mistake = next(one for one in corpus(id) if one.name == name)
+    (failed,) = failed_checks(id, mistake.text, tmp_path, stop=True)
+    assert f"it is to be taken {hint} (" in failed["hint"]
+
+
 def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -313,6 +313,34 @@ def test_changes_are_looked_at_in_memory_that_no_other_has_added_to() -> None:
     assert "(x * x)" in {change.new for change in found}
 
 
+FEEDS = HEAD + """@triton.jit
+def repeats_kernel(x_ptr, wide_ptr, times):
+    at = tl.program_id(0)
+    tl.store(wide_ptr + at, tl.load(x_ptr + at // times))
+
+
+@triton.jit
+def doubles_kernel(wide_ptr, out_ptr):
+    at = tl.program_id(0)
+    tl.store(out_ptr + at, 2 * tl.load(wide_ptr + at))
+
+
+def entry(x):
+    wide = torch.empty(3 * x.shape[0], device=x.device)
+    out = torch.empty_like(wide)
+    repeats_kernel[wide.shape](x, wide, 3)
+    doubles_kernel[wide.shape](wide, out)
+    return out
+"""
+
+
+def test_an_index_of_a_kernel_that_only_feeds_the_result_is_changed_too() -> None:
+    x, text = torch.arange(1.0, 5.0), FEEDS.replace("at // times", "at % times")
+    call, _ = shown(text, 2 * x.repeat_interleave(3), x)
+    found = Screen(Draft(text), ()).survivors([call], ["doubles_kernel"], ["repeats_kernel"])
+    assert [change.new for change in found] == ["(at // times)"]
+
+
 def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
     x, w = inputs()
     text = MEANS.replace("x_ptr + row * stride", "x_ptr + (row + 1) * stride")
