@@ -110,12 +110,9 @@ class Screen:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept: list[TriedChange] = []
-        few = [one for one in others if settled.get(one)]  # where much is known to be right, few changes are left
-        rest = [one for one in others if one not in few]
-        in_turn = [*itertools.product(STAGES, [few]), *itertools.product(STAGES, [kernels, rest])]
-        for turns, mine in (one for one in in_turn if one[1]):
+        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, next_ones = itertools.tee(again)
-            kept_back = self._work.left // 2 if mine is rest and kernels and turns is not STAGES[-1] else reserve
+            kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
             kept = self._held(found, also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
