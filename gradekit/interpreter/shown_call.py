@@ -111,6 +111,7 @@ class HostReplay:
         self.walk: HostWalk | None = None
         self.work = self.spent = 0
         self.strays = False  # whether an element outside is touched, so that results are not known
+        self.launched: list[list[int]] = []  # in the call as it is, and in each that was changed
 
     def _fresh(self, lenient: bool) -> Launches:
         return Launches(self.code, self._constants, self.call.tensors, lenient)
@@ -130,6 +131,8 @@ class HostReplay:
 
     def _results(self, launches: Launches, most: int, news: Mapping[ast.AST, ast.AST]) -> list[Tensor | None]:
         meter = Meter(Budget(most))
+        launches.launched = []
+        self.launched.append(launches.launched)
         walk = HostWalk(self.source, launches, meter, news)
         self.walk = self.walk or walk
         try:

@@ -37,6 +37,7 @@ class HostScreen:
         self.source, self.code = source, code
         self._work = work if work is not None else Work().on_host
         self._mended: Counter[int] = Counter()
+        self._unchanged: Counter[int] = Counter()
         self.copies: list[Change] = []  # of views, with which calls are right: they may go round wrong strides
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
@@ -62,14 +63,19 @@ class HostScreen:
         return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
 
     def _held(self, found: Pairs, more: Iterable[ShownCall]) -> Pairs:
-        """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most."""
+        """Those with which more calls are right, and most of those that may stay wrong: one mistake explains most. Of
+        these, what launches the same as before in most of the calls that were right: what such calls compute was right,
+        too."""
         self._mended.clear()
+        self._unchanged.clear()
         for call in more if found else ():
             again = self._replay(call)
             if again is not None and found:
                 found = [pair for pair in found if self._is_right(pair[1], (call, again), is_unknown=True)]
-        most = max((self._mended[id(news)] for _, news in found), default=0)
-        return [(change, news) for change, news in found if self._mended[id(news)] == most]
+        for count in (self._mended, self._unchanged):
+            most = max((count[id(news)] for _, news in found), default=0)
+            found = [(change, news) for change, news in found if count[id(news)] == most]
+        return found
 
     def _news(self, change: Change) -> dict[ast.AST, ast.AST] | None:
         trees = [parsed(part) for part in change.parts]
@@ -117,6 +123,8 @@ class HostScreen:
         if not _fits(results, call):
             return False
         self._mended[id(news)] += call.mended is not None and call.mended(results)
+        was_right = call.mended is None and call.is_right(call.results)
+        self._unchanged[id(news)] += was_right and replay.launched[-1] == replay.launched[0]
         return call.is_right(results)
 
     def _replay(self, call: ShownCall) -> HostReplay | None:
