@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -28,7 +28,8 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
     first, others = _kernels(error, observation, text)
     elements = sum(arg.numel for arg in call.args if isinstance(arg, Input))
-    causes = frozenset(_causes(error, observation.findings))
+    seen = {finding.cause for finding in observation.findings if finding.cause.traits & IN_MEMORY}
+    causes = frozenset({error.cause, *seen})
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
     astray = _astray(causes, observation.findings, {*first, *others}, text)
@@ -36,11 +37,6 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
         causes, first, others, small, strided, elements, wrong, astray=astray, leading=_leading(astray, text),
         several=error.repeat is not None,
     )  # fmt: skip
-
-
-def _causes(error: Failure, findings: Any) -> Iterator[Cause]:
-    yield error.cause
-    yield from (finding.cause for finding in findings if finding.cause.traits & IN_MEMORY)
 
 
 def _astray(causes: frozenset[Cause], findings: Any, mine: set[str], text: str) -> frozenset[int]:

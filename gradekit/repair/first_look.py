@@ -59,7 +59,8 @@ class FirstLook:
         larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
         calls = [shown, *self._shown(large)]
         compared = (one for one in tries.held() if one.compares)
-        held = sorted(compared, key=_tells_little)[:MOST_SHOWN]
+        tells_little = lambda one: (one.elements < FEW_ELEMENTS, not one.is_strided, one.elements)
+        held = sorted(compared, key=tells_little)[:MOST_SHOWN]
         others = (not_worse(ran) for one in held if (ran := self._run_once(one, None)) is not None)
         small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
@@ -126,12 +127,6 @@ class FirstLook:
         if walked is None or self._check.example is None:
             return None
         return confirmed(walked, self._check.others, tries.held(), tries.texts.before)
-
-
-def _tells_little(example: Example) -> tuple[bool, bool, int]:
-    """The key that puts examples first which tell changes apart: in a contiguous tensor, or one of few elements, many
-    do the same."""
-    return example.elements < FEW_ELEMENTS, not example.is_strided, example.elements
 
 
 def screened(tries: MendTries, work: Work) -> list[Mend]:

@@ -146,9 +146,7 @@ class HostScreen:
 
 def _fits(results: Sequence[Tensor | None], call: ShownCall) -> bool:
     """Whether results are as many as there were, of the same shapes and dtypes."""
-    if len(results) != len(call.results):
-        return False
-    return all(_form(one) == _form(seen) for one, seen in zip(results, call.results, strict=True))
+    return [*map(_form, results)] == [*map(_form, call.results)]
 
 
 def _form(result: Tensor | None) -> Hashable:

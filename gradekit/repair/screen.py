@@ -281,7 +281,8 @@ class Screen:
             if self._work.left < 0:
                 break
             new = tuple(tree for part in change.parts if (tree := parsed(part)) is not None)
-            if len(new) < len(change.parts) or self._is_refused(change, site):
+            is_refused = any(needs_constant(part, site, self.code.functions) for part in change.parts)
+            if len(new) < len(change.parts) or is_refused:
                 continue
             places = [place_of(self._kernel(kernel), part.node, self.code.functions[kernel]) for part in change.parts]
             tried = TriedChange(change, new, kernel, min(place or 0 for place in places))
@@ -295,9 +296,6 @@ class Screen:
                 one = replace(tried, kind=kind) if one is None else replace(one, alike=(*one.alike, change))
                 seen[key] = one, site
         yield from seen.values()
-
-    def _is_refused(self, change: Change, site: ChangeSite) -> bool:
-        return any(needs_constant(part, site, self.code.functions) for part in change.parts)
 
     def _of_parts(self, tried: TriedChange, site: ChangeSite, replay: WalkedCall) -> TriedChange | None:
         """With the kind of the first value where no part of a change leaves another kind than there was; None where a

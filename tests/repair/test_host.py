@@ -109,6 +109,40 @@ def test_one_wrong_expression_of_host_code_is_found_at_its_line(right: str, wron
     assert any(says in f"{sentence} {hint}" for _, sentence, hint in found), found
 
 
+SUMS = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums_kernel(x_ptr, out_ptr, n, TILE: tl.constexpr):
+    at = tl.arange(0, TILE)
+    tl.store(out_ptr, tl.sum(tl.load(x_ptr + at, mask=at < n, other=0.0), axis=0))
+
+
+def entry(x):
+    n, most, out = x.shape[0], 64, torch.empty((1,), device=x.device)
+    sums_kernel[(1,)](x, out, n, TILE=triton.next_power_of_2(n - 1))
+    return out
+"""
+
+
+def test_of_edits_that_are_right_that_is_told_with_which_right_calls_launch_what_they_did() -> None:
+    """A tile of `most` lanes is right as well, and wider than it was in calls that nothing was wrong with."""
+
+    def call(n: int) -> ShownCall:
+        x = torch.arange(1.0, n + 1)
+        program, given = traced(Text(SUMS), "entry", x)
+        is_right = lambda results: results[0] is not None and torch.equal(results[0], x.sum()[None])
+        return ShownCall(program, given, run(program, given).results, is_right, host=HostCall("entry", (x,)))
+
+    source = ParsedSource(SUMS)
+    screen = lambda more: HostScreen(source, code_of(source)).survivors(call(5), more)
+    assert {"most", "n"} <= {change.new for change in screen([])}
+    assert {change.new for change in screen([call(4), call(7)])} == {"n", "0"}
+
+
+
 def test_host_code_that_is_right_is_left_alone_where_no_change_helps() -> None:
     assert said_of("tl.sum(x * y * y, axis=0)", "tl.sum(tl.exp(x * y), axis=0)") == []
 
