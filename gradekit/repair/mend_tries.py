@@ -228,15 +228,11 @@ class MendTries:
             return error is None
         if self.check.judge is not None:
             return self.check.judge(subject) is None
-        try:
-            return self._is_clean(subject)
+        try:  # the call that another check made
+            seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
+            return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
         except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
             return False
-
-    def _is_clean(self, subject: Subject) -> bool:
-        """Whether the call that another check made finds nothing wrong in memory."""
-        seen = subject.call(self._call.entry, self._call.args, self._call.wanted)
-        return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
 
 
 def _stores_again(subject: Subject) -> bool:

@@ -115,8 +115,10 @@ class Screen:
             kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
             found += self._found(looked, mine, turns, max(reserve, kept_back))
             kept = self._held(found, also, next_ones, confirmed)
-            if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
+            direct = [one for one in kept if one.kernel in kernels or not one.is_of_an_index]
+            if any(one.change.kind in LIKELY for one in direct) or direct and self._are_confirmed:
                 break
+        kept = [one for one in kept if one.kernel in kernels or not one.is_of_an_index] or kept
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there
@@ -415,6 +417,11 @@ class TriedChange:
     place: int
     kind: ValueKind | None = None
     alike: tuple[Change, ...] = ()
+
+    @property
+    def is_of_an_index(self) -> bool:
+        """Whether it computes a whole number otherwise: in a kernel that feeds another, that may go round a mistake."""
+        return self.kind is not None and self.kind.of == "integer" and self.change.kind is not ChangeKind.NAME
 
     @property
     def pairs(self) -> list[tuple[ast.AST, ast.AST]]:
