@@ -32,7 +32,7 @@ AROUND_TILES = [1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 25
 HEAD_SIZES = [1, 2, 3, 8, 15, 16, 17, 32, 40, 64, 65, 80, 96, 128, 129, 200, 255, 256]
 KINDS = ("normal", "integers", "grid", "positive")
 WHOLE, RAGGED = "lengths:{S}:-1", "lengths:{S}:{seed}"
-CUT = "cut:{S}:{seed}:{own}"  # NaN past the length
+CUT = "cut:{S}:{seed}:{own}"  # NaN and infinity past the length
 
 
 def by_lengths(function, q, k_cache, v_cache, lengths):

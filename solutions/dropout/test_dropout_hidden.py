@@ -3,8 +3,9 @@
 import math
 from dataclasses import replace
 
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 
 from gradekit import assert_close, assert_memory_clean, calls, points, public_tests
 
@@ -14,7 +15,7 @@ EDGE_SEEDS = (0, 1, 2, 16, 2**16, 2**31 - 1)
 LAGS = (1, 3, 7, 32, 100, 999, 4096, 20_000)
 
 
-def huge(p=(0.5,), seed=EDGE_SEEDS, rank=1, sizes=None):
+def huge(p=(0.5,), seed=EDGE_SEEDS, rank=1, sizes=None, at_most=1 << 18):
     """Tensors of tens of thousands of elements."""
     return calls(
         public.DROPOUT,
@@ -22,17 +23,31 @@ def huge(p=(0.5,), seed=EDGE_SEEDS, rank=1, sizes=None):
         sizes=sizes or {"...": [100, 200], "N": [500, 1000]},
         layouts=public.PLAIN,
         others={"p": p, "seed": seed},
-        how={"ranks": [rank], "at_most": 1 << 18},
+        how={"ranks": [rank], "at_most": at_most},
     )
 
 
-@points(6)
+RARE = {"...": [1500], "N": [4100]}  # so many elements that even of 7 in a million, 43 are expected
+
+
+@points(3)
 @given(call=huge(p=(0.001, 0.999, 0.5)))
 def test_edges(submission, call):
     """Keeps the right share for p near 0 and 1, and for any seed"""
     x, p, seed = call
     kept = public.checked_mask(submission, x, p, seed)
     public.assert_count(int(kept.sum()), kept.numel(), 1 - p, f"With p = {p}, an element was kept")
+
+
+@points(3)
+@pytest.mark.parametrize("p", [7e-6, 2e-6])
+@settings(max_examples=1)
+@given(call=huge(seed=(1234,), sizes=RARE, at_most=1 << 23))
+def test_rarest(submission, p, call):
+    """Drops the right share for p of a few in a million"""
+    x, _, seed = call
+    dropped = ~public.mask_of(submission.dropout(x, p, seed), x)
+    public.assert_count(int(dropped.sum()), dropped.numel(), p, f"With p = {p}, an element was dropped")
 
 
 @points(6)

@@ -17,7 +17,15 @@ def test_larger_matrices(submission, call):
     assert_close(submission.spmm(*call), public.expected(*call))
 
 
-@points(10)
+@points(4)
+@settings(max_examples=2)
+@given(call=public.drawn(["full"], {"M": 1, "K": [10_000], "N": [20]}, ["positive"], dtypes=["bfloat16", "float16"]))
+def test_ten_thousand_in_a_row(submission, call):
+    """Rounds the sum of a row of ten thousand elements once"""
+    assert_close(submission.spmm(*call), public.expected(*call))
+
+
+@points(6)
 @given(
     call=public.drawn(
         sizes={"M": (1, 40), "K": [1, 64, 200]}, kinds=["mixed", "tiny", "positive"], layouts=public.VIEWS

@@ -29,7 +29,7 @@ LATER, LAST = 1, 2
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
 
-_OF_SIZES = {"shape", "stride", "size"}
+_OF_SIZES = {"shape": "shape-of", "stride": "stride-of", "size": "size-of"}  # what words call one of another tensor
 
 _IDLE_ATTRIBUTES = {"device", "dtype", "is_cuda", "requires_grad"}
 
@@ -116,7 +116,7 @@ def _other_name(site: HostSite, node: Any) -> Iterator[Change]:
         if name != node.id and (_kind(value) == kind or isinstance(value, Tensor) and kind.endswith("tensor")):
             says = sentence_of("use", stride="", name=node.id, place=site.context(node)), hint_of("name", name=name)
             if (asked := getattr(site.parents.get(node), "attr", "")) in _OF_SIZES:
-                says = words(f"{asked}-of", name=node.id, place=site.context(node), other=name)
+                says = words(_OF_SIZES[asked], name=node.id, place=site.context(node), other=name)
             yield site.change(ChangeKind.NAME, node, name, says)
 
 
