@@ -2,7 +2,7 @@
 
 Any order is a legal execution; this one is repeatable. Lanes that meet at one element are taken in rounds: the first
 lane of every element together, then the second, and so on. Sums of integers, in which no order rounds, are made at once
-however many lanes meet; so are other sums where nobody looks at the old values.
+however many lanes meet.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Screen:
         if (smaller := with_smaller_tiles(*walked[0])) is not None:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
-        kept: list[TriedChange] = []
+        kept, direct = list[TriedChange](), list[TriedChange]()
         for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, next_ones = itertools.tee(again)
             kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
@@ -118,7 +118,7 @@ class Screen:
             direct = [one for one in kept if one.kernel in kernels or not one.is_of_an_index]
             if any(one.change.kind in LIKELY for one in direct) or direct and self._are_confirmed:
                 break
-        kept = [one for one in kept if one.kernel in kernels or not one.is_of_an_index] or kept
+        kept = direct or kept
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there

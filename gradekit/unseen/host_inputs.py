@@ -76,8 +76,8 @@ class HostInputs:
             for name, options in other_layouts(draws, wanted.path.form).items():
                 way = (branch, name), wanted.way[1]
                 chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
-                picks = [{f"layout {name}": other} for other in options[:1]]
-                calls = [made(draws, wanted.path.form, sizes, 0, pick) for sizes in chosen for pick in picks]
+                picks = {f"layout {name}": other for other in options[:1]}
+                calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen if picks]
                 small = [call for call in calls if _elements(call) <= LARGER * MOST_LARGER]
                 for call in sorted(small, key=_elements)[:1]:
                     tried = functools.partial(self.tried.add, way)

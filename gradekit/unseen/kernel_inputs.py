@@ -127,7 +127,8 @@ class KernelInputs:
             known = [met for one in so_far if one.count and (met := want.met(one)) is not None]
             if known:
                 self._met[want] = any(bool(met.any()) for met in known)
-                self._loops |= {want} if want.is_repeated and want.way and not self._met[want] else set()
+                if want.is_repeated and want.way and not self._met[want]:
+                    self._loops.add(want)
             if known and not self._met[want] or want in self._loops:
                 each = ((path, self._solved(want, draws, path, far=True)) for path in paths)
                 path, sizes = next((one for one in each if one[1]), (None, ()))
