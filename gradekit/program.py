@@ -86,6 +86,11 @@ class View:
             return self.offset
         return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
 
+    @property
+    def expanded(self) -> bool:
+        """Whether elements share memory, since a dimension longer than 1 has the stride 0."""
+        return self.numel > 0 and any(n > 1 and s == 0 for n, s in zip(self.shape, self.stride, strict=True))
+
 
 @dataclass(frozen=True)
 class Scalar:

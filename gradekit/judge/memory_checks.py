@@ -93,15 +93,22 @@ def assert_inputs_unmodified(observation: Observed) -> None:
     if program and any(isinstance(r, View) and r.storage in inputs for r in program.results):
         raise Failure(Cause.UNCHANGED_INPUT, "The result lies in the memory of an input; it must be a new tensor.")
     if program:
-        assert_result_is_new(program)
+        assert_result_is_new(program, gradients=bool(getattr(observation, "wanted", ())))
 
 
-def assert_result_is_new(program: Program) -> None:
-    """Raise if a result of the call that became `program` lies in memory that was there before.
+def assert_result_is_new(program: Program, gradients: bool = False) -> None:
+    """Raise if a result of the call that became `program` lies in memory that was there before, or has less memory
+    than elements. Where the results are `gradients`, they may: autograd copies such a one before it adds to it.
 
     Raises:
         Failure: kept-result.
     """
+    if not gradients and any(isinstance(result, View) and result.expanded for result in program.results):
+        message = (
+            "The result is an expanded view: several of its elements lie at one place in memory, and whoever writes to "
+            "one changes the others. It must be a new tensor with a place for each element."
+        )
+        raise Failure(Cause.KEPT_RESULT, message)
     if program.results_kept:
         message = (
             "The result lies in memory that was allocated before the call and kept: the next call overwrites a "

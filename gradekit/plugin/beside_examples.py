@@ -510,7 +510,7 @@ def _assert_new_results(subject: Subject) -> None:
     forms = _spread(full, NEW)
     often = [replace(form, way="often") for form in forms if not form.wanted]
     for form in [*forms, *(often or forms)[-1:]]:
-        assert_result_is_new(subject.retraced(form))
+        assert_result_is_new(subject.retraced(form), gradients=bool(form.wanted))
 
 
 # --- what a memory check proves beside its examples: for all sizes that the assignment promises -----------------------

@@ -70,6 +70,41 @@ def test_a_copy_of_what_lies_in_a_kept_buffer_is_a_new_tensor(tmp_path: Path) ->
     assert checked(tmp_path, KEPT.replace("RESULT", "out.clone()")).outcome is Outcome.PASSED
 
 
+ONE_ROW = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, N, sm, sn, om, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    n = tl.arange(0, BLOCK).to(tl.int64)
+    x = tl.load(x_ptr + row * sm + n * sn, mask=n < N, other=-float("inf")).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * om + n, (e / tl.sum(e, axis=0)).to(out_ptr.dtype.element_ty), mask=n < N)
+
+
+def softmax(x):
+    M, N = x.shape
+    rows = 1 if M and x.stride(0) == 0 else M
+    out = torch.empty((rows, N), dtype=x.dtype, device=x.device)
+    if rows:
+        kernel[(rows,)](x, out, N, x.stride(0), x.stride(1), out.stride(0), BLOCK=triton.next_power_of_2(N))
+    return RESULT
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "cause"), [("out.expand(M, N)", Cause.KEPT_RESULT), ("out.expand(M, N).clone()", None)]
+)
+def test_an_expanded_view_of_one_row_is_no_new_tensor_and_a_copy_of_it_is(
+    result: str, cause: Cause | None, tmp_path: Path
+) -> None:
+    report = graded("softmax", ONE_ROW.replace("RESULT", result), tmp_path, keyword="inputs_unmodified")
+    assert [check.cause for check in report.checks] == [cause]
+
+
 # --- mistakes of persistent kernels show on a GPU with few multiprocessors, and the report says so --------------------
 
 
