@@ -197,7 +197,7 @@ def special_origin(
     """
     place = _wrong_place(program, comparison)
     owners = Owners()
-    if place is None or not _ran(program, inputs, allow, owners):
+    if place is None or not ran(program, inputs, allow, owners):
         return None
     storage, index = place
     for _ in range(MOST_LAUNCHES):
@@ -205,7 +205,7 @@ def special_origin(
         if at is None:
             return None
         follower = _Follower(at, storage, index)
-        if not _ran(program, inputs, allow, follower) or follower.found is None:
+        if not ran(program, inputs, allow, follower) or follower.found is None:
             return None
         if isinstance(follower.found, Origin):
             return _told(follower.found, bool(comparison is not None and comparison.nan.any()), program)
@@ -225,7 +225,8 @@ def _wrong_place(program: Program, comparison: Comparison | None) -> tuple[int, 
     return views[0].storage, views[0].offset + sum(i * s for i, s in zip(element, views[0].stride, strict=True))
 
 
-def _ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: engine.Observer) -> bool:
+def ran(program: Program, inputs: Sequence[Tensor], allow: Collection[str], observer: engine.Observer) -> bool:
+    """Runs a program once more under an observer; False where that cannot be done."""
     try:
         engine.run(program, inputs, allow=allow, budget=engine.Budget(AGAIN), observer=observer)
     except (engine.Unsupported, engine.OverBudget, engine.ForbiddenOp):

@@ -28,6 +28,7 @@ from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, as_data, expression, few
 from gradekit.inputs.spec import Input
+from gradekit.judge.by_reads import never_read
 from gradekit.judge.by_special import special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
@@ -156,11 +157,12 @@ def diagnosis(
     rounding = measured_rounding(run.subject, call.observation, error) if run.subject is not None else None
     if found is not None or rounding and not rounding.vague:
         return rounding if rounding and not rounding.vague else found
-    named = zip(call.args, names(call, run), strict=True)
+    named = list(zip(call.args, names(call, run), strict=True))
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
-    origin = special_origin(call.observation.program, tensors, error.comparison, run.request.assignment.allow)
-    told = diagnose(error, call.observation, inputs, text) or origin
+    seen = (call.observation.program, tensors, error.comparison, run.request.assignment.allow)
+    told = diagnose(error, call.observation, inputs, text) or special_origin(*seen)
+    told = told or never_read(*seen, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
 
 
