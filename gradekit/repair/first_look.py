@@ -17,26 +17,11 @@ from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by
-from gradekit.repair.survivor_mends import OF_SEVERAL, halves_of, mend_of, mends_of, mends_of_host
+from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
-from gradekit.repair.work import Work
+from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import settled_lines
 from gradekit.submission.parsed_source import ParsedSource
-
-MOST_WALKED = 20_000
-"""Of the inputs of such an example on which changes are looked at."""
-
-MOST_SHOWN = 12
-"""So many examples of other checks."""
-
-FEW_ELEMENTS = 64
-"""Of the inputs of an example: with fewer, much seems right."""
-
-MOST_IDLE = 8
-"""So many changes that put a name to use are tried, where no look can tell which of them is right."""
-
-MOST_OF_A_TELLING = 4_000
-"""Of the inputs of an example that has failed, and on which all changes are looked at."""
 
 
 class FirstLook:
@@ -55,12 +40,12 @@ class FirstLook:
         if shown is None or screen is None:
             return self._of_idle(screen) if screen is not None and check.error.comparison is None else []
         large = self._telling()
-        rest = [one for one in check.others if one not in large and one.elements <= MOST_WALKED]
+        rest = [one for one in check.others if one not in large and one.elements <= Limit.WALKED_ELEMENTS]
         larger = sorted((one for one in rest if one.elements > self._elements), key=lambda one: one.elements)
         calls = [shown, *self._shown(large)]
         compared = (one for one in tries.held() if one.compares)
-        tells_little = lambda one: (one.elements < FEW_ELEMENTS, not one.is_strided, one.elements)
-        held = sorted(compared, key=tells_little)[:MOST_SHOWN]
+        tells_little = lambda one: (one.elements < Limit.FEW_ELEMENTS, not one.is_strided, one.elements)
+        held = sorted(compared, key=tells_little)[: Limit.SHOWN]
         others = (not_worse(ran) for one in held if (ran := self._run_once(one, None)) is not None)
         small = (one for one in rest if one not in larger)  # which tell little that the failing call does not
         more, again = itertools.tee(itertools.chain(self._shown(larger), others, self._shown(small)))
@@ -68,7 +53,7 @@ class FirstLook:
         is_confirmed = lambda change: self._confirmed(change, source)
         traits = check.example.traits if check.example is not None else frozenset()
         alike = sorted((one for one in tries.held() if one.compares), key=lambda one: -len(one.traits & traits))
-        settled = self._settled(screen, alike[: MOST_SHOWN // 2])
+        settled = self._settled(screen, alike[: Limit.SHOWN // 2])
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
@@ -76,7 +61,9 @@ class FirstLook:
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
-        copies = [replace(mend, rank=OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None]
+        copies = [
+            replace(mend, rank=Rank.OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None
+        ]
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
 
     def _of_idle(self, screen: Screen) -> list[Mend]:
@@ -84,7 +71,7 @@ class FirstLook:
         drawn, say, and each is as right as another."""
         shown, source = passing(self._check.call, 0), screen.draft.source
         found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
-        return [mend for one in found[:MOST_IDLE] if (mend := mend_of(one, source)) is not None]
+        return [mend for one in found[: Limit.IDLE] if (mend := mend_of(one, source)) is not None]
 
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which
@@ -101,7 +88,7 @@ class FirstLook:
     def _telling(self) -> list[Example]:
         """The largest example that failed, of those that cost little: in a call of few elements much seems right."""
         found = (one for one in self._check.failed if one != self._check.example)
-        little = [one for one in found if self._elements < one.elements <= MOST_OF_A_TELLING]
+        little = [one for one in found if self._elements < one.elements <= Limit.TELLING_ELEMENTS]
         return sorted(little, key=lambda one: one.elements)[-1:]
 
     @property

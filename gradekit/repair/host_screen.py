@@ -17,12 +17,9 @@ from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
 from gradekit.interpreter.walked_call import WRONG
 from gradekit.repair.operators.changes import Change, parsed
-from gradekit.repair.operators.host_changes import LAST, LATER, HostSite, host_changes
-from gradekit.repair.work import Share, Work
+from gradekit.repair.operators.host_changes import HostSite, host_changes
+from gradekit.repair.work import Limit, Share, Turn, Work
 from gradekit.submission.parsed_source import ParsedSource
-
-OF_A_CALL = 0.1
-"""The share of all work that a call may take as it is: of a larger one, few changes could be tried."""
 
 _NO_VALUE: Any = object()
 
@@ -51,10 +48,12 @@ class HostScreen:
         met = {statement: number for number, statement in enumerate(site.walk.names)}
         latest = lambda pair: -met.get(site.statement(pair[0].node), 0)  # the launches before it are known
         again, more = itertools.tee(more)
-        copied = [pair for pair in every if pair[0].turn == LAST and self._is_right(pair[1], (failing, replay))]
+        copied = [
+            pair for pair in every if pair[0].turn == Turn.HOST_LAST and self._is_right(pair[1], (failing, replay))
+        ]
         self.copies = [change for change, _ in self._held(copied, again)]
         found: Pairs = []
-        for turn in range(LATER + 1):
+        for turn in range(Turn.HOST_LATER + 1):
             mine = [pair for pair in self._distinct([pair for pair in every if pair[0].turn == turn], site)]
             again, more = itertools.tee(more)
             right = [pair for pair in sorted(mine, key=latest) if self._is_right(pair[1], (failing, replay))]
@@ -133,7 +132,7 @@ class HostScreen:
             return None
         replay = HostReplay(call.host, call.program, self.source, self.code)
         try:
-            results = replay.run(int(OF_A_CALL * self._work.most))
+            results = replay.run(int(Limit.OF_A_CALL_ON_HOST * self._work.most))
         except (NotWalked, OverBudget):
             return None
         except WRONG:  # as a kernel may: by a division by a wrong number of host code, say

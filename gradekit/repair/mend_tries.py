@@ -22,16 +22,11 @@ from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.walked_submission import WalkedExamples
+from gradekit.repair.work import Limit
 from gradekit.subject.subject import Subject
 
 _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
 """What goes wrong in memory that makes results wrong, too."""
-
-MOST_RUN = 2
-"""So many examples are traced and run with a text before others of its check, where walks find those right."""
-
-MOST_RUN_FURTHER = 4
-"""So many of the further examples are traced and run, which walks do not find right."""
 
 
 class MendTries:
@@ -106,7 +101,7 @@ class MendTries:
         subject, self._passed, self._repeats, emptied = self.subject_of(text), 0, False, True
         self._cut_off.clear()
         for one in (self.check.example, *self.check.others):
-            if self._passed >= MOST_RUN and not emptied and self._is_right_by_walks(text, one):
+            if self._passed >= Limit.RUN_FIRST and not emptied and self._is_right_by_walks(text, one):
                 self._passed += 1
                 continue
             if not (self._passes(subject, one) and self._makes_no_other(subject)):
@@ -177,7 +172,7 @@ class MendTries:
         walked = self.walked_examples(subject.submission.text)
         further = self.texts.further(self.check)
         unknown = [one for one in further if walked is None or walked.error(one) is not None]
-        telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[:MOST_RUN_FURTHER]
+        telling = sorted(unknown, key=lambda one: (one.is_strided, one.elements), reverse=True)[: Limit.RUN_FURTHER]
         return all(one.failure(subject, "") is None for one in telling)
 
     def mended(self, text: str, most: int) -> int:

@@ -11,10 +11,8 @@ from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import Example
 from gradekit.repair.search import OtherChecks
 from gradekit.repair.walked_submission import WalkedExamples
+from gradekit.repair.work import Limit
 from gradekit.subject.subject import Subject
-
-MOST_RUN = 8
-"""So many examples of other checks are traced and run, where a walk does not find that they are right."""
 
 
 def with_a_mend(
@@ -31,7 +29,7 @@ def with_a_mend(
     What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
     checks right; of its own check, only where it is strided itself.
     """
-    right, wrong, most, is_as_before = list[Example](), list[Example](), MOST_RUN, False
+    right, wrong, most, is_as_before = list[Example](), list[Example](), Limit.RUN_OF_OTHERS, False
     is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
     for example in examples:
         is_known = is_walked(example)
@@ -56,10 +54,6 @@ def with_a_mend(
     return OtherChecks.IN_PART if mended and is_apart else OtherChecks.NOT
 
 
-LEAST_WALKED = 3
-"""Of so many examples at least it must be known whether they are right."""
-
-
 def confirmed(
     walked: WalkedExamples,
     own: Iterable[Example],
@@ -77,7 +71,7 @@ def confirmed(
         if isinstance(error, Failure) and ((known := before(example)) is None or not fail_alike(known, error)):
             return 0
     right = errors.count(None)
-    return right if right >= LEAST_WALKED else None
+    return right if right >= Limit.LEAST_WALKED else None
 
 
 def fail_alike(before: BaseException, after: BaseException) -> bool:

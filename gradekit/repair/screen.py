@@ -18,41 +18,19 @@ from gradekit.interpreter.shown_call import ShownCall, with_smaller_tiles
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Code, Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
-from gradekit.repair.operators.additions import FIRST_COMBINED
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
-from gradekit.repair.operators.changes import LIKELY, OF_IDLE, Change, ChangeKind, ChangeSite, parsed
-from gradekit.repair.work import Share, Work
+from gradekit.repair.operators.changes import LIKELY, Change, ChangeKind, ChangeSite, parsed
+from gradekit.repair.work import Limit, Share, Turn, Work
 from gradekit.source.draft import Draft, leading_to
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
-SHARE_OF_A_CALL = 0.05
-"""Of the work that is left: a call that costs more is not screened, for few changes could be tried."""
-
-KEPT_FOR_OTHER_CALLS = 0.2
-"""The share of the work that is left in which what makes the failing call right is tried on other calls."""
-
-MOST_OF_A_BATCH = 200_000_000
-"""Of the changes that are tried at a time, about."""
-
-MOST_HELD = 400
-"""So many that make the failing call right are tried on other calls, those of the likelier kinds."""
-
-MOST_ELEMENTS_KEPT = 1 << 22
-"""Of the values of changed expressions that are remembered at a time."""
-
-MOST_LEFT_WRONG = 0.5
-"""The share of the wrong elements that a change may leave wrong to count as one of two."""
-
-STAGES = (range(OF_IDLE, 0), range(FIRST_COMBINED), LATE)
+STAGES = (range(Turn.IDLE, 0), range(Turn.COMBINED), LATE)
 """The turns of changes that are looked at before it is decided whether to go on."""
 
 Confirmed = Callable[[Change], int | None]
 """With a change, how many other examples are right where all are right or wrong as before, 0 where one is not; None
 where that is not known."""
-
-FEW = 2
-"""Of so many changes it is asked whether they are confirmed, rather than for further calls."""
 
 ALONE = (ChangeKind.AXIS, ChangeKind.UPDATE)
 """Of the changes that are tried one by one, those that a beginner's mistake may be; others seldom compile."""
@@ -98,7 +76,7 @@ class Screen:
             return []
         self._better = []
         first = walked[0][1]
-        if first.work > SHARE_OF_A_CALL * self._work.left:
+        if first.work > Limit.OF_A_CALL * self._work.left:
             return []
         telling = max((one for one in walked if self._is_telling(one, walked[0])), key=_results_of)
         also = sorted((one for one in walked if one[1] is not first), key=lambda one: one is not telling)
@@ -108,7 +86,7 @@ class Screen:
         looked = walked[0]
         if (smaller := with_smaller_tiles(*walked[0])) is not None:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
-        reserve, found = int(KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
+        reserve, found = int(Limit.KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
         kept, direct = list[TriedChange](), list[TriedChange]()
         for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
             again, next_ones = itertools.tee(again)
@@ -131,7 +109,7 @@ class Screen:
             return []
         walked = (kernel for kernel in kernels if kernel in replay.begun)
         every = (change for kernel in walked for change, _ in self._every(replay, kernel, STAGES[0]))
-        return [change for change in every if change.turn == OF_IDLE and not change.lacks]
+        return [change for change in every if change.turn == Turn.IDLE and not change.lacks]
 
     def _that_mend_most(self, found: list[Change]) -> list[Change]:
         """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
@@ -142,7 +120,7 @@ class Screen:
         self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
     ) -> list[TriedChange]:
         """Those with which other calls are right, too: `more` of them are asked for while any is left."""
-        kept = sorted(found, key=lambda one: one.change.kind)[:MOST_HELD]
+        kept = sorted(found, key=lambda one: one.change.kind)[: Limit.HELD]
         self._better += [(0, one) for one in kept]
         self._mended.clear()  # what was found before is held again
         for call, replay in also:
@@ -150,7 +128,7 @@ class Screen:
             self._better += [(-len(self._better), one) for one in kept]  # what holds longest comes first
         is_asked = self._are_confirmed = False
         while kept:
-            if len(kept) <= FEW and not is_asked:
+            if len(kept) <= Limit.FEW and not is_asked:
                 is_asked, known = True, {one.change: confirmed(one.change) for one in kept}
                 if None not in known.values():
                     self._mended.update({change: count or 0 for change, count in known.items()})
@@ -270,7 +248,7 @@ class Screen:
 
     def _cut(self, groups: Iterable[list[TriedChange]], kernel: str, replay: WalkedCall) -> Iterator[list[TriedChange]]:
         """Groups in batches that are not too large."""
-        most = max(min(replay.most_copies(kernel), MOST_OF_A_BATCH // max(replay.work_from(kernel), 1)), 1)
+        most = max(min(replay.most_copies(kernel), Limit.BATCH // max(replay.work_from(kernel), 1)), 1)
         for group in groups:
             yield from (group[at : at + most] for at in range(0, len(group), most))
 
@@ -346,7 +324,7 @@ class Screen:
         """Remembers what a new node is: a walk of many changes need not evaluate it again."""
         offset = value.offset if isinstance(value, TilePointer) else value
         self._elements += offset.numel() if isinstance(offset, Tensor) else 1
-        if self._elements <= MOST_ELEMENTS_KEPT:
+        if self._elements <= Limit.KEPT_ELEMENTS:
             self._values[new] = value
 
     def _usual(self, site: ChangeSite, node: ast.AST) -> Hashable:
@@ -386,7 +364,7 @@ class Screen:
         if is_first and call.wrong is not None:
             before = call.wrong([None if one is None else one[None] for one in call.results])
             counts = call.wrong(copies.results)
-            most = before if replay.strays else MOST_LEFT_WRONG * before  # no copy that is left goes out of bounds
+            most = before if replay.strays else Limit.LEFT_WRONG * before  # no copy that is left goes out of bounds
             helps = ~copies.lost & (counts <= most)
             self._better += [(int(counts[number]), batch[number]) for number in _places(helps) if number not in right]
         return [batch[number] for number in sorted(right)]

@@ -19,46 +19,9 @@ from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import Idiom
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
-from gradekit.repair.work import Work
+from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import draft_of, settled_lines
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, meaning
-
-LOADED, LAUNCHED = 20_000_000, 10_000_000
-"""The work of a process that loads a text, and of a kernel that is launched."""
-
-A_CHARACTER, AN_ELEMENT = 5_000, 1_200
-"""The work for each character of a text, and for each element of inputs."""
-
-A_CHARACTER_COMPILED = 3_300
-"""The work for each character of TTIR, all of which Triton has to make."""
-
-REFUTED = 10_000_000
-"""The work of a walk that shows a text to be wrong."""
-
-BEFORE_SCREENING = 6
-"""So many mends that the rules put first are tried before those that screening gives: rules say best what is wrong."""
-
-LIKELIEST = 9
-"""The rank up to which mends are tried before a look: others, as those of grids, may cost much and help seldom."""
-
-AS_BY_A_RULE = 6
-"""The rank up to which a mend that screening gives is told in the words of a rule that does the same."""
-
-BEFORE_VAGUE, MOST_BEFORE_VAGUE = 12, 16
-"""A mend that screening gives and that can only say where something is wrong waits for so many of the rules' mends, of
-ranks up to this one."""
-
-MOST_HALVES = 2
-"""So many mends that help in part are taken for one of two mistakes."""
-
-MOST_LIKELY_HALVES = 40
-"""So many of them are walked, to see which of them help most."""
-
-WORK_AFTER_ONE_IN_PART = 300_000_000
-"""The work for a mend that holds in all checks, where one that does in some is known."""
-
-FOR_ONE_CHECK = 0.75
-"""The share of what is left that one check may use, but at least two tries."""
 
 RIGHT, RIGHT_IN_PART = (
     "this example and others are right", "this example is right, and others still fail: there is another mistake",
@@ -77,12 +40,14 @@ def price(text: str, clues: Clues) -> int:
     """The work that a try costs at least: a process loads the text and compiles a kernel, which takes longer where they
     are long; each kernel is launched, and takes longer for many elements."""
     launched = len(clues.kernels) + len(clues.others)
-    return LOADED + LAUNCHED * launched + A_CHARACTER * len(text) + AN_ELEMENT * clues.elements
+    return Limit.LOADED + Limit.LAUNCHED * launched + Limit.A_CHARACTER * len(text) + Limit.AN_ELEMENT * clues.elements
 
 
 def compiling(programs: Iterable[Program]) -> int:
     """The work of compiling the kernels of programs."""
-    return A_CHARACTER_COMPILED * sum(len(kernel.ttir) for program in programs for kernel in program.kernels.values())
+    return Limit.A_CHARACTER_COMPILED * sum(
+        len(kernel.ttir) for program in programs for kernel in program.kernels.values()
+    )
 
 
 def without_experiments(text: str) -> str:
@@ -183,7 +148,7 @@ class Mending:
         """The mends that make a failing check right, up to one with which nothing else is wrong; the others are
         `in_part`. Those that rules give come as they are found, so that a second mistake may be looked for at once."""
         each = price(self.text, clues)
-        least = self._work.left - max(int(FOR_ONE_CHECK * self._work.left), 2 * each)
+        least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         halves: dict[OtherChecks, Mend] = {}
         for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
@@ -193,7 +158,7 @@ class Mending:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
             is_mask = mend.cause is Cause.MISSING_MASK and clues.causes & OUT_OF_BOUNDS  # which no value refutes
             if mend not in looked and not is_mask and tries.refutes(mend.applied(self.text)):
-                self._work.spend(REFUTED)
+                self._work.spend(Limit.REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
             held = self._held(mend, tries, each)
@@ -209,7 +174,7 @@ class Mending:
                     self._partly[mend] = passed
             elif held not in halves:
                 halves[held] = mend
-                least = max(least, self._work.left - WORK_AFTER_ONE_IN_PART)
+                least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 self.in_part.add(mend)
                 if mend not in looked:
                     yield self._as_told(mend, looked)
@@ -228,7 +193,7 @@ class Mending:
 
     def _as_told(self, mend: Mend, looked: Sequence[Mend]) -> Mend:
         """A mend that is right, in the words of a rule where one does the same: other checks try it first."""
-        if mend in looked and mend.rank <= AS_BY_A_RULE and (rule := self._by_a_rule(mend)) != mend:
+        if mend in looked and mend.rank <= Rank.SCREENED and (rule := self._by_a_rule(mend)) != mend:
             self.in_part |= {rule} if mend in self.in_part else set()
             mend = rule
         self._right = [mend, *(other for other in self._right if other != mend)]
@@ -251,7 +216,7 @@ class Mending:
         """The mends that may be one of two: what made another check right, then what made more examples of this one
         right than others, then what helps the failing call `in_part`."""
         partly = sorted(self._partly, key=lambda mend: (-self._partly[mend], mend.rank))
-        return list(dict.fromkeys([*self._right, *partly, *in_part]))[:MOST_LIKELY_HALVES]
+        return list(dict.fromkeys([*self._right, *partly, *in_part]))[: Limit.LIKELY_HALVES]
 
     def remember(self, both: Mend, diagnosis: Diagnosis) -> None:
         """Two mends together that have made a check right: other checks try them first, and have the same diagnosis."""
@@ -268,7 +233,7 @@ class Mending:
 
     def on_top(self, half: Mend) -> Mending | None:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
-        if half not in self._second and len(self._second) < MOST_HALVES:
+        if half not in self._second and len(self._second) < Limit.HALVES:
             work = self.work.of_a_second()
             self._second[half] = Mending(half.applied(self.text), self.numbers, work, self.idioms)
         return self._second.get(half)
@@ -292,12 +257,12 @@ class Mending:
         found = self.candidates(clues)
         fresh = [mend for mend in found if mend not in self._wrong and mend not in self._right]
         failed = [one for one in found if clues.causes not in self._wrong.get(one, {clues.causes})]
-        likely = [mend for mend in fresh if mend.rank <= LIKELIEST][:BEFORE_SCREENING]
+        likely = [mend for mend in fresh if mend.rank <= Rank.LIKELIEST][: Limit.BEFORE_SCREENING]
         yield from [*self._right, *likely]
         looked = screened() if self._work.left > 0 else ()
-        vague = [mend for mend in looked if mend.rank > AS_BY_A_RULE]
+        vague = [mend for mend in looked if mend.rank > Rank.SCREENED]
         later = [mend for mend in fresh if mend not in likely]
-        clear = [mend for mend in later if vague and mend.rank <= BEFORE_VAGUE][:MOST_BEFORE_VAGUE]
+        clear = [mend for mend in later if vague and mend.rank <= Rank.BEFORE_VAGUE][: Limit.BEFORE_VAGUE]
         yield from (mend for mend in looked if mend not in vague)
         yield from [*clear, *vague, *(mend for mend in later if mend not in clear), *failed]
 

@@ -18,16 +18,10 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
 from gradekit.program import Launch, run_steps
 from gradekit.repair.failed_check import Example, untouched
+from gradekit.repair.work import Limit
 from gradekit.subject.rules import options
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
-
-MOST_RESULTS = 1 << 16
-"""Elements of all results of a call that is screened."""
-
-
-MOST_COUNTED = 1 << 12
-"""Elements of a result of which it is counted how many are wrong."""
 
 
 def failing(error: Failure, call: Call) -> ShownCall | None:
@@ -36,7 +30,10 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     if comparison is None or call.observation is None:
         return None
     observation, places = _in_its_configuration(comparison, call.observation)
-    if not places or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > MOST_RESULTS:
+    if (
+        not places
+        or sum(one.numel() for one in observation.results if isinstance(one, torch.Tensor)) > Limit.RESULT_ELEMENTS
+    ):
         return None
     reference, may_be = comparison.reference, _first_wrong(comparison)
 
@@ -51,7 +48,7 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     def wrong(results: Sequence[Any]) -> torch.Tensor:
         return torch.stack([_wrong_of_each(results[place], reference, may_be) for place in places]).amin(0)
 
-    few = comparison.actual.numel() <= MOST_COUNTED
+    few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
     return ShownCall(
         observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
         _on_host(error, call), may_be=any_may_be, compared=tuple(places), astray=_goes_outside(observation),

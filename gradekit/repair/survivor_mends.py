@@ -18,26 +18,9 @@ from typing import Any
 from gradekit.repair.consequence import consequence
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.operators.changes import LIKELY, PLAIN, Change, ChangeKind, parsed
+from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import Edit, ParsedSource, shown
-
-RANK = 6
-"""Of a mend by screening: behind those that are made for what a text shows."""
-
-OF_SEVERAL = RANK + 1
-"""Of a mend that is one of several by which a line could be made right: no rule may say which."""
-
-MOST_TRIED = 4
-"""So many are traced and run, at most."""
-
-MOST_LOOKED = 24
-"""So many of those that help in part are given."""
-
-MOST_NAMED = 4
-"""Of so many changes of one line that make all calls right, the likeliest is named."""
-
-MOST_OTHERS = 0.5
-"""For each change that puts one name to something, so many others may do as well."""
 
 LOCATED = (
     ChangeKind.NAME, ChangeKind.OTHER_ROLE, ChangeKind.OPERATOR, ChangeKind.BRACKET,
@@ -83,15 +66,18 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         unused = [change for change in found if change.kind is ChangeKind.IDLE][:1]
         return _of_one_of_several(found, source) or [*filter(None, (mend_of(change, source) for change in unused))]
     is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
-    is_told = len(kept if is_left_out else seen) <= MOST_NAMED
+    is_told = len(kept if is_left_out else seen) <= Limit.ALIKE_ON_A_LINE
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
     named = [change for change in kept if is_told or change.kind in PLAIN and change.kind not in LOCATED]
     named = named or (turned if len(turned) == 1 else [])
     located = [change for change in kept if change not in named]
     is_one = len(located) == 1
     return [
-        *filter(None, (mend_of(change, source) for change in named[:MOST_TRIED])),
-        *filter(None, (_located(change, source, is_one) for change in located[: MOST_TRIED - len(named[:MOST_TRIED])])),
+        *filter(None, (mend_of(change, source) for change in named[: Limit.SURVIVORS])),
+        *filter(
+            None,
+            (_located(change, source, is_one) for change in located[: Limit.SURVIVORS - len(named[: Limit.SURVIVORS])]),
+        ),
     ]
 
 
@@ -163,7 +149,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The same of changes of host code, where an operator of one line is as likely wrong as any other of another. What
     changes several places comes last: all strides of another tensor, where a dtype on another line seems to do, too."""
     alone = [change for change in found if not change.also] or list(found)
-    several = [change for change in found if change not in alone][:MOST_TRIED] if len(alone) < len(found) else []
+    several = [change for change in found if change not in alone][: Limit.SURVIVORS] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
     first = mends_of(alone, source) if sure else _of_one_of_several(alone, source)
     return [*first, *filter(None, (mend_of(change, source) for change in several))]
@@ -171,7 +157,7 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
-    likeliest = without_idle_parts(found[: 2 * MOST_LOOKED])[:MOST_LOOKED]
+    likeliest = without_idle_parts(found[: 2 * Limit.SURVIVORS_IN_PART])[: Limit.SURVIVORS_IN_PART]
     return [mend for mend in (mend_of(one, source) for one in likeliest) if mend is not None]
 
 
@@ -182,7 +168,9 @@ def mend_of(change: Change, source: ParsedSource) -> Mend | None:
         return None
     every = tuple(edit for edit in edits if edit is not None)
     sentence = change.sentence + consequence(change.within, change.node, source)
-    mend = Mend(Family.FORMULA, RANK, change.line, every, sentence, change.hint, change.cause, kernel=change.within)
+    mend = Mend(
+        Family.FORMULA, Rank.SCREENED, change.line, every, sentence, change.hint, change.cause, kernel=change.within
+    )
     is_brackets = change.kind is ChangeKind.BRACKET  # which parts belong together is seen from the whole alone
     return replace(mend, hint=as_changed(mend, source, change.hint)) if is_brackets else mend
 
@@ -202,7 +190,7 @@ def _located(change: Change, source: ParsedSource, is_one: bool) -> Mend | None:
     if not is_one:
         where = f"line {mend.line} has {shown(source.text.splitlines()[mend.line - 1].strip())}."
     says, hint = f"Something is wrong where {where}", as_changed(mend, source, LOOK)
-    return replace(mend, rank=RANK if is_one else OF_SEVERAL, sentence=says, hint=hint)
+    return replace(mend, rank=Rank.SCREENED if is_one else Rank.OF_SEVERAL, sentence=says, hint=hint)
 
 
 def as_changed(mend: Mend, source: ParsedSource, hint: str) -> str:
@@ -221,7 +209,7 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     names = {change.lacks for change in found}
     if len(found) < 2 or len(names) > 1 or names == {""} or len(_lines(found)) > 1:
         return []
-    largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[:MOST_TRIED]
+    largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[: Limit.SURVIVORS]
     mends = filter(None, (mend_of(change, source) for change in largest_first))
     name, hint = names.pop(), "see in the formula where in this line it belongs; for example"
     operators = {_operator(change) for change in found}
@@ -238,7 +226,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     mine = [change for change in found if _way(change) == (name, family)]
     operator = Counter(map(_operator, mine)).most_common(1)[0][0]
     others = [change for change in found if change not in mine]
-    is_most = MOST_OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
+    is_most = Limit.OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
     if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
         return None
     line = _likeliest(mine, name, source)
@@ -250,7 +238,7 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "put it there, or where the result of that line is used; for example"
-    return replace(mend, rank=OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
+    return replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
@@ -297,7 +285,7 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     least = min(change.kind for change in found)
     mine = [change for change in found if change.kind is least]
     lines = _lines(mine)
-    if least not in (*LIKELY, ChangeKind.DROPPED) or not 1 < len(lines) <= MOST_LINES:
+    if least not in (*LIKELY, ChangeKind.DROPPED) or not 1 < len(lines) <= Limit.LINES:
         return []
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
@@ -307,17 +295,13 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
         return mends
     others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
     hint, line = f"{mends[0].hint}; or the same in {others}", mends[0].line
-    return [replace(one, rank=OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
+    return [replace(one, rank=Rank.OF_SEVERAL, line=line, sentence=mends[0].sentence, hint=hint) for one in mends]
 
 
 def _is_of_its_own(change: Change, source: ParsedSource) -> bool:
     """Whether a line makes the value that the name is called after which a change brings in: `y = ...` of `y_ptr`."""
     stem, text = change.new.partition("_")[0], source.text.splitlines()[change.line - 1]
     return re.match(rf"\s*{re.escape(stem)}\s*=", text) is not None
-
-
-MOST_LINES = 3
-"""On so many lines may changes stand of which one is told."""
 
 
 def _lines(found: Sequence[Change]) -> list[int]:

@@ -11,20 +11,11 @@ from gradekit.assignment import Assignment
 from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
-from gradekit.repair.work import Work
+from gradekit.repair.work import Limit, Work
 from gradekit.sandbox import Limits, Tracer
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
-
-FROM_EACH = 3
-"""So many of a check's examples are taken: the largest, then those whose inputs are least like those taken before."""
-
-OF_MEMORY = 1
-"""Of a check of memory: every other example that is run is watched, too."""
-
-MOST_FURTHER = 20
-"""So many examples are walked with a mend before it is told, beside those that it was found with."""
 
 
 @dataclass
@@ -71,7 +62,7 @@ class Texts:
         mends are held."""
         checks = dict.fromkeys(one.check for one in self.planned)
         of_each = [[one for one in reversed(self.planned) if one.check == check] for check in checks]
-        chosen = [list(unlike(every, FROM_EACH if every[0].compares else OF_MEMORY)) for every in of_each]
+        chosen = [list(unlike(every, Limit.FROM_EACH if every[0].compares else Limit.OF_MEMORY)) for every in of_each]
         return [one for turn in itertools.zip_longest(*chosen) for one in turn if one is not None]
 
     def further(self, check: FailedCheck) -> list[Example]:
@@ -79,7 +70,7 @@ class Texts:
         chance seldom is for another layout, dtype, size or kind of values."""
         tried = check.tried
         seen = {trait for one in tried for trait in one.traits}
-        return list(unlike([one for one in self.planned if one.compares and one not in tried], MOST_FURTHER, seen))
+        return list(unlike([one for one in self.planned if one.compares and one not in tried], Limit.FURTHER, seen))
 
     def before(self, example: Example) -> BaseException | None:
         """What an example of another check raises with the submission as it is."""

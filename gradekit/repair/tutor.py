@@ -18,15 +18,16 @@ from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck
-from gradekit.repair.first_look import MOST_SHOWN, screened
+from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
-from gradekit.repair.search import MOST_HALVES, RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
+from gradekit.repair.search import RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
+from gradekit.repair.work import Limit
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
@@ -178,9 +179,9 @@ class Tutor:
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two, those first that make most of a few examples right."""
-        mended = lambda mend: tries.mended(mend.applied(self._mending.text), MOST_SHOWN)
+        mended = lambda mend: tries.mended(mend.applied(self._mending.text), Limit.SHOWN)
         with survived("The look at what helps in part"):
-            return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[:MOST_HALVES]
+            return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[: Limit.HALVES]
         return []
 
     def _of_refused(self, check: FailedCheck) -> Diagnosis | None:

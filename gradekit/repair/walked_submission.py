@@ -15,13 +15,8 @@ from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walked_call import code_of
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
+from gradekit.repair.work import Limit
 from gradekit.submission.parsed_source import ParsedSource
-
-MOST_WORK = 5_000_000
-"""Of one call, in the engine's units: a larger one costs as much to walk as to trace and run."""
-
-MOST_IN_VAIN = 3
-"""After so many examples in a row that cannot be walked, no other is."""
 
 
 class Runs(Protocol):
@@ -44,7 +39,7 @@ class WalkedExamples:
     def error(self, example: Runs) -> BaseException | None:
         """What an example raises on the text: None where it is right, a Failure where it is wrong,
         anything else where that is not known."""
-        if self._submission is None or self._in_vain == MOST_IN_VAIN:
+        if self._submission is None or self._in_vain == Limit.IN_VAIN:
             return NotWalked("a text that cannot be walked")
         if example not in self._known:
             self._known[example] = error = example.run(self._submission)
@@ -68,7 +63,7 @@ class WalkedSubmission:
     def _call(self, entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> list[Tensor]:
         given = tuple(one.tensor() if isinstance(one, Input) else one for one in args)
         replay = HostReplay(HostCall(entry, given, wanted), self._program, self._source, self._code)
-        found = [one for one in replay.run(MOST_WORK, lenient=False) if isinstance(one, Tensor)]
+        found = [one for one in replay.run(Limit.WALK, lenient=False) if isinstance(one, Tensor)]
         if len(found) < max(len(wanted), 1):
             raise NotWalked("a result that is no tensor")
         return found

@@ -17,9 +17,10 @@ from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
 from gradekit.program import Program
 from gradekit.repair.failed_check import Example
-from gradekit.repair.other_checks import LEAST_WALKED, MOST_RUN, confirmed, with_a_mend
+from gradekit.repair.other_checks import confirmed, with_a_mend
 from gradekit.repair.search import OtherChecks
-from gradekit.repair.walked_submission import MOST_IN_VAIN, WalkedExamples
+from gradekit.repair.walked_submission import WalkedExamples
+from gradekit.repair.work import Limit
 from tests.gpu.programs import normal, traced
 from tests.graded import failed_checks
 from tests.repair.corpora import ROOT, corpus
@@ -172,9 +173,9 @@ def test_after_some_examples_in_vain_no_other_is_walked(program: Program) -> Non
         asked.append(1)
         return ValueError("unknown")
 
-    for number in range(MOST_IN_VAIN + 2):
+    for number in range(Limit.IN_VAIN + 2):
         assert walked.error(Example(number, unknown)) is not None
-    assert len(asked) == MOST_IN_VAIN and walked.error(Example("another", compares)) is not None
+    assert len(asked) == Limit.IN_VAIN and walked.error(Example("another", compares)) is not None
 
 
 class Answers:
@@ -198,17 +199,17 @@ def held(compares: bool, ran: list[str]) -> Example:
 
 def test_what_a_walk_finds_right_is_not_run_and_of_the_rest_so_much_is() -> None:
     ran: list[str] = []
-    known, memory, *others = held(True, ran), held(False, ran), *(held(True, ran) for _ in range(MOST_RUN + 5))
+    known, memory, *others = held(True, ran), held(False, ran), *(held(True, ran) for _ in range(Limit.RUN_OF_OTHERS + 5))
     answers = Answers({known: None, memory: None, others[0]: differs(2.0)})
     found = with_a_mend([known, memory, *others], Called(), "", {}.get, answers)  # type: ignore[arg-type]
-    assert found is OtherChecks.ALL and len(ran) == MOST_RUN, "a check of memory among them, and what a walk blames"
+    assert found is OtherChecks.ALL and len(ran) == Limit.RUN_OF_OTHERS, "a check of memory among them, and what a walk blames"
 
 
 @pytest.mark.parametrize(
     ("own", "before", "after", "right"),
     [
-        (None, None, None, LEAST_WALKED),
-        (None, 1.0, None, LEAST_WALKED),
+        (None, None, None, Limit.LEAST_WALKED),
+        (None, 1.0, None, Limit.LEAST_WALKED),
         (None, 1.0, 1.0, 2),
         (None, 1.0, 2.0, 0),
         (None, None, 2.0, 0),

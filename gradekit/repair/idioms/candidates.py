@@ -11,6 +11,7 @@ from gradekit.repair.idioms import autograd, launches, masks, other_kernels
 from gradekit.repair.idioms.idiom import GENERAL, Idiom, idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.unexpected import survived
+from gradekit.repair.work import Limit, Rank
 from gradekit.source.draft import Draft, draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
@@ -34,24 +35,6 @@ _SPEAKS_FOR = {
 }
 _OF_SEVERAL_WRITES = {Cause.WRITE_CONFLICT, Cause.RACE, Cause.UNINITIALIZED_READ}
 """What is seen where an element is written or added to several times."""
-
-ELSEWHERE = 4
-"""What it loses in a kernel that did not write the wrong result."""
-
-SOONER = 7
-"""What a mend of strides gains where an input is strided: a simpler example, without strides, was right."""
-
-SPECIFIC = 5
-"""The rank up to which a mend is made for what a text shows: a name nobody uses."""
-
-LATER_IF_SPECIFIC = 12
-"""Added in place of LATER to the rank of such a mend, and of one of memory, of which there are few."""
-
-MOST_OF_REFUSED = 16
-"""So many mends are tried of a kernel that Triton does not compile, or that does not come to its end."""
-
-LATER = 40
-"""Added to a mend's rank where the evidence speaks for other families."""
 
 
 def mends(
@@ -108,16 +91,16 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
         leads_elsewhere = bool(clues.leading) and mend.kernel != "" and mend.line not in clues.leading
         late = (bool(wanted) and mend.family not in wanted) + leads_elsewhere
         special = mend.family in (Family.CAST, Family.MEMORY) and mend.family not in wanted
-        early = SOONER if clues.strided and mend.family is Family.STRIDES else 0
-        few = mend.rank <= SPECIFIC or mend.family is Family.MEMORY
-        later = LATER_IF_SPECIFIC if few else LATER
-        return mend.rank - early + later * (late + special) + ELSEWHERE * (mend.kernel in clues.others)
+        early = Rank.SOONER if clues.strided and mend.family is Family.STRIDES else 0
+        few = mend.rank <= Rank.SPECIFIC or mend.family is Family.MEMORY
+        later = Rank.LATER_IF_SPECIFIC if few else Rank.LATER
+        return mend.rank - early + later * (late + special) + Rank.ELSEWHERE * (mend.kernel in clues.others)
 
     mine = {*clues.kernels, *clues.others}
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
     if clues.lines:  # there is no result: what Triton refuses, or what never ends, is in one place
-        kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= SPECIFIC]
-        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[:MOST_OF_REFUSED]
+        kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= Rank.SPECIFIC]
+        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[: Limit.OF_REFUSED]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     return sorted(kept, key=key)

@@ -42,14 +42,12 @@ from gradekit.causes import Cause
 from gradekit.repair.idioms.patterns import Difference, Found, differences, edits, holes, matches, parsed
 from gradekit.repair.idioms.roles import Scope, holds, is_index_line
 from gradekit.repair.mend import Family, Mend
+from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, is_condition, target_of, value_of
 from gradekit.submission.parsed_source import Edit
 
 GENERAL = Path(__file__).with_name("idioms.toml")
-
-MOST = 3
-"""So many mends of one idiom at one place, unless it says otherwise."""
 
 Pattern = list[ast.stmt] | ast.expr
 Root = tuple[Any, Found]
@@ -362,7 +360,7 @@ def _idiom(name: str, table: Mapping[str, Any]) -> Idiom:
         tuple((*differences(before, after), *besides) for after in afters), tuple(table.get("where", ())),
 (*beside("with"), *(old for old, _ in more)), beside("elsewhere"), beside("without"), expressions,
         table["says"], table["hint"], Cause(table["cause"]) if "cause" in table else None, table.get("line", ""),
-        table.get("most", MOST), table.get("together", False), table.get("example", ""),
+        table.get("most", Limit.OF_AN_IDIOM), table.get("together", False), table.get("example", ""),
     )  # fmt: skip
 
 

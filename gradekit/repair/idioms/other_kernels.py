@@ -9,14 +9,9 @@ from dataclasses import dataclass, replace
 
 from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
+from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft, is_call, target_of, value_of
-
-LONGEST = 90
-"""Characters of an expression that a sentence shows."""
-
-FEWEST_OF_A_PART = 3
-"""So many names, at least, a line shares with one of the same name that has all of its names and more."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +29,7 @@ class _NamedLine:
     @property
     def shown(self) -> str:
         text = re.sub(r"\s+", " ", self.text)
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+        return text if len(text) <= Limit.SENTENCE_TEXT else f"{text[: Limit.SENTENCE_TEXT - 3]}..."
 
 
 def other_than_elsewhere(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
@@ -126,7 +121,7 @@ def _looks_alike(mine: ast.expr, model: ast.expr) -> bool:
     """Whether two expressions share most of their names, or the one has all names of the other: what has the same name
     may be another thing altogether."""
     one, other = ({n.id for n in ast.walk(e) if isinstance(n, ast.Name)} - {"tl"} for e in (mine, model))
-    if one < other and len(one) >= FEWEST_OF_A_PART:
+    if one < other and len(one) >= Limit.NAMES_OF_A_PART:
         return True
     return len(one & other) >= 2 and len(one & other) * 3 >= 2 * max(len(one), len(other)) - 2
 

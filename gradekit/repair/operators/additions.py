@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
-from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeKind, ChangeSite, context
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
+from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
 from gradekit.submission.parsed_source import called, shown
 
@@ -29,12 +30,6 @@ _COMBINED: tuple[tuple[ChangeKind, str, type[ast.operator], str], ...] = (
     (ChangeKind.TERM, "%", ast.Mod, "lacks-modulo"), (ChangeKind.TERM, "//", ast.FloorDiv, "lacks-divisor"),
 )  # fmt: skip
 """What a name may be to an expression: the symbol and its node, its role in the table of words."""
-
-FIRST_COMBINED = 3
-"""The turn of names that are put to all of a formula; to a part of one, and to what is loaded, they come later."""
-
-CLOSE = 1
-"""Lines from an expression to where a name is used or made that it is likely to lack."""
 
 _LOG2E = "1.4426950408889634"
 
@@ -172,14 +167,14 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             continue
         says, right = sentence_of("lacks", part=part, place=place), _tree(one)
         is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
-        turn = OF_IDLE if is_idle else _turn(site, node, name, whole)
+        turn = Turn.IDLE if is_idle else _turn(site, node, name, whole)
         known = _known(site, node).get(name)
         is_one = isinstance(known, int) and known == 1 and site.role(name) != "length"
         for change, symbol, operator, role in _COMBINED:
             if is_one and symbol in ("%", "//"):
                 continue  # modulo 1 is 0, and says nothing of the name
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
-            soon = FIRST_COMBINED - 1 if again else turn
+            soon = Turn.COMBINED - 1 if again else turn
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
@@ -188,8 +183,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
 
 def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
     """When a name is put to an expression: sooner to all of a formula, and what is used or made close by."""
-    is_close = not name.isidentifier() or site.is_near(name, node, CLOSE)
-    return min(FIRST_COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), LAST_TURN)
+    is_close = not name.isidentifier() or site.is_near(name, node, Limit.CLOSE)
+    return min(Turn.COMBINED + (not is_close) + (not is_whole) + _is_loaded(site, node), Turn.LAST)
 
 
 def _may_join(site: ChangeSite, node: ast.expr, name: str, symbol: str, kind: ValueKind) -> bool:

@@ -6,16 +6,17 @@ import ast
 from collections.abc import Collection, Iterator
 
 from gradekit.interpreter.walk import Watched
-from gradekit.repair.operators.additions import FIRST_COMBINED, around
-from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, Change, ChangeSite
+from gradekit.repair.operators.additions import around
+from gradekit.repair.operators.changes import Change, ChangeSite
 from gradekit.repair.operators.insertions import insertions, left_out
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.together import of_several_places
+from gradekit.repair.work import Turn
 from gradekit.source.draft import Draft
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import called
 
-EARLY, LATE = range(OF_IDLE, FIRST_COMBINED), range(FIRST_COMBINED, LAST_TURN + 1)
+EARLY, LATE = range(Turn.IDLE, Turn.COMBINED), range(Turn.COMBINED, Turn.LAST + 1)
 """The turns of changes that are made at a time: the late ones are most, and seldom asked for."""
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from gradekit.causes import Cause
 from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Watched
+from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, shown
 
@@ -110,16 +111,7 @@ def parsed(change: Change) -> ast.AST | None:
         return None
 
 
-LAST_TURN = 5
-"""Of changes that are tried when nothing else was found."""
-
-OF_IDLE = -1
-"""The turn of changes that put to use what nobody uses: before all others, and alone where one is right."""
-
-ALL_TURNS = range(OF_IDLE, LAST_TURN + 1)
-
-NEAR = 4
-"""Lines from a name to another that is easily taken for it."""
+ALL_TURNS = range(Turn.IDLE, Turn.LAST + 1)
 
 
 WRITTEN: dict[type, str] = {
@@ -176,7 +168,7 @@ class ChangeSite:
         first = next(iter(self.watched.names.values()), {})
         return {name for name, value in first.items() if isinstance(value, TilePointer)}
 
-    def is_near(self, name: str, node: ast.AST, lines: int = NEAR) -> bool:
+    def is_near(self, name: str, node: ast.AST, lines: int = Limit.NEAR) -> bool:
         """Whether a name is used or made within so many lines of a node, or spelled almost like a name there."""
         line, mine = getattr(node, "lineno", 0), getattr(node, "id", "")
         is_alike = name in mine or mine in name or len(name) == len(mine) and sum(map(str.__ne__, name, mine)) == 1
@@ -236,11 +228,8 @@ def context(site: ChangeSite, node: ast.AST) -> str:
 def around(source: ParsedSource, parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> str:
     """As much of the expression around a node as a sentence can show, the node in sight."""
     best, wider = node, parents.get(node)
-    while isinstance(wider, (ast.expr, ast.keyword)) and len(source.of(wider)) <= LONGEST_SHOWN:
+    while isinstance(wider, (ast.expr, ast.keyword)) and len(source.of(wider)) <= Limit.CHANGE_TEXT:
         best, wider = wider, parents.get(wider)
     if best is node and isinstance(wider, (ast.expr, ast.stmt)):
         best = wider
     return shown(source.of(best), at=source.span(node)[0] - source.span(best)[0])
-
-
-LONGEST_SHOWN = 60

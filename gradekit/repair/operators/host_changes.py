@@ -21,11 +21,9 @@ from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.idioms.launches import loaded_in
 from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, around, at_once
 from gradekit.repair.operators.words import hint_of, sentence_of, words
+from gradekit.repair.work import Turn
 from gradekit.source.draft import draft_of
 from gradekit.submission.parsed_source import ParsedSource, called, shown
-
-LATER, LAST = 1, 2
-"""The turns of changes that bring in something, tried where nothing else was right; and of copies of views."""
 
 _SIBLINGS = {"+": "-*", "-": "+", "*": "/+", "/": "*", "//": "%*", "%": ("//",), "**": "*"}
 
@@ -240,7 +238,7 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
         kinds = {_kind(site.value(part)) or "tensor" for part in (one, other)}
         if texts[0] != texts[1] and len(kinds) == 1:
             says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
-            turn = LATER if _are_named_alike(site, node, (one, other)) else 0
+            turn = Turn.HOST_LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
             if turned := _along_the_other(site, node) if len(parts) == len(known) == 2 else []:
                 axis = turned[0].new
@@ -299,7 +297,9 @@ def _copied(site: HostSite) -> Iterator[Change]:
     of_each: dict[int, list[ast.expr]] = {id(site.value(node)): [] for node in passed}
     for node in (*passed, *used):
         of_each.get(id(site.value(node)), []).append(node)
-    copy = lambda node: site.change(ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), LAST)
+    copy = lambda node: site.change(
+        ChangeKind.FUNCTION, node, f"{site.source.of(node)}.contiguous()", ("", ""), Turn.HOST_LAST
+    )
     tensors = [node for node in site.nodes if isinstance(site.value(node), Tensor)]
     given = [node for node in tensors if _is_kept_or_passed(site, node) or node in used]
     for node in given:
@@ -347,7 +347,9 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
             for symbol, role in (("*", "lacks-factor-on-host"), ("/", "divisor")):
                 op = "//" if kind == "size" and symbol == "/" else symbol
                 told = says, hint_of(role, name=name)
-                yield replace(site.change(ChangeKind.FACTOR, node, f"({text} {op} {name})", told, LATER), lacks=name)
+                yield replace(
+                    site.change(ChangeKind.FACTOR, node, f"({text} {op} {name})", told, Turn.HOST_LATER), lacks=name
+                )
 
 
 def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
@@ -362,7 +364,7 @@ def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
 def _one_off(site: HostSite, node: ast.expr, text: str) -> Iterator[Change]:
     for sign in "+-":
         says = words("one-off", it=shown(site.source.of(node)), place=site.context(node), new=f"{text} {sign} 1")
-        yield site.change(ChangeKind.TERM, node, f"({text} {sign} 1)", says, LATER)
+        yield site.change(ChangeKind.TERM, node, f"({text} {sign} 1)", says, Turn.HOST_LATER)
 
 
 def _is_made(site: HostSite, node: ast.expr, kind: str) -> bool:

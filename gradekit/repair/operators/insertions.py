@@ -13,11 +13,9 @@ from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.together import form_of
 from gradekit.repair.operators.words import words
+from gradekit.repair.work import Limit
 from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
 from gradekit.submission.parsed_source import shown
-
-MOST = 24
-"""So many statements are tried in one function: each is evaluated alone."""
 
 
 def left_out(site: ChangeSite) -> Iterator[Change]:
@@ -34,8 +32,8 @@ def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
     every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop))]
-    yield from every[:MOST]
-    yield from itertools.islice(_as_beside_another(site), MOST)
+    yield from every[: Limit.INSERTIONS]
+    yield from itertools.islice(_as_beside_another(site), Limit.INSERTIONS)
 
 
 def _as_beside_another(site: ChangeSite) -> Iterator[Change]:

@@ -9,9 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.repair.operators.changes import LAST_TURN, OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, context
+from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite, context
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
+from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import EXP
 from gradekit.submission.parsed_source import called, shown
 
@@ -33,10 +34,10 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
             is_alike = site.role(name) == site.role(node.id)
             likely, turn = (ChangeKind.NAME, 0) if is_alike else (ChangeKind.OTHER_ROLE, 1)
             is_far = kind.of == "float" and bool(kind.shape) and not site.is_near(name, node)
-            turn = LAST_TURN if is_far else turn
+            turn = Turn.LAST if is_far else turn
             told = says, hint_of("name" if is_alike else "name-other-role", name=name)
             if site.is_idle(name):
-                likely, turn, told = ChangeKind.IDLE, OF_IDLE, _where_an_idle_one_belongs(says, name)
+                likely, turn, told = ChangeKind.IDLE, Turn.IDLE, _where_an_idle_one_belongs(says, name)
             yield site.change(likely, node, name, told, turn, ast.Name(name, ast.Load()))
     if any(access.value is node for access in site.kernel.accesses) and mine.of in _ONE:  # to count is to add 1
         told = says, hint_of("number", new=_ONE[mine.of])
@@ -73,15 +74,11 @@ def _is_called(site: ChangeSite, node: ast.AST) -> bool:
     return isinstance(parent, ast.Call) and parent.func is node or is_asked
 
 
-SHORT = 3
-"""Digits of a number that may stand by chance both here and in the handout; a longer one is as the formula has it."""
-
-
 def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     value = node.value
     if type(value) not in (int, float) or _is_axis(site, node):
         return
-    if repr(value) in site.numbers and len(repr(value).strip("0.")) > SHORT:
+    if repr(value) in site.numbers and len(repr(value).strip("0.")) > Limit.SHORT:
         return
     says = sentence_of("number", it=f"{value:g}", place=context(site, node))
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
@@ -102,7 +99,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     mine = site.kind(node)
     for name, kind in site.names(node).items() if others != [-1] else ():
         if mine is not None and kind == mine and site.is_idle(name):
-            yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), OF_IDLE)
+            yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), Turn.IDLE)
         elif mine is not None and kind == mine:
             yield site.change(ChangeKind.NUMBER, node, name, (says, hint_of("name", name=name)), 1)
 
@@ -216,7 +213,7 @@ def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]
             for symbol, way in (("*", "multiplied"), ("/", "divided")):
                 new = f"({site.source.operand(node.left)} {symbol} {name})"
                 says = words("operation-unused", it=shown(site.source.of(node)), name=name, way=way)
-                yield site.change(ChangeKind.IDLE, node, new, says, OF_IDLE)
+                yield site.change(ChangeKind.IDLE, node, new, says, Turn.IDLE)
 
 
 def _by_a_group(site: ChangeSite, node: Any, op: str, left: str) -> Iterator[Change]:

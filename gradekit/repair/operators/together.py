@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gradekit.interpreter.tile_values import ValueKind
-from gradekit.repair.operators.changes import OF_IDLE, WRITTEN, Change, ChangeKind, ChangeSite, at_once
+from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite, at_once
 from gradekit.repair.operators.replacements import RULES, axis_of
 from gradekit.repair.operators.words import sentence_of, words
+from gradekit.repair.work import Limit, Turn
 from gradekit.submission.parsed_source import called, shown
 
 _REPEATED = (
@@ -25,9 +26,6 @@ _REPEATED = (
 _REDUCTIONS = {"tl.sum", "tl.max", "tl.min"}
 
 _TURNED = {":,None": "[None, :]", "None,:": "[:, None]"}
-
-MOST_BETWEEN = 3
-"""Lines from one statement to the next one that is like it."""
 
 
 def of_several_places(site: ChangeSite) -> Iterator[Change]:
@@ -78,8 +76,8 @@ def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
     """Statements that differ in names alone, near to each other."""
     plain = [(one, form_of(one)) for one in statements if isinstance(one, (ast.Assign, ast.AugAssign))]
     for place, (one, shape) in enumerate(plain):
-        near = [other for other, like in plain[place + 1 : place + 1 + MOST_BETWEEN] if like == shape]
-        if near and near[0].lineno - one.lineno <= MOST_BETWEEN:
+        near = [other for other, like in plain[place + 1 : place + 1 + Limit.BETWEEN] if like == shape]
+        if near and near[0].lineno - one.lineno <= Limit.BETWEEN:
             yield [one, near[0]]
         if len(near) > 1:
             yield [one, *near]
@@ -119,7 +117,7 @@ def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]
     for _, loads, used in sorted(found, key=lambda one: one[0]):
         to = dict(zip(used, idle, strict=True))
         says = words("strides-unused", used=", ".join(used), idle=", ".join(idle))
-        yield at_once(site.change(ChangeKind.IDLE, node, to[node.id], says, OF_IDLE) for node in loads)
+        yield at_once(site.change(ChangeKind.IDLE, node, to[node.id], says, Turn.IDLE) for node in loads)
 
 
 def _is_factor(site: ChangeSite, node: ast.AST) -> bool:
@@ -254,16 +252,12 @@ def _floors(site: ChangeSite) -> Iterator[Change]:
     """`a / tl.maximum(b, eps)` for `a / b`, in one place and in all of a function; eps is a number of the handout."""
     every = [n for n in site.kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
     divided = [n.right for n in every if (kind := site.kind(n.right)) is not None and kind.of == "float"]
-    for number in (one for one in site.numbers if 0 < float(one) < SMALL):
+    for number in (one for one in site.numbers if 0 < float(one) < Limit.SMALL):
         for nodes in [*([one] for one in divided), *([divided] if len(divided) > 1 else [])]:
             names = " and ".join(shown(site.source.of(node)) for node in nodes)
             says = words("guard-divisor", names=names, number=number)
             news = [f"tl.maximum({site.source.of(node)}, {number})" for node in nodes]
             yield at_once(map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news))
-
-
-SMALL = 0.01
-"""A number of the handout below which it is no factor, and keeps a divisor from 0."""
 
 
 def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: str) -> str:
