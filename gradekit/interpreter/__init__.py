@@ -9,3 +9,21 @@ tile_values.py   values, arithmetic and memory       vocabulary.py       the fun
 host_walk.py     host code, and what it launches     host_vocabulary.py  what it may call and ask for
 walked_call.py   the steps of a traced call          shown_call.py       a call on which changes are tried
 """
+
+from __future__ import annotations
+
+
+class Limit:
+    """What is evaluated of a call before it counts as not understood. Work is in the engine's units, about a nanosecond
+    each."""
+
+    WORK, EVALUATION = 60_000_000, 1000  # of one call; of one expression or statement of host code
+    FEW_APART, OPERATIONS_APART = 1000, 6  # evaluations for one copy alone that are free; what each further one adds
+    HOST_ELEMENTS = 1 << 22  # of a tensor that host code makes, or of its storage
+    ITEMS = 1 << 12  # of a list, with those of the lists in it; characters of a string; steps of a loop of host code
+    DEPTH, TURNS = 16, 4096  # functions that call each other; of one loop of a kernel
+    PROGRAMS, LANES = 4096, 4  # of one launch; the least of a tile
+    COPIES, TILE_ELEMENTS = 96, 1 << 18  # of a launch that are walked at a time; of a tile in all copies
+    KEPT_BYTES = 1 << 16  # of the storages of a launch whose outcome is kept
+    BITS = 64  # of a Python number, and the largest exponent of another
+    OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2  # by which results that are both right may differ, as a share and beside it

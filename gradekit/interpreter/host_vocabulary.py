@@ -16,26 +16,18 @@ from torch import Tensor
 from gradekit.arithmetic import cdiv, next_power_of_2
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import POISON
-from gradekit.interpreter.tile_values import MOST_BITS, NotWalked
+from gradekit.interpreter import Limit
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Names
-
-MOST_NUMBERS = 1 << 22
-"""Elements of a tensor that host code makes, or of its storage."""
-
-MOST_ITEMS = 1 << 12
-"""Items of a list, with those of the lists in it; characters of a string; steps of a loop."""
-
-EVALUATION = 1000
-"""The work of evaluating one expression or statement of host code: about a microsecond."""
 
 
 def bounded(value: Any) -> Any:
     """A number that is not too long, a list that is not too long, or anything else."""
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+    if isinstance(value, int) and value.bit_length() > Limit.BITS:
         raise NotWalked("a number that is too long")
     if isinstance(value, (str, list, tuple, dict)):
-        _counted(value, MOST_ITEMS)
-    if isinstance(value, Tensor) and value.numel() > MOST_NUMBERS:
+        _counted(value, Limit.ITEMS)
+    if isinstance(value, Tensor) and value.numel() > Limit.HOST_ELEMENTS:
         raise NotWalked("a tensor that is too large")
     return value
 
@@ -56,7 +48,7 @@ def _counted(value: Any, most: int) -> int:
 
 def items(value: Any) -> list[Any]:
     """What a loop, or a star, goes over."""
-    if isinstance(value, Tensor) and value.dim() and len(value) > MOST_ITEMS:
+    if isinstance(value, Tensor) and value.dim() and len(value) > Limit.ITEMS:
         raise NotWalked("a loop of too many steps")
     return list(bounded(list(value)))
 
@@ -77,7 +69,7 @@ def _stretched(values: Iterable[Any]) -> int:
     axes = itertools.zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
     together = math.prod(max((size for size in sizes if size != 1), default=1) for sizes in axes)
     size = max([together, *(math.prod(shape) for shape in shapes)], default=1)
-    if size > MOST_NUMBERS:
+    if size > Limit.HOST_ELEMENTS:
         raise NotWalked("a tensor that is too large")
     return size
 
@@ -86,7 +78,7 @@ def made(function: Callable[..., Tensor], args: Sequence[Any], given: Mapping[st
     """What a function that makes a tensor gives: no larger, nor its storage, than the product of all whole numbers that
     it is given (sizes, strides, the bounds of a range)."""
     flat = [n for one in (*args, *given.values()) for n in (one if isinstance(one, (tuple, list)) else [one])]
-    if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > MOST_NUMBERS:
+    if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > Limit.HOST_ELEMENTS:
         raise NotWalked("a tensor that is too large")
     if "out" in given:
         raise NotWalked("a result that is written to what is there")
@@ -151,7 +143,7 @@ def _itself(x: Any, *_: Any, **__: Any) -> Any:
 
 def _bounded_range(*bounds: int) -> range:
     found = range(*bounds)
-    if len(found) > MOST_ITEMS:
+    if len(found) > Limit.ITEMS:
         raise NotWalked("a loop of too many steps")
     return found
 

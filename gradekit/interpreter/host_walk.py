@@ -15,15 +15,14 @@ from torch import Tensor
 from gradekit.arithmetic import COMPARISONS, OF_ONE, OF_TWO
 from gradekit.engine.budget import Meter
 from gradekit.engine.memory import Memory
+from gradekit.interpreter import Limit
 from gradekit.interpreter.host_vocabulary import (
     ATTRIBUTES,
     DEVICE,
-    EVALUATION,
     FUNCTIONS,
     IN_PLACE,
     MAKERS,
     METHODS,
-    MOST_ITEMS,
     SPLITTING,
     Context,
     Differentiable,
@@ -40,7 +39,7 @@ from gradekit.interpreter.host_vocabulary import (
     of_dotted,
 )
 from gradekit.interpreter.kernel_walk import KernelWalk
-from gradekit.interpreter.tile_values import MOST_BITS, NotWalked, TileMemory, TilePointer
+from gradekit.interpreter.tile_values import NotWalked, TileMemory, TilePointer
 from gradekit.interpreter.walk import Code, Names, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -107,20 +106,24 @@ class HostWalk(Walk):
 
     def statement(self, node: ast.stmt, names: Names) -> None:
         """One statement."""
-        self.meter.spend(0, EVALUATION)
+        self.meter.spend(0, Limit.EVALUATION)
         super().statement(node, names)
 
     def value(self, node: ast.expr, names: Names) -> Any:
         """The value of an expression."""
-        self.meter.spend(0, EVALUATION)
+        self.meter.spend(0, Limit.EVALUATION)
         return bounded(super().value(node, names))
 
     def operated(self, sign: str, left: Any, right: Any) -> Any:
         """`left sign right`; a comparison gives a bool."""
-        if sign in ("**", "<<") and isinstance(right, int) and right > MOST_BITS:
+        if sign in ("**", "<<") and isinstance(right, int) and right > Limit.BITS:
             raise NotWalked("a power that is too large")
         for several, times in ((left, right), (right, left)):
-            if isinstance(several, (list, tuple, str)) and isinstance(times, int) and times * len(several) > MOST_ITEMS:
+            if (
+                isinstance(several, (list, tuple, str))
+                and isinstance(times, int)
+                and times * len(several) > Limit.ITEMS
+            ):
                 raise NotWalked("a list that is too long")
         if isinstance(left, str) and sign == "%":
             raise NotWalked("a string that is made")
@@ -292,7 +295,7 @@ class HostWalk(Walk):
         given = {key: value for key, value in given.items() if key not in ("device", "non_blocking")}
         if name == "to" and not args and not given:
             return of
-        if name in SPLITTING and max(of.shape, default=0) > MOST_ITEMS:
+        if name in SPLITTING and max(of.shape, default=0) > Limit.ITEMS:
             raise NotWalked("a list that is too long")
         return computed(getattr(torch.Tensor, name), [of, *args], given, self.meter)
 
@@ -353,12 +356,6 @@ def _is_operator(decorator: ast.expr) -> bool:
 
 # --- the launches that it makes: their kernels are walked too, once for equal arguments -------------------------------
 
-MOST_PROGRAMS = 4096
-"""Of one launch."""
-
-MOST_KEPT = 1 << 16
-"""Bytes of the storages of a launch whose outcome is kept."""
-
 _OPTIONS = {"num_warps", "num_stages", "num_ctas", "maxnreg", "allow_tf32", "warmup"}
 
 
@@ -416,7 +413,7 @@ class Launches:
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays
-        if sum(data.numel() for data in mine) <= MOST_KEPT:
+        if sum(data.numel() for data in mine) <= Limit.KEPT_BYTES:
             self._outcomes[key] = [data.clone() for data in mine]
 
 
@@ -425,7 +422,7 @@ def _grid(grid: Any) -> tuple[int, int, int]:
     if not all(isinstance(size, int) for size in sizes) or not 0 < len(sizes) <= 3:
         raise NotWalked("a grid of something else")
     x, y, z = (*sizes, 1, 1)[:3]
-    if min(x, y, z) < 0 or x * y * z > MOST_PROGRAMS:
+    if min(x, y, z) < 0 or x * y * z > Limit.PROGRAMS:
         raise NotWalked("too many programs")
     return x, y, z
 

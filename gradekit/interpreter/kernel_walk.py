@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Meter
+from gradekit.interpreter import Limit
 from gradekit.interpreter.tile_values import (
     DTYPES,
     NotWalked,
@@ -35,15 +36,6 @@ from gradekit.interpreter.tile_values import (
 from gradekit.interpreter.vocabulary import FUNCTIONS, combined, sizes_of
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import dotted
-
-MOST_STEPS = 4096
-"""Of one loop."""
-
-FEW_APART = 1000
-"""So many evaluations for one copy alone count as no work of their own."""
-
-OPERATIONS_APART = 6
-"""What each further one costs beside its own operations, in operations."""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -66,7 +58,7 @@ class KernelWalk(Walk):
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
         self.apart = 0  # expressions that were evaluated for one copy alone
-        self.longest, self.patience = 0, MOST_STEPS  # steps of a loop: the most that were seen, and that may be
+        self.longest, self.patience = 0, Limit.TURNS  # steps of a loop: the most that were seen, and that may be
         self.given: Mapping[ast.AST, Any] = {}  # of nodes that stand in others' places, in all programs of one copy
 
     # --- values -------------------------------------------------------------------------------------------------------
@@ -126,8 +118,8 @@ class KernelWalk(Walk):
         """The value of an expression that is another one in some copies."""
         news = self.substitution.news[node]
         self.apart += len(news)
-        if self.apart > FEW_APART:  # of long loops: there the walk itself takes longer than what it computes
-            self.meter.spend(OPERATIONS_APART * len(news))
+        if self.apart > Limit.FEW_APART:  # of long loops: there the walk itself takes longer than what it computes
+            self.meter.spend(Limit.OPERATIONS_APART * len(news))
         if self.copies == 1:
             return super().substituted(node, names)
         del self.substitution.news[node]  # what stands in its place may contain it

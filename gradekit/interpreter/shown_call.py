@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import AGAIN, Budget, Meter
+from gradekit.interpreter import Limit
 from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.tile_values import DTYPES, NotWalked
 from gradekit.interpreter.walk import Code
@@ -58,10 +59,6 @@ class ShownCall:
         return strays or self.astray or is_like(results, self.results)
 
 
-OFF, OFF_IN_BFLOAT16 = 1e-2, 5e-2
-"""By how much results that are both right may differ, as a share and beside it."""
-
-
 def is_like(results: Sequence[Tensor | None], seen: Sequence[Tensor | None]) -> bool:
     """Whether results are those that were seen, but for rounding."""
     return len(results) == len(seen) and all(map(alike, results, seen))
@@ -71,7 +68,7 @@ def alike(mine: Any, seen: Any) -> bool:
     """Whether a result is that which was seen, but for rounding; True of what is no tensor."""
     if not isinstance(seen, Tensor) or not isinstance(mine, Tensor):
         return True
-    off = OFF_IN_BFLOAT16 if seen.dtype is torch.bfloat16 else OFF
+    off = Limit.OFF_IN_BFLOAT16 if seen.dtype is torch.bfloat16 else Limit.OFF
     is_one = mine.shape == seen.shape
     return is_one and torch.allclose(mine.double(), seen.double(), rtol=off, atol=off, equal_nan=True)
 
@@ -168,9 +165,6 @@ def _flat(result: Any) -> list[Tensor | None]:
 
 # --- with smaller tiles, where it is still wrong in the same way: changes cost less to try there ----------------------
 
-SMALLEST = 4
-"""Lanes of a tile."""
-
 
 def with_smaller_tiles(call: ShownCall, replay: WalkedCall) -> WalkedCall | None:
     """The same call with smaller constants, which gives the same, touches the same elements and costs less; None where
@@ -179,7 +173,7 @@ def with_smaller_tiles(call: ShownCall, replay: WalkedCall) -> WalkedCall | None
         return None
     sizes = _sizes(replay)
     best, found = replay, dict[str, int]()
-    for size in sorted({size for size in sizes.values() if size > SMALLEST}, reverse=True):
+    for size in sorted({size for size in sizes.values() if size > Limit.LANES}, reverse=True):
         names = [name for name, one in sizes.items() if one == size]
         taken = {found.get(name, one) for name, one in sizes.items()}
         for smaller in (one for one in _powers_below(size) if one not in taken):
@@ -201,7 +195,7 @@ def _sizes(replay: WalkedCall) -> Mapping[str, int]:
 
 
 def _powers_below(size: int) -> list[int]:
-    return [one for one in (SMALLEST << n for n in range(size.bit_length())) if one < size]
+    return [one for one in (Limit.LANES << n for n in range(size.bit_length())) if one < size]
 
 
 def _is_the_same(again: WalkedCall, call: ShownCall, touched: Mapping[int, Tensor]) -> bool:

@@ -14,10 +14,8 @@ from torch import Tensor
 
 from gradekit.arithmetic import OF_TWO
 from gradekit.engine.memory import Memory, Storage
+from gradekit.interpreter import Limit
 from gradekit.program import MOST_IN_A_TILE
-
-MOST_BITS = 64
-"""Of a Python number, and the largest exponent of another."""
 
 
 class NotWalked(Exception):
@@ -103,7 +101,7 @@ def _of_numbers(op: str, left: Any, right: Any) -> Any:
         if op in ("==", "!=") or left is None or right is None:
             return OF_TWO[op](left, right)
         raise NotWalked("an operator between other things than numbers")
-    if op in ("**", "<<") and abs(right) > MOST_BITS:
+    if op in ("**", "<<") and abs(right) > Limit.BITS:
         raise NotWalked("a large power")
     found = OF_TWO[op](left, right)
     if isinstance(found, int) and abs(found) >= 1 << 63 or isinstance(found, complex):

@@ -19,10 +19,8 @@ from torch import Tensor
 
 from gradekit.arithmetic import SIGNS, UNARY
 from gradekit.engine.budget import Meter
+from gradekit.interpreter import Limit
 from gradekit.interpreter.tile_values import NotWalked, chosen
-
-DEEPEST = 16
-"""So many functions may call each other."""
 
 
 class Walk:
@@ -93,7 +91,7 @@ class Walk:
 
     def returned(self, statements: Sequence[ast.stmt], names: Names) -> Any:
         """What a function with these statements returns; raises NotWalked where it is too deep in others."""
-        if self._depth >= DEEPEST:
+        if self._depth >= Limit.DEPTH:
             raise NotWalked("functions that call each other")
         self._depth += 1
         try:

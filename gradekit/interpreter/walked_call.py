@@ -20,7 +20,8 @@ from gradekit.engine.host import DTYPES as TORCH
 from gradekit.engine.host import operation, read
 from gradekit.engine.kernel_facts import parsed
 from gradekit.engine.memory import Memory, view_bytes
-from gradekit.interpreter.host_walk import MOST_PROGRAMS, HostWalk, Launches
+from gradekit.interpreter import Limit
+from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, TileMemory, TilePointer, mapped, spread
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Watched, bound
@@ -41,15 +42,6 @@ from gradekit.program import (
 from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
 
-MOST_COPIES = 96
-"""Of a launch that are walked at a time."""
-
-MOST_TOGETHER = 1 << 18
-"""Elements of a tile of all copies."""
-
-MOST_WORK = 60_000_000
-"""Of one call, in the engine's units."""
-
 WRONG = (
     NotWalked, OverBudget, ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError,
     ValueError,
@@ -61,7 +53,7 @@ _EFFECTS = {"store", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "at
 
 def code_of(source: ParsedSource) -> Code:
     """What the kernels of a source may refer to."""
-    walk = HostWalk(source, Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(MOST_WORK)))
+    walk = HostWalk(source, Launches(Code({}, {}), {}, (), lenient=False), Meter(Budget(Limit.WORK)))
     try:
         constants = {name: _constant(value) for name, value in walk.module.items() if isinstance(value, _CONSTANTS)}
     except WRONG:
@@ -130,7 +122,7 @@ class WalkedCall:
         self._alone: dict[str, KernelWalk] = {}
         self._after: dict[str, list[Step]] = {}
 
-    def run(self, most: int = MOST_WORK) -> list[Tensor | None]:
+    def run(self, most: int = Limit.WORK) -> list[Tensor | None]:
         """The results as the source is, within `most` work.
 
         Raises: one of `WRONG`, where it cannot be walked.
@@ -239,7 +231,7 @@ class WalkedCall:
         """Of a launch that are walked at a time, so that no tile becomes too large."""
         begun = self.begun[kernel]
         tiles = (one.numel() for one in begun.watched.values.values() if isinstance(one, Tensor))
-        return max(min(MOST_COPIES, MOST_TOGETHER // max(self.programs(begun.launch), *tiles)), 1)
+        return max(min(Limit.COPIES, Limit.TILE_ELEMENTS // max(self.programs(begun.launch), *tiles)), 1)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -265,7 +257,7 @@ class WalkedCall:
     ) -> TileMemory:
         kernel = self._kernel(step)
         function = self.code.functions.get(kernel.name)
-        if function is None or self.programs(step) > MOST_PROGRAMS:
+        if function is None or self.programs(step) > Limit.PROGRAMS:
             raise NotWalked("a kernel that is not seen, or too many programs")
         names = self._arguments(step, kernel, function)
         walk = self._walk(step, memory, meter, substitution, begun.watched if begun else None)

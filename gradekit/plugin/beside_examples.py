@@ -33,6 +33,7 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.memory_checks import assert_result_is_new
 from gradekit.judge.reference import Asked, Reference
 from gradekit.plugin.check_points import claims, worth
+from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, View, run_steps
 from gradekit.relations.holding import (
@@ -48,12 +49,6 @@ from gradekit.subject.rules import options
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
-USUAL_ELEMENTS = 2000
-"""Elements of the largest tensor of an example that shows most and costs little."""
-MOST_FORMS, MOST_WAYS = 4, 2
-"""Forms that one check tries, and other ways of forms: more have had their turn in earlier checks, or have it later."""
-MOST_FAR = 1 << 16
-"""Elements of the largest tensor of a call with long rows that is tried with values far from those of examples."""
 UPSTREAM = "the gradient of the result"
 SHARED = "its inputs share memory"
 SEED = 90_000
@@ -73,7 +68,7 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     forms = _by_form(apart)
     found = [Seen(SHARED) for key in _by_form(together) if key not in forms]
     first, others = _untried(run, forms)
-    for key in [*(key for key in forms if key in run.exact), *first[:MOST_FORMS], *others[:MOST_WAYS]]:
+    for key in [*(key for key in forms if key in run.exact), *first[: Limit.FORMS], *others[: Limit.WAYS]]:
         examples = forms[key]
         if key not in run.exact:
             run.exact[key] = _tried(run.subject, examples)
@@ -84,7 +79,7 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
                     run.subject.calls[:] = [Call(wrong.entry, wrong.inputs, wrong, wrong.wanted)]
                     raise _again(outcome)
                 found.append(outcome)
-    untried = max(len(first) - MOST_FORMS, 0) + max(len(others) - MOST_WAYS, 0)
+    untried = max(len(first) - Limit.FORMS, 0) + max(len(others) - Limit.WAYS, 0)
     return {"exact": _as_data(found, untried)} if found else {}
 
 
@@ -149,7 +144,7 @@ def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
     seen, _ = pair
     largest, sizes = _largest(seen), [size for arg in seen.inputs if isinstance(arg, Input) for size in arg.shape]
     whole = sum(size & size - 1 == 0 for size in sizes)  # no tile has lanes past the end
-    return 0 in sizes, largest > 4 * USUAL_ELEMENTS, 1 in sizes, whole, abs(largest - USUAL_ELEMENTS)
+    return 0 in sizes, largest > 4 * Limit.USUAL_ELEMENTS, 1 in sizes, whole, abs(largest - Limit.USUAL_ELEMENTS)
 
 
 @functools.lru_cache(maxsize=512)
@@ -209,7 +204,7 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
     most = 2.0 ** (top // 4 if "operands" in rounding else top - 3)
     found = []
     for option in _options(seen.program):
-        if _largest(seen) > MOST_FAR:
+        if _largest(seen) > Limit.FAR_ELEMENTS:
             found += [_on_values(seen, replace(call, option=option, work=20 * call.work), {}, 0)]
             continue
         mine = replace(call, option=option)
@@ -240,7 +235,7 @@ def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[s
 def _length(seen: Observation, dim: int) -> int:
     """The longest row of a call's tensors, as far as such a call costs little."""
     lengths = (arg.shape[dim] for arg in seen.inputs if isinstance(arg, Input) and len(arg.shape) >= -dim)
-    return max(lengths, default=0) if _largest(seen) <= MOST_FAR else 0
+    return max(lengths, default=0) if _largest(seen) <= Limit.FAR_ELEMENTS else 0
 
 
 def _options(program: Program) -> list[int]:
@@ -371,16 +366,6 @@ def _names(specs: Sequence[Input], entry: EntryDomain | None) -> list[str]:
 # --- related calls: their results go together, and none depends on earlier calls --------------------------------------
 
 
-MOST_ELEMENTS, MOST_KEPT, MOST = 1 << 14, 1 << 18, 64
-"""Calls with more elements are not made again for a relation; those with more are not kept for anything, nor more
-calls than this of one check."""
-
-TRIED, AGAIN, NEW, REPEATED = 4, 3, 6, 4
-"""For a relation, so many calls are looked at until one has another that belongs to it; so many calls are made again;
-of so many a result is looked at once more where a check is about that; and the last of them is called so often, since
-what is kept may be handed out in turn."""
-
-
 class RightResults:
     """Observations of one check that were right, with what was expected of each."""
 
@@ -389,12 +374,14 @@ class RightResults:
 
     def add(self, seen: Any, expected: list[Reference]) -> None:
         """Keep an observation; nothing else, such as a tensor that a test made itself."""
-        if 0 < _largest(seen) <= MOST_KEPT and (len(self.pairs) < MOST or _largest(seen) > MOST_FAR):
+        if 0 < _largest(seen) <= Limit.KEPT_ELEMENTS and (
+            len(self.pairs) < Limit.KEPT_CALLS or _largest(seen) > Limit.FAR_ELEMENTS
+        ):
             self.pairs.append((seen, expected))
 
     def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:
         """Those of small calls of `entry`."""
-        return [pair for pair in self.pairs if pair[0].entry == entry and _largest(pair[0]) <= MOST_ELEMENTS]
+        return [pair for pair in self.pairs if pair[0].entry == entry and _largest(pair[0]) <= Limit.RELATED_ELEMENTS]
 
 
 def _largest(seen: Any) -> int:
@@ -427,12 +414,12 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
     call = getattr(subject, entry.name)
     tried = []
     for relation in relations_of(entry):
-        if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[:TRIED]):
+        if any(_holds(relation, call, seen, wanted[0]) for seen, wanted in forward[: Limit.TRIED]):
             tried.append(f"{relation.kind} {relation.name}")
     if entry.relations.independent and pairs:
-        again = _spread(pairs, AGAIN)
+        again = _spread(pairs, Limit.AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
-            assert_independent(subject, seen, expected, times=REPEATED if place == len(again) else 1)
+            assert_independent(subject, seen, expected, times=Limit.REPEATED if place == len(again) else 1)
         for seen, expected in _in_each_layout(pairs):
             assert_computes_anew(subject, seen, expected)
         tried.append("independent")
@@ -463,7 +450,7 @@ def _called_in_ways(
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
     for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
         alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
-        calls = _spread(sorted(alike, key=_size)[: 2 * AGAIN], AGAIN)[::-1]
+        calls = _spread(sorted(alike, key=_size)[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         for number, way in enumerate(ways_of(calls[0][0], names) if calls else ()):
             seen, expected = calls[number % len(calls)]
             assert_called(subject, seen, expected, way)
@@ -507,17 +494,13 @@ def _assert_new_results(subject: Subject) -> None:
         Failure: the second result of a call lies where the first lay.
     """
     full = [form for form in subject.forms.values() if all(arg.numel for arg in form.args if isinstance(arg, View))]
-    forms = _spread(full, NEW)
+    forms = _spread(full, Limit.LOOKED_AT_AGAIN)
     often = [replace(form, way="often") for form in forms if not form.wanted]
     for form in [*forms, *(often or forms)[-1:]]:
         assert_result_is_new(subject.retraced(form), gradients=bool(form.wanted))
 
 
 # --- what a memory check proves beside its examples: for all sizes that the assignment promises -----------------------
-
-
-MOST_CLAIMS = 60
-"""Claims that a report lists for one pass."""
 
 
 def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
@@ -539,7 +522,7 @@ def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
         if any(form.entry == name and not form.wanted for form in subject.forms.values()):
             one = proved(subject, entry, CHECK)
             data = one.as_data()
-            found[name] = data | {"claims": data["claims"][:MOST_CLAIMS]}
+            found[name] = data | {"claims": data["claims"][: Limit.CLAIMS]}
             failures += one.failures
     if failures:
         raise failures[0]

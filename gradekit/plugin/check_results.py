@@ -37,6 +37,7 @@ from gradekit.judge.failure import Failure, NeedsPerson
 from gradekit.judge.result_map import result_map
 from gradekit.plugin import check_points
 from gradekit.plugin.beside_examples import measured_rounding
+from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun, Rejection
 from gradekit.program import Allocate, Program, View, every_step
 from gradekit.sandbox import TraceError
@@ -183,10 +184,6 @@ def _diagnosed(verdict: CheckVerdict, diagnosis: Diagnosis) -> CheckVerdict:
 # --- counterexample ---------------------------------------------------------------------------------------------------
 
 
-SHOWN = 8
-"""The most elements of a tensor whose numbers are shown."""
-
-
 def counterexample(
     item: pytest.Item, run: GradingRun, error: BaseException | None, evidence: CheckEvidence
 ) -> dict[str, Any] | None:  # fmt: skip
@@ -224,14 +221,21 @@ def names(call: Call, run: GradingRun) -> tuple[str, ...]:
 
 def _values(value: Any) -> dict[str, Any]:
     """The numbers of a spec that has few."""
-    return {"values": few(value.tensor(), SHOWN)} if isinstance(value, Input) and 0 < value.numel <= SHOWN else {}
+    return (
+        {"values": few(value.tensor(), Limit.SHOWN)}
+        if isinstance(value, Input) and 0 < value.numel <= Limit.SHOWN
+        else {}
+    )
 
 
 def _results(error: BaseException | None) -> dict[str, Any]:
     comparison = getattr(error, "comparison", None)
-    if comparison is None or not 0 < comparison.actual.numel() <= SHOWN:
+    if comparison is None or not 0 < comparison.actual.numel() <= Limit.SHOWN:
         return {}
-    return {"got": few(comparison.actual.detach(), SHOWN), "expected": few(comparison.reference.rounded, SHOWN)}
+    return {
+        "got": few(comparison.actual.detach(), Limit.SHOWN),
+        "expected": few(comparison.reference.rounded, Limit.SHOWN),
+    }
 
 
 # --- Python -----------------------------------------------------------------------------------------------------------
@@ -431,8 +435,6 @@ class CheckEvidence:
 
 _REFUSED_GRADIENTS = r"Backward returned an (incorrect number of gradients|invalid gradient)|gives no gradient for"
 _BY_CHANCE = "than chance explains"
-MOST_CALLS = 5
-"""So many functions of the submission may hand on what the next one returns."""
 
 _NOT_CONNECTED = r"is not differentiable|no autograd formula was registered"
 
@@ -524,7 +526,7 @@ def _returned_input(seen: _Failed) -> int | None:
     """Where the name that is returned was given its value, or else the `return`: of the entry, or of the function whose
     result it hands on."""
     name, line = seen.entry, None
-    for _ in range(MOST_CALLS):
+    for _ in range(Limit.HANDING_ON):
         function = next(iter(_functions(seen, name)[-1:]), None)
         returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
         if function is None or not returns:

@@ -22,18 +22,10 @@ from gradekit.compat.pytest import run_quietly
 from gradekit.findings import Check, Outcome
 from gradekit.inputs.calls import draws_of
 from gradekit.plugin.check_points import claims
+from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
 from gradekit.processes import ForkedProcess
 from gradekit.subject.subject import Subject
-
-PATIENCE = 600.0
-"""Seconds to wait for one check, longer than any takes: a process that does not answer is broken."""
-
-WORTH_IT = 100
-"""The examples that a run must have for another process to pay: it begins by executing the submission."""
-
-USUAL, MORE = 40, 10
-"""About how many examples a check without a design has, and how many any check has beside its design."""
 
 
 @dataclass
@@ -65,7 +57,7 @@ class CheckWorker:
             OSError, EOFError: the process has ended, or does not answer.
         """
         assert self._fork is not None
-        found: tuple[Check, bool] = pickle.loads(self._fork.take(PATIENCE))
+        found: tuple[Check, bool] = pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
         return found
 
     def passed(self, item: pytest.Item) -> Check | None:
@@ -167,7 +159,7 @@ class CheckWorkers:
     def _jobs(self, items: Sequence[pytest.Item]) -> int:
         run, options = self._run, self._run.request.options
         alone = options.trivial or options.inputs or run.request.programs is not None or run.has_card
-        few = run.profile.name == "quick" or sum(_load([item]) for item in items) < WORTH_IT
+        few = run.profile.name == "quick" or sum(_load([item]) for item in items) < Limit.WORTH_A_WORKER
         return 1 if alone or few else options.jobs
 
 
@@ -201,4 +193,6 @@ def _load(group: Sequence[pytest.Item]) -> int:
     drawn = _drawn_from(group[0])
     if drawn is None:
         return 0
-    return MORE * len(group) + (sum(len(draws.design()) for draws in drawn) if isinstance(drawn, tuple) else USUAL)
+    return Limit.BESIDE_DESIGN * len(group) + (
+        sum(len(draws.design()) for draws in drawn) if isinstance(drawn, tuple) else Limit.DRAWN
+    )

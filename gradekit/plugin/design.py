@@ -21,7 +21,7 @@ from gradekit.inputs.classes import SizeClass
 from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import BY_RANK, PERMUTED, TRANSPOSED, variants
-from gradekit.plugin.profiles import Profile
+from gradekit.plugin.profiles import Limit, Profile
 from gradekit.reuse import SharedCache, shared
 
 if TYPE_CHECKING:
@@ -186,11 +186,8 @@ def _smallest_size(row: Row) -> int:
 DrawnArguments = Mapping[str, Any]
 """What was drawn for one example, by the name of the parameter."""
 
-MOST = 512
-"""The number of checks whose examples are cached."""
-
-_designs: SharedCache[Hashable, tuple[Design | None]] = shared(MOST)
-_drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(MOST)
+_designs: SharedCache[Hashable, tuple[Design | None]] = shared(Limit.CACHED_CHECKS)
+_drawn: SharedCache[Hashable, tuple[DrawnArguments, ...]] = shared(Limit.CACHED_CHECKS)
 
 
 def cache_key(item: pytest.Item, seed: int | None, profile: Profile) -> Hashable:

@@ -18,6 +18,7 @@ from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
 from gradekit.plugin.design import FurtherRun, drawn_by
 from gradekit.plugin.examples import Examples
+from gradekit.plugin.profiles import Limit
 from gradekit.program import Program
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
@@ -29,24 +30,8 @@ from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
 
-ROUNDS = 3
-"""How often a check looks again: a new path may have comparisons of its own."""
-
-MOST_NAMED = 40
-"""Unseen ways that a record names."""
-
 MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "AGAIN": 6}
 """Further calls of one check, by their purpose."""
-
-LOOKED_UP = 4
-"""Calls of one check whose sizes stand in a table of the text."""
-
-MOST_WORK = 2_000_000_000
-"""The work that further calls of a check may have taken for another to be made: two seconds. One may take double."""
-
-MUCH = 10_000_000
-"""The work of a call that no other check with these parameters repeats for the same comparison, dtypes and kinds of
-values. What is less says nothing of larger calls: a tile takes as much for one element as for all."""
 
 _NUMBERS = re.compile(r"[\d.]+")
 
@@ -94,10 +79,10 @@ class FurtherInputs:
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
     ) -> None:
         before = self._subject.work
-        with self._subject.within(call.most_work or 2 * MOST_WORK, call.in_part):
+        with self._subject.within(call.most_work or 2 * Limit.FURTHER_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
-        if self._last > MUCH:
+        if self._last > Limit.MUCH_WORK:
             self._dear.setdefault(purpose(call), self._check)
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
@@ -111,18 +96,18 @@ class FurtherInputs:
             examples.forgive()
 
     def _rounds(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
-        for turn in range(ROUNDS):
+        for turn in range(Limit.ROUNDS):
             before = len(found.ran)
             forms = self._traced()
-            special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), LOOKED_UP)]
+            special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)]
             calls = self._host.further(draws, forms)
             self._see_kernels()
             calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.AGAIN]
-            yield from self._afforded([*special, *now, *again], found, name, ROUNDS - 1 - turn)
-            if turn == ROUNDS - 1 or len(found.ran) == before:
+            yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)
+            if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
                 last = [call for call in calls if call not in now]
                 yield from self._afforded([*self._in_other_dtypes(draws, found), *last], found, name, 0)
                 return
@@ -144,7 +129,7 @@ class FurtherInputs:
             if not call.is_wanted() or self._dear.get(purpose(call), self._check) != self._check:
                 continue
             own = call.purpose.name
-            if self._left[own] <= kept or self._work >= MOST_WORK:
+            if self._left[own] <= kept or self._work >= Limit.FURTHER_WORK:
                 found.leave_out(call, "enough others were")
             else:
                 self._left[own] -= 1
@@ -159,7 +144,7 @@ class FurtherInputs:
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms, work = self._traced(), 0
         for stretch in self._stretches.begun(self._check, draws, forms, self._kernels.counts_in_few_bits):
-            while work < MOST_WORK and (call := stretch.next()):
+            while work < Limit.FURTHER_WORK and (call := stretch.next()):
                 self._last, failed = 0, len(found.untried)
                 if repr({name: call.call}) not in found.ran:
                     found.ran[repr({name: call.call})] = call
@@ -180,7 +165,7 @@ class FurtherInputs:
         told, (of, seen) = self._host.as_data(), self._kernels.counts
         untried = [{"line": line, "what": what} for line, what in found.untried]
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
-        data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[:MOST_NAMED]}
+        data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[: Limit.UNSEEN_NAMED]}
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
         unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])
         return data | (
@@ -209,10 +194,6 @@ def purpose(call: FurtherCall) -> Hashable:
 
 TOO_LARGE = "invalid argument (a grid of"
 """What Triton says of a grid that CUDA does not launch."""
-
-MORE = 1.5
-"""Host code whose instructions become more by such a factor, as a dimension grows, goes over its elements: it would
-take too long for the longest."""
 
 
 class LongestCalls:
@@ -246,7 +227,7 @@ class LongestCalls:
                 instructions = self._subject.instructions(form.entry, form.args)
             except TraceError:
                 return False
-            if before and instructions > MORE * before:
+            if before and instructions > Limit.GOES_OVER * before:
                 return False
             before = instructions
         return True

@@ -13,6 +13,40 @@ from hypothesis import HealthCheck, Phase, settings
 from gradekit.compat.hypothesis import home, no_constants_of_modules
 
 
+class Limit:
+    """What a check does beside its examples. Work is in the engine's units, about a nanosecond each; elements are those
+    of an example's largest tensor where nothing else is said."""
+
+    # checks in other processes
+    WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
+    WORTH_A_WORKER = 100  # examples of a run for another process to pay: it begins by executing the submission
+    DRAWN, BESIDE_DESIGN = 40, 10  # of a check, about
+
+    # calls for what examples have not seen
+    ROUNDS = 3  # a new path may have comparisons of its own
+    UNSEEN_NAMED, LOOKED_UP = 40, 4  # ways that a record names; calls whose sizes stand in a table of the text
+    FURTHER_WORK = 2_000_000_000  # of a check's further calls, for another to be made: one may take double
+    MUCH_WORK = 10_000_000  # of a call that no check with these parameters repeats; less says nothing of larger calls
+    GOES_OVER = 1.5  # times the instructions as a dimension grows: too long for the longest
+
+    # what is tried beside examples
+    USUAL_ELEMENTS = 2000  # of an example that shows most and costs little
+    FAR_ELEMENTS = 1 << 16  # of a call with long rows that is tried with values far from those of examples
+    FORMS, WAYS = 4, 2  # that one check tries: more have had their turn in earlier checks, or have it later
+    RELATED_ELEMENTS, KEPT_ELEMENTS = 1 << 14, 1 << 18  # of calls made again for a relation; kept for anything
+    KEPT_CALLS, CACHED_CHECKS = 64, 512  # of one check; whose examples are cached
+    TRIED, AGAIN = 4, 3  # calls looked at until one has another that belongs to it by a relation; calls made again
+    LOOKED_AT_AGAIN, REPEATED = 6, 4  # calls whose result is looked at once more; how often the last is called
+    CLAIMS = 60  # that a report lists for one pass
+    OTHER_ELEMENTS = 100_000  # of all inputs of another example of the check that fails
+    SEVERAL_DIMENSIONS = 3  # of which two may lie in memory as one, although the tensor is not contiguous
+
+    # what is shown, and the process's memory
+    SHOWN = 8  # of a tensor
+    HANDING_ON = 5  # functions of the submission that hand on what the next one returns
+    UNRETURNED_BYTES, MAPPED_BYTES = 256 << 20, 32 << 20  # at the heap's end; the largest block taken from the heap
+
+
 @dataclass(frozen=True)
 class Profile:
     """How hard a run looks: all limits count examples, so that a slow machine looks as hard as a fast one.

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gradekit.findings import Cause, Check, SourceLine
-from gradekit.plugin.profiles import PROFILES, Profile, hypothesis_profile
+from gradekit.plugin.profiles import PROFILES, Limit, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
 
@@ -257,8 +257,6 @@ def seldom_collected() -> Iterator[None]:
 
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # <malloc.h>
-UNRETURNED_BYTES, MAPPED_BYTES = 256 << 20, 32 << 20
-"""Of freed memory at the heap's end, what stays with the process; the largest block that is taken from the heap."""
 
 
 @contextlib.contextmanager
@@ -270,8 +268,8 @@ def seldom_returned() -> Iterator[None]:
     if "MALLOC_MMAP_THRESHOLD_" in os.environ or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
         yield
         return
-    libc.mallopt(_MMAP_THRESHOLD, MAPPED_BYTES)
-    libc.mallopt(_TRIM_THRESHOLD, UNRETURNED_BYTES)
+    libc.mallopt(_MMAP_THRESHOLD, Limit.MAPPED_BYTES)
+    libc.mallopt(_TRIM_THRESHOLD, Limit.UNRETURNED_BYTES)
     try:
         yield
     finally:

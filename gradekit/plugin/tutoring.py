@@ -19,9 +19,10 @@ from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.design import DESIGN, design_of, flattened
 from gradekit.plugin.examples import Example, Examples
-from gradekit.plugin.profiles import Profile
+from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
 from gradekit.repair import failed_check as repair
+from gradekit.repair import work as repair_work
 from gradekit.repair.failed_check import FailedCheck
 from gradekit.repair.texts import Texts
 from gradekit.repair.tutor import Tutor
@@ -30,15 +31,6 @@ from gradekit.source.draft import numbers_of
 from gradekit.subject.subject import Call
 
 _MENDED = (Kind.CORRECTNESS, Kind.MEMORY, Kind.STRUCTURE)
-
-MOST_ELEMENTS = 20_000
-"""Of the inputs of an example."""
-
-SEVERAL = 3
-"""From so many dimensions on, two may lie in memory as one although the tensor is not contiguous."""
-
-MOST_BESIDE = 100_000
-"""Of the inputs of another example of the check that fails."""
 
 
 def mended_diagnosis(
@@ -120,7 +112,7 @@ def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iter
     about = item.name, worth(item).kind is Kind.CORRECTNESS
     every = [*design.given, *(also for one in design.given if (also := apart(one)) != one)]
     for one in sorted(every, key=_elements):
-        if 0 < _elements(one) <= MOST_ELEMENTS:
+        if 0 < _elements(one) <= repair_work.Limit.WALKED_ELEMENTS:
             given = {**fixed, **one}
             judge = raised_by(lambda submission, given=given: test(**given, submission=submission))  # type: ignore[misc]
             key, is_strided = Example(dict(one), frozenset()).key, any(not spec.is_contiguous for spec in _specs(given))
@@ -144,7 +136,7 @@ def apart(value: Any) -> Any:
 
 
 def _is_strided(spec: Input) -> bool:
-    return len(spec.shape) >= SEVERAL and not spec.is_contiguous
+    return len(spec.shape) >= Limit.SEVERAL_DIMENSIONS and not spec.is_contiguous
 
 
 def _traits(given: Mapping[str, Any]) -> frozenset[Hashable]:
@@ -175,6 +167,6 @@ def _elements(given: Mapping[str, Any]) -> int:
 
 
 def _few_elements(example: Example) -> int:
-    """The elements of all inputs of an example; 0 where they are not known, or more than MOST_BESIDE."""
+    """The elements of all inputs of an example; 0 where they are not known, or more than Limit.OTHER_ELEMENTS."""
     elements = _elements(example.given)
-    return elements if elements <= MOST_BESIDE else 0
+    return elements if elements <= Limit.OTHER_ELEMENTS else 0

@@ -165,6 +165,7 @@ def _outside(finding: Mapping[str, Any]) -> dict[str, Any] | None:
 
 # --- speed ------------------------------------------------------------------------------------------------------------
 
+
 def speed(measured: Mapping[str, Any]) -> dict[str, Any]:
     """The ratios with their intervals, and the thresholds that were asked for."""
     asked = {verdict["side"]: float(verdict["at_least"]) for verdict in measured["verdicts"]}

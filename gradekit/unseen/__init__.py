@@ -10,3 +10,57 @@ A want says what must be seen, and one search over sizes finds calls for it:
 - `long_dimensions`: long calls, and the longest, which are counted and not run
 - `further`: calls of a check that were found so
 """
+
+from __future__ import annotations
+
+
+class Limit:
+    """How far further inputs are looked for. Work is in the engine's units, about a nanosecond each; elements are those
+    of a call's largest tensor where nothing else is said."""
+
+    # what is followed and solved for
+    PATHS, COMPARISONS = 8, 200  # through host code, of calls that are alike; of one path
+    SOLVED_ON_HOST, SOLVED_IN_KERNELS = 12, 24  # of one check
+    LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
+    PARTS, KEPT_VALUES = 64, 50  # of a sum that is followed; for the next decision
+    KEPT_SETS = 16  # of candidates: of at most 4 MB each
+
+    # further calls
+    ELEMENTS, PRODUCT = 1 << 23, 1 << 26  # the most, and the product of all sizes: what a matrix product costs
+    BEYOND, FAR = 4, 1 << 11  # times the check's largest; where it draws any size, and nothing smaller will do
+    NEAR_ELEMENTS = 1 << 16  # of a call whose sizes are about alike
+    ROOT = 20  # the least root of a number that is looked at beside it: smaller sizes are anyway
+    USUAL, LARGER = 33, 4  # the largest call: LARGER times the sizes of the smallest, or of USUAL, if that is more,
+    LARGER_ELEMENTS = (
+        1 << 16
+    )  # and no more elements than the smallest, or than this: for large ones references take longest
+    MANY_ELEMENTS = 1 << 12  # beside so large a call a larger one is made: the last of many may be right by chance
+    HARDLY_MORE = 1.25  # times the fewest elements
+    WHOLE, ROOMY = (
+        256,
+        48,
+    )  # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows
+    SAMPLE, WIDER = 4096, 2  # elements by which a kind's range is told; how far beyond it the next seed may draw
+
+    # long dimensions: primes, or nearly, which no tile divides
+    LENGTHS = (17, 257, 4099, 65_551)  # each beyond a power of two
+    SHORTER = (
+        (1 << 23) + 9,
+        (1 << 20) + 7,
+        65_537,
+        4099,
+    )  # one has to touch a tensor as a whole, by MANY_TILES or more
+    MANY_TILES = 32
+    SHORTEST = 4096  # dimensions that are promised no longer are tried as they are
+    LONG_ELEMENTS, GRADIENT_ELEMENTS = 1 << 20, 1 << 18  # where gradients are asked for, references take longest
+    WORK = 60_000_000  # that a call may be expected to take: it is ended at twice as much
+    SUMMED_WORK = (
+        300_000_000  # where a dimension is in no result: how far a program comes in it shows in long calls alone
+    )
+    FEW_BITS = 4  # times as much, where a program counts in few bits
+    PROGRAMS = 1 << 22  # of a launch for each of which the turns of a loop are worked out
+
+    # the dimensions beside a long one: with short ones, a program often has many elements of the long one
+    OTHERS, MANY_DIMENSIONS = (2, 130), 3  # where there are so many, they are short, and the outermost is 1
+    BESIDE: tuple[int | None, ...] = (2, 129, None)  # short, with half of a tile beyond them, as long as they may be
+    SHORT = (259, 67)

@@ -18,12 +18,7 @@ from gradekit.program import Argument, Scalar, View
 from gradekit.prove.host_terms import Leaf, described, holds, leaves_in, polynomials, variable
 from gradekit.prove.terms import Term
 from gradekit.prove.value_of import Evaluation, Undefined
-
-MOST_PATHS = 8
-"""Paths through the host code that are followed for calls that are alike."""
-
-MOST_BRANCHES = 200
-"""Comparisons of one path that are looked at."""
+from gradekit.unseen import Limit
 
 Kind = tuple[Any, ...]
 """What calls that are alike have in common: the entry, which gradients are wanted, and of each tensor its storage, its
@@ -263,7 +258,7 @@ class HostBranches:
         if form.key not in self._path_of:
             known = self._paths.setdefault(form.kind, [])
             path = next((path for path in known if path.taken_by(form)), None)
-            if path is None and len(known) < MOST_PATHS:
+            if path is None and len(known) < Limit.PATHS:
                 path = self._new_path(form, known)
             if path is None:
                 return None
@@ -284,7 +279,7 @@ class HostBranches:
 
     def _steps(self, form: TracedForm, origins: Origins) -> Iterator[tuple[Condition, HostBranch]]:
         terms = origins.terms
-        for condition in origins.conditions[:MOST_BRANCHES]:
+        for condition in origins.conditions[: Limit.COMPARISONS]:
             if condition.source is None:  # what no line asks is asserted, and goes one way alone
                 continue
             leaves = leaves_in(terms, condition.left, condition.right)

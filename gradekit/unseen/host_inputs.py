@@ -10,13 +10,11 @@ from typing import Any
 
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
+from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import BEYOND, FAR, LARGEST, CallScope, layouts_like, other_layouts, sizes_alone
-from gradekit.unseen.search import LARGER, MOST_LARGER, AtEnd, OtherWay, Search, Way
-
-MOST_SOLVED = 12
-"""Comparisons of one check that are solved for."""
+from gradekit.unseen.scope import CallScope, layouts_like, other_layouts, sizes_alone
+from gradekit.unseen.search import AtEnd, OtherWay, Search, Way
 
 _Choice = tuple[Mapping[str, int], Mapping[str, Any], bool]
 """Sizes, what picks the layouts, and whether the check lists such sizes itself."""
@@ -49,7 +47,7 @@ class HostInputs:
             self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
         found: dict[HostBranch, list[FurtherCall]] = {}
         known = {branch.place for branch, ways in self.branches.ways.items() if len(ways) > 1}
-        for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), MOST_SOLVED)):
+        for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), Limit.SOLVED_ON_HOST)):
             again = bool(branch.context) and branch.place in known and branch not in found
             if not found.get(branch):
                 calls = self._calls(draws, wanted, turn)
@@ -64,7 +62,9 @@ class HostInputs:
         for path in paths:
             for step, _ in enumerate(path.steps):
                 if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
-                    small = [one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= MOST_LARGER]
+                    small = [
+                        one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= Limit.LARGER_ELEMENTS
+                    ]
                     largest = sorted(small, key=lambda one: _elements(one.call), reverse=True)[:1]
                     yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
 
@@ -78,7 +78,7 @@ class HostInputs:
                 chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
                 picks = {f"layout {name}": other for other in options[:1]}
                 calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen if picks]
-                small = [call for call in calls if _elements(call) <= LARGER * MOST_LARGER]
+                small = [call for call in calls if _elements(call) <= Limit.LARGER * Limit.LARGER_ELEMENTS]
                 for call in sorted(small, key=_elements)[:1]:
                     tried = functools.partial(self.tried.add, way)
                     yield FurtherCall(call, branch.says(way[1]), branch.line, Purpose.AGAIN, tried)
@@ -113,7 +113,7 @@ class HostInputs:
         (_, branch), way = wanted.path.steps[wanted.step], wanted.way
         for sizes, picks, narrow in self._sized(draws, wanted, way):
             call = made(draws, wanted.path.form, sizes, turn, picks)
-            if all(arg.storage_size <= LARGEST for arg in call if isinstance(arg, Input)):
+            if all(arg.storage_size <= Limit.ELEMENTS for arg in call if isinstance(arg, Input)):
                 tried = functools.partial(self._note, way, narrow)
                 yield FurtherCall(call, branch.says(way[1]), branch.line, tried=tried)
 
@@ -134,7 +134,7 @@ class HostInputs:
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[list[dict[str, int]], bool]:
         """Sizes for which the comparison goes the other way; and whether all before it go as they did."""
-        farthest = FAR if draws.free or wide else BEYOND
+        farthest = Limit.FAR if draws.free or wide else Limit.BEYOND
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide, farthest)
         if (way, scope) not in self._solved:
             each = ((replace(wanted, same_path=same), same) for same in (True, False))

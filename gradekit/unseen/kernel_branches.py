@@ -34,6 +34,7 @@ from gradekit.prove.symbolic_values import OTHER, SymbolicPointer, Value
 from gradekit.prove.terms import ZERO, Atom, Term, Truth, free, var
 from gradekit.prove.value_of import Evaluation, Numbers, Undefined, divided
 from gradekit.prove.walk import TooLong, Walk, turn_of
+from gradekit.unseen import Limit
 
 _TILES = {WHOLE: "true for a whole tile", NOTHING: "false for a whole tile", PART: "true for a part of a tile"}
 _TURNS = {NEVER: "no times", ONCE: "once", SEVERAL: "several times"}
@@ -214,10 +215,6 @@ def dtype_groups(texts: Iterable[KernelText]) -> dict[tuple[str, tuple[str, ...]
 # --- what follows from sizes alone: formulas of a symbolic walk, for many calls or all programs at once ---------------
 
 AXES = "xyz"
-MOST_PARTS = 64
-"""Of a sum that is followed."""
-MOST_KEPT = 50
-"""Values that are kept for the next decision."""
 
 
 class _ByRanges(Solver):
@@ -261,7 +258,7 @@ class _FormulaWalk(Walk):
         if op.name in LOADS | STORES | ATOMICS:
             return [self.unknown(type) for type in op.result_types]
         found = super()._results(op)
-        large = (isinstance(value, Term) and len(value.parts) > MOST_PARTS for value in found)
+        large = (isinstance(value, Term) and len(value.parts) > Limit.PARTS for value in found)
         return [self.unknown(type) for type in op.result_types] if any(large) else found
 
 
@@ -300,7 +297,7 @@ class Place:
         """What the operands and the results of an operation are, int64 or bool for many calls or programs or one for
         all; None where that does not follow from sizes."""
         worked = self._worked.setdefault(text, _Worked(self, text))
-        if len(worked.known) > MOST_KEPT:
+        if len(worked.known) > Limit.KEPT_VALUES:
             worked.known.clear()
         operands, results = formulas(text).met.get(number, ([], []))
         return [*map(worked.value, operands)], [*map(worked.value, results)]

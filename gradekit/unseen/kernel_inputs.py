@@ -15,17 +15,12 @@ from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.value_kinds import CHOSEN, POSITIVE, PROFILES, make
 from gradekit.program import Kernel
+from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
-from gradekit.unseen.scope import BEYOND, FAR, ROUGH, CallScope, sizes_alone
-from gradekit.unseen.search import MANY, Calls, ConstantWay, Missing, Search
-
-MOST_BRANCHES = 24
-"""Branches of kernels that one check solves for."""
-
-MOST_LOOPS = 2
-"""Loops that one check tries with each kind of values, and with each group of dtypes that the kernel treats alike."""
+from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
+from gradekit.unseen.search import Calls, ConstantWay, Missing, Search
 
 PATH = "submission.py"
 """What programs call the submission."""
@@ -139,7 +134,7 @@ class KernelInputs:
 
     def _solved(self, want: Missing | ConstantWay, draws: Draws, path: Path, far: bool) -> Sequence[dict[str, int]]:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
-        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, FAR if far else 1)
+        scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, Limit.FAR if far else 1)
         own = want.numbers if isinstance(want, ConstantWay) else ()
         return self.search.solutions(want, path, scope, (*own, *self._numbers()), ROUGH)
 
@@ -148,7 +143,7 @@ class KernelInputs:
         missing = self.missing()
         self._vain |= self._asked & {one.branch for one in missing}
         wanted = [one for one in missing if one.branch not in self._vain]
-        wanted = sorted(wanted, key=lambda one: one.branch.name in MASKED)[:MOST_BRANCHES]
+        wanted = sorted(wanted, key=lambda one: one.branch.name in MASKED)[: Limit.SOLVED_IN_KERNELS]
         mine = [form for form in forms if fits(draws, form) and form.elements]
         if not wanted or not mine:
             return []
@@ -170,7 +165,7 @@ class KernelInputs:
     def _made(
         self, draws: Draws, one: Missing, path: Path, solved: Sequence[dict[str, int]], turn: int
     ) -> Iterator[FurtherCall]:
-        few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= MANY
+        few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= Limit.MANY_ELEMENTS
         tried = functools.partial(self._far.add, one.branch)
         is_wanted = functools.cache(functools.partial(self._is_missing, one.branch))
         purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
@@ -185,7 +180,7 @@ class KernelInputs:
         """
         loops = [one for one in self.missing() if (one.branch.name, one.branch.way) == ("scf.for", SEVERAL)]
         loops = [one for one in loops if one.is_of_sizes]
-        first = list({replace(one.branch, dtypes=()): None for one in loops})[:MOST_LOOPS]
+        first = list({replace(one.branch, dtypes=()): None for one in loops})[: Limit.LOOPS]
         wanted = [one for one in loops if replace(one.branch, dtypes=()) in first]
         for turn in itertools.zip_longest(*(list(self._repeated(draws, one, paths)) for one in wanted)):
             yield from (call for call in turn if call is not None)
@@ -214,10 +209,6 @@ def _in_each_kind(
 ORDINARY = frozenset({0.0, 1.0, -1.0, 0.5, 2.0})
 """Constants that say nothing about a kernel."""
 
-WHOLE, ROOMY = 256, 48
-"""Sizes of which tiles are filled to their ends, so that what is masked there has a value of its own; and those of
-calls with some thousand elements, in several rows."""
-
 MOST = {1: 48, 2: 24, 3: 12}
 """Values for each tensor, by how many tensors there are."""
 
@@ -225,8 +216,6 @@ CHANGES = ((1, 1), (1, -1), (1.125, 0), (0.875, 0), (-1, 0), (2, 0), (0.5, 0), (
 """Of each constant: a factor, and what is added."""
 
 PLAIN = (1.25, -0.75, 2.5, -3.0, 0.5)
-SAMPLE, MORE = 4096, 2
-"""Elements by which a kind's range is told, and how far beyond it values may lie: the next seed may draw them."""
 
 
 def values_around(constants: Sequence[float], most: int) -> list[float]:
@@ -296,14 +285,14 @@ def _may_be(value: float, kinds: tuple[str, ...], dtype: str) -> bool:
     least, most, smallest = _range(kinds, dtype)
     if "int" in dtype and value != int(value):
         return False
-    return min(least, MORE * least) <= value <= max(most, MORE * most) and abs(value) >= smallest
+    return min(least, Limit.WIDER * least) <= value <= max(most, Limit.WIDER * most) and abs(value) >= smallest
 
 
 @functools.lru_cache(maxsize=256)
 def _range(kinds: tuple[str, ...], dtype: str) -> tuple[float, float, float]:
     """The least, the largest, and the smallest absolute value that tensors of these kinds have."""
     own = getattr(torch, dtype)
-    parts = [make(kind, (SAMPLE,), own, torch.Generator().manual_seed(1)).double() for kind in kinds]
+    parts = [make(kind, (Limit.SAMPLE,), own, torch.Generator().manual_seed(1)).double() for kind in kinds]
     values = torch.cat(parts)
     values = values[values.isfinite()]
     if not values.numel():
@@ -328,7 +317,7 @@ def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm
             first = first or (one if own or whole else None)
     by_dtype = {tuple(v.dtype for v in form.views): form for form in sorted(forms, key=lambda form: form.elements)}
     for form in by_dtype.values() if first is not None else ():
-        sizes = CallScope(draws, rank_of(draws, form)).near(ROOMY)
+        sizes = CallScope(draws, rank_of(draws, form)).near(Limit.ROOMY)
         for rows in (False, True):
             kinds = chosen_kinds(draws, _dtypes(draws, form), list(telling), rows)
             if kinds and first is not None:
@@ -338,7 +327,7 @@ def by_value(draws: Draws, wanted: Sequence[Missing], forms: Sequence[TracedForm
     if together is not None:
         form = min(forms, key=lambda form: form.elements)
         scope = CallScope(draws, rank_of(draws, form))
-        for sizes in (scope.near(WHOLE), scope.near(ROOMY)):
+        for sizes in (scope.near(Limit.WHOLE), scope.near(Limit.ROOMY)):
             for kinds in kinds_alike(draws, _dtypes(draws, form)):
                 call = made(draws, form, sizes, 0, values_of(draws, kinds))
                 yield FurtherCall(call, together.says(), together.line)
@@ -357,7 +346,7 @@ def looked_up(draws: Draws, forms: Sequence[TracedForm], keys: Sequence[tuple[in
     form = next((one for one in forms if fits(draws, one) and one.elements), None)
     if form is None or not keys:
         return
-    scope = CallScope(draws, rank_of(draws, form), True, BEYOND)
+    scope = CallScope(draws, rank_of(draws, form), True, Limit.BEYOND)
     base = {name: scope.nearest(name, 7 + place) for place, name in enumerate(scope.names)}
     rows = {}
     for key in keys:

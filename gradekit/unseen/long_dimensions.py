@@ -35,26 +35,11 @@ from gradekit.program import (
     run_steps,
     writes,
 )
+from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
-from gradekit.unseen.scope import FAR, LARGEST, CallScope
-
-LENGTHS = (17, 257, 4099, 65_551)
-"""Primes, or nearly: no tile divides them, and each is beyond a power of two."""
-
-OTHERS, MANY = (2, 130), 3
-"""The other dimensions; where there are so many, they are short, and the outermost is 1. With short ones, a program
-often has many elements of the long one; a single element would often be right by chance."""
-
-MOST_LONG, MOST_WITH_GRADIENTS = 1 << 20, 1 << 18
-"""Of the largest tensor, and where gradients are asked for: references take longest for large ones."""
-
-MOST_WORK, MOST_SUMMED, FEW_BITS = 60_000_000, 300_000_000, 4
-"""The work that a call may be expected to take (it is ended at twice as much): see gradekit.engine.budget. A program
-goes through all of a dimension that is in no result, and how far it comes shows in long calls alone; where it counts in
-few bits, it takes so many times as much."""
-
+from gradekit.unseen.scope import CallScope
 
 Checks = Sequence[tuple[str, Draws]]
 """All checks of an assignment in their order, by name, with what each draws its calls from."""
@@ -90,26 +75,26 @@ class LongDimensions:
         if not mine:
             return
         form = min(mine, key=lambda one: abs(rank_of(draws, one) - _rank(draws)))
-        scope = CallScope(draws, rank_of(draws, form), True, FAR)
+        scope = CallScope(draws, rank_of(draws, form), True, Limit.FAR)
         for name in scope.sizes:
             if few_bits and not _outer(draws, name) and self._is_first(check, draws, name, draws.values):
-                yield Stretch(draws, form, scope, name, 1, most=LARGEST)  # one counter has them all
+                yield Stretch(draws, form, scope, name, 1, most=Limit.ELEMENTS)  # one counter has them all
             yield from self._usual(check, draws, form, scope, name)
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
         """Those of one dimension; with other choices and values only as long as shows most."""
         is_first, made = self._is_first(check, draws, name), list[Stretch]()
-        others = OTHERS if 1 < len(scope.sizes) <= MANY else OTHERS[:1]
+        others = Limit.OTHERS if 1 < len(scope.sizes) <= Limit.MANY_DIMENSIONS else Limit.OTHERS[:1]
         for other in others if is_first else ():
             made.append(Stretch(draws, form, scope, name, other))
             yield made[-1]
         longest = max((one.reached for one in made), default=0)
         for number, more in enumerate(_choices(draws)):
             if self._is_first(check, draws, name, more) and (number > 0 or not is_first):
-                lengths = [min(longest, LENGTHS[2])] if longest else LENGTHS[:3]
-                yield Stretch(draws, form, scope, name, OTHERS[0], lengths, more=dict(more))
+                lengths = [min(longest, Limit.LENGTHS[2])] if longest else Limit.LENGTHS[:3]
+                yield Stretch(draws, form, scope, name, Limit.OTHERS[0], lengths, more=dict(more))
         if not is_first and self._is_first(check, draws, name, _told_apart(check, draws)):
-            yield Stretch(draws, form, scope, name, OTHERS[0], LENGTHS[1:2])
+            yield Stretch(draws, form, scope, name, Limit.OTHERS[0], Limit.LENGTHS[1:2])
 
     def _is_first(self, check: str, draws: Draws, name: str, what: Hashable = None) -> bool:
         return self._first.get((draws.entry.name, draws.upstream, name, what)) == check
@@ -162,7 +147,7 @@ class Stretch:
     name: str
     other: int
     lengths: Sequence[int] = ()
-    most: int = MOST_LONG
+    most: int = Limit.LONG_ELEMENTS
     more: Mapping[str, Any] = field(default_factory=dict)
     _seen: list[tuple[int, int]] = field(default_factory=list)
     _is_too_much: bool = False
@@ -172,12 +157,12 @@ class Stretch:
         """The next call; None where it would be too large, or is beyond what is promised. Where work allows no more,
         the last is of some programs at the end."""
         end, other = (self.lengths[-1], self.other) if self.lengths else self._end
-        length = min(next((n for n in (*self.lengths, *LENGTHS) if n > self.reached), end), end)
+        length = min(next((n for n in (*self.lengths, *Limit.LENGTHS) if n > self.reached), end), end)
         if self._is_over or length <= self.reached:
             return None
         within = self._within_work()
         if self._is_too_much or (length > 2 * within and within < 2 * self.reached):
-            if self.lengths or self.other != OTHERS[0]:
+            if self.lengths or self.other != Limit.OTHERS[0]:
                 return None
             length, self._is_over = end, True
         elif length > 2 * within:
@@ -200,7 +185,7 @@ class Stretch:
         """The longest that may be, and the size of the others: 1 where only so the dimension is as long as is
         promised."""
         top = self.scope.range(self.name)[1]
-        lengths = [*(top >> n for n in range(top.bit_length())), *(n for n in LENGTHS if n <= top)]
+        lengths = [*(top >> n for n in range(top.bit_length())), *(n for n in Limit.LENGTHS if n <= top)]
         longest = {other: self._longest_allowed(lengths, self._sizes(0, other)) for other in (self.other, 1)}
         other = 1 if longest[1] == top else self.other
         return longest[other], other
@@ -209,7 +194,7 @@ class Stretch:
         """The longest of these that a call may have beside other sizes; 0 where there is none."""
         columns = {name: torch.full([len(lengths)], n) for name, n in sizes.items()}
         columns[self.name] = torch.tensor(lengths)
-        most = min(self.most, MOST_WITH_GRADIENTS) if self.form.wanted else self.most
+        most = min(self.most, Limit.GRADIENT_ELEMENTS) if self.form.wanted else self.most
         fits = self.scope.allows(columns) & (self.scope.elements(columns) <= most)
         return int((columns[self.name] * fits).max())
 
@@ -220,14 +205,14 @@ class Stretch:
     @functools.cached_property
     def _most_work(self) -> int:
         if _outer(self.draws, self.name):
-            return MOST_WORK
-        return MOST_SUMMED * (FEW_BITS if self.most == LARGEST else 1)
+            return Limit.WORK
+        return Limit.SUMMED_WORK * (Limit.FEW_BITS if self.most == Limit.ELEMENTS else 1)
 
     @functools.cached_property
     def _single(self) -> str:
         """Of many other dimensions, the outermost is 1: the rest are enough."""
         others = [name for name in self.scope.sizes if name != self.name]
-        return max(others, key=functools.partial(_outer, self.draws)) if len(others) >= MANY else ""
+        return max(others, key=functools.partial(_outer, self.draws)) if len(others) >= Limit.MANY_DIMENSIONS else ""
 
     def spent(self, work: int | None) -> None:
         """The work of the last call; None where it took too much."""
@@ -250,19 +235,6 @@ class Stretch:
 #
 # Only the call is traced, without any tensor's memory. A tensor is left out only if it is touched as a whole in a
 # shorter call, by many tiles: a kernel that never touches all of it may be right.
-
-SHORTEST = 4096
-"""Dimensions that are promised no longer are tried as they are."""
-
-BESIDE: Sequence[int | None] = (2, 129, None)
-"""The other dimensions: short, so long that half of a tile is beyond them, and as long as they may be."""
-
-SHORTER = ((1 << 23) + 9, (1 << 20) + 7, 65_537, 4099)
-"""Lengths of which one has to show that the call touches a tensor as a whole, by MANY_TILES tiles or more."""
-
-SHORT = (259, 67)
-
-MANY_TILES = 32
 
 AskProgram = Callable[[TracedForm], "Program | None"]
 """Traces a call; None where it fails."""
@@ -288,21 +260,23 @@ class LongCall:
         """What its programs leave out; None where that is nothing, or cannot be told."""
         program = ask(self.form)
         for one in left_out(program) if program is not None else ():
-            if any(reaches(shorter, one.place, one.stored, MANY_TILES) for shorter in self._shorter(ask)):
+            if any(reaches(shorter, one.place, one.stored, Limit.MANY_TILES) for shorter in self._shorter(ask)):
                 return one
         return None
 
     def growing(self) -> Iterator[TracedForm]:
         """The call with shorter lengths, each longer than the one before."""
-        return map(self._of, reversed((*SHORTER, *SHORT)))
+        return map(self._of, reversed((*Limit.SHORTER, *Limit.SHORT)))
 
     def _shorter(self, ask: AskProgram) -> Iterator[Program]:
-        forms = (self._of(length) for length in SHORTER if length < self.sizes[self.name])
+        forms = (self._of(length) for length in Limit.SHORTER if length < self.sizes[self.name])
         yield from (program for program in map(ask, forms) if program is not None)
 
     def _of(self, length: int) -> TracedForm:
         most = min(length, self.sizes[self.name])
-        return stretched(self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or BESIDE[0]))
+        return stretched(
+            self.draws, self.form, _sizes(self.draws, self.form, self.name, most, self.other or Limit.BESIDE[0])
+        )
 
     @property
     def told(self) -> str:
@@ -339,10 +313,10 @@ class PromisedSizes:
         if self._first.get((*_entry(draws), draws.dtypes, draws.ranks)) != check:
             return
         shapes: set[Hashable] = set()
-        for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, BESIDE):
+        for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, Limit.BESIDE):
             call = LongCall.of(draws, form, name, other)
             key = tuple(view.shape for view in call.form.views)
-            if key not in shapes and call.sizes[name] >= SHORTEST:
+            if key not in shapes and call.sizes[name] >= Limit.SHORTEST:
                 yield call
             shapes.add(key)
 
@@ -370,7 +344,7 @@ def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> Trace
 def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other: int | None) -> dict[str, int]:
     """Sizes with one of this length, or the greatest promised, all others short, or as great as may be."""
     scope = CallScope(draws, rank_of(draws, form), True)
-    sizes = {one: scope.nearest(one, other or BESIDE[0] or 1) for one in scope.sizes}
+    sizes = {one: scope.nearest(one, other or Limit.BESIDE[0] or 1) for one in scope.sizes}
     sizes[name] = length or _greatest(draws, form, sizes, name)
     for one in scope.sizes if other is None else ():
         if one != name and not scope.listed(one):
@@ -400,9 +374,6 @@ def _promised(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> bool:
 # The lanes of all loads or stores of a tensor, in all programs of its launches, are at least as many as the elements
 # that they touch, whatever their addresses, masks and values are. Where a tensor has more elements, some are left
 # out. So a grid that is cut off is found at sizes that nobody could run.
-
-MOST_PROGRAMS = 1 << 22
-"""Programs of a launch for each of which the turns of a loop are worked out."""
 
 
 @dataclass(frozen=True)
@@ -548,7 +519,7 @@ def _along(grid: tuple[int, int, int], axis: int) -> Any:
     """The ids of programs along an axis, which has a dimension of its own; None of too many."""
     if grid[axis] == 1:
         return 0
-    if math.prod(grid) > MOST_PROGRAMS:
+    if math.prod(grid) > Limit.PROGRAMS:
         return None
     return torch.arange(grid[axis]).view([-1 if one == axis else 1 for one in range(len(grid))])
 

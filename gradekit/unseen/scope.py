@@ -17,17 +17,8 @@ from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
 from gradekit.program import View
 from gradekit.prove.host_terms import Leaf
+from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import TracedForm
-
-LARGEST, BEYOND, FAR = 1 << 23, 4, 1 << 11
-"""Elements of the largest tensor of a further call; how many times the largest of the check's own it may be; and how
-many times where nothing smaller is another way, and the check draws any size that the entry promises."""
-
-MOST_NEAR = 1 << 16
-"""Elements of a call whose sizes are about alike."""
-
-MOST_PRODUCT = 1 << 26
-"""The product of all sizes of a further call: what a matrix product costs."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class CallScope:
     @property
     def at_most(self) -> int:
         """Elements of the largest tensor."""
-        return min(self.beyond * max(self.draws.at_most, 1 << 12), LARGEST)
+        return min(self.beyond * max(self.draws.at_most, 1 << 12), Limit.ELEMENTS)
 
     def range(self, name: str) -> tuple[int, int]:
         """The least and the largest that `name` may be."""
@@ -95,7 +86,7 @@ class CallScope:
             found[name] = least, most, size.only or own_list
         return found
 
-    def near(self, size: int, most: int = MOST_NEAR) -> dict[str, int]:
+    def near(self, size: int, most: int = Limit.NEAR_ELEMENTS) -> dict[str, int]:
         """Sizes as near to this one as a call may have them, the outermost made small until it may and has no more than
         `most` elements."""
         found = {name: self.nearest(name, size) for name in self.names}
@@ -118,7 +109,7 @@ class CallScope:
 
     def allows(self, names: Mapping[str, Tensor]) -> Tensor:
         """Which of many choices are calls that the check may make."""
-        fits = (self.elements(names) <= self.at_most) & (self._product(names) <= MOST_PRODUCT)
+        fits = (self.elements(names) <= self.at_most) & (self._product(names) <= Limit.PRODUCT)
         for name, column in names.items():
             least, most = self.range(name)
             listed = self.listed(name)
@@ -138,7 +129,7 @@ class CallScope:
         found |= {part: size for part, size in parts if part in self.sizes}
         for part, size in parts:
             for name in [one for one in self.sizes if one not in found and one in part]:
-                options = torch.arange(min(size, LARGEST) + 1)
+                options = torch.arange(min(size, Limit.ELEMENTS) + 1)
                 try:
                     alike = (torch.as_tensor(evaluate(part, {**found, name: options})) == size).nonzero()
                 except (ValueError, KeyError):
@@ -213,9 +204,6 @@ def _ranged(draws: Draws) -> list[ScalarDomain]:
 
 
 # --- sizes to try for a path: small ones, special ones, and combinations of these -------------------------------------
-
-DENSE_ROOT = 20
-"""The least root of a number that is looked at beside it: smaller sizes are anyway."""
 
 PRIME = (1 << 31) - 1
 """Steps of a walk through combinations are counted modulo this one (a multiplicative generator's modulus)."""
@@ -300,7 +288,7 @@ def _telling(special: Sequence[int], least: int, most: int) -> list[int]:
 
 def _near(n: int) -> tuple[int, ...]:
     root = math.isqrt(max(n, 0))
-    return (n, n + 1, n - 1, *((root, root + 1) if root >= DENSE_ROOT else ()))
+    return (n, n + 1, n - 1, *((root, root + 1) if root >= Limit.ROOT else ()))
 
 
 def constants(terms: Sequence[Leaf]) -> list[int]:

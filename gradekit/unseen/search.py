@@ -22,19 +22,10 @@ from gradekit.engine.branch_coverage import MASKED
 from gradekit.engine.def_use import LOADS
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
 from gradekit.reuse import LruCache, SharedCache, shared
+from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
-from gradekit.unseen.scope import CLOSE, FAR, CallScope, Closeness, constants, possible_sizes
-
-USUAL, LARGER, MOST_LARGER = 33, 4, 1 << 16
-"""The largest call that is made has sizes of at most LARGER times those of the smallest, or LARGER * USUAL if that is
-more, and no more elements than the smallest, or MOST_LARGER: for large ones, the reference takes longest."""
-
-MANY = 1 << 12
-"""Elements of a large call, beside which a larger one is made as well: the last of many may be right by chance."""
-
-NEARLY = 1.25
-"""Elements that are so many times the fewest are hardly more."""
+from gradekit.unseen.scope import CLOSE, CallScope, Closeness, constants, possible_sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +124,7 @@ class Candidates(Calls):
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
         columns = {name: torch.tensor([size]) for name, size in found.items()}
-        if len(ragged) < 2 or not bool(replace(self.scope, beyond=FAR).allows(columns)):
+        if len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
             return []
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
@@ -145,30 +136,29 @@ class Candidates(Calls):
             return []
         places = fits.nonzero().view(-1)
         first = self._smallest(places)
-        places = places[self.elements[places] <= max(float(self.elements[first]), MOST_LARGER)]
+        places = places[self.elements[places] <= max(float(self.elements[first]), Limit.LARGER_ELEMENTS)]
         for column in self.columns.values():
-            places = places[column[places] <= LARGER * max(int(column[first]), USUAL)]
+            places = places[column[places] <= Limit.LARGER * max(int(column[first]), Limit.USUAL)]
         product = self._sizes(places).prod(dim=0)  # tells those apart whose largest tensor is the same
         largest = (self.elements[places] + product / (product.max() + 1)).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
         sizes = [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
-        place = int(self.scope.count(sizes[0]) < MANY)  # of large calls, often only the first is afforded
+        place = int(
+            self.scope.count(sizes[0]) < Limit.MANY_ELEMENTS
+        )  # of large calls, often only the first is afforded
         sizes[place:place] = [one for one in self._in_several_tiles(sizes[0], want) if one not in sizes]
         return sizes
 
     def _smallest(self, places: Tensor) -> int:
         """That with the fewest elements; of those with hardly more, the cheapest, whose sizes are most alike."""
         few = self.elements[places]
-        places = places[few <= NEARLY * few.min()]
+        places = places[few <= Limit.HARDLY_MORE * few.min()]
         sizes = self._sizes(places)
         return int(places[(sizes.prod(dim=0) * sizes.amax(dim=0)).argmin()])
 
     def _sizes(self, places: Tensor) -> Tensor:
         return torch.stack([column[places].double().clamp(min=1) for column in self.columns.values()])
 
-
-MOST_KEPT = 16
-"""Sets of candidates that are kept: of at most 4 MB each."""
 
 _found: SharedCache[Hashable, list[dict[str, int]]] = shared()
 """What was found, by the contents of the path and the want: host code, or a kernel, may be the same in another text."""
@@ -179,7 +169,7 @@ class Search:
 
     def __init__(self) -> None:
         self._first: dict[Hashable, Path] = {}
-        self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(MOST_KEPT)
+        self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(Limit.KEPT_SETS)
 
     def solutions(
         self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE

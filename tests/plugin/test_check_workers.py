@@ -12,7 +12,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Outcome, Report
-from gradekit.plugin import check_workers
+from gradekit.plugin.profiles import Limit
 from gradekit.processes import ForkedProcess
 from gradekit.report.record import to_dict
 from tests.graded import grade
@@ -79,7 +79,7 @@ def graded(made: Assignment, path: Path, jobs: int, **options: Any) -> tuple[Rep
 
 @pytest.fixture(autouse=True)
 def worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_workers, "WORTH_IT", 0)
+    monkeypatch.setattr(Limit, "WORTH_A_WORKER", 0)
 
 
 def told(report: Report) -> list[Any]:

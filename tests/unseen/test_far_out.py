@@ -19,10 +19,10 @@ from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Source, View
 from gradekit.subject.in_part import SomePrograms
-from gradekit.unseen import host_branches, search
+from gradekit.unseen import Limit, host_branches, search
 from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions
-from gradekit.unseen.scope import FAR, CallScope
+from gradekit.unseen.scope import CallScope
 from gradekit.unseen.search import OtherWay, Search
 from tests import right
 from tests.gpu.programs import normal, traced
@@ -218,7 +218,7 @@ def matmul_path(*compared: tuple[int, int, int]) -> tuple[OtherWay, CallScope]:
         steps.append((Condition(len(terms) - 2, "<", len(terms) - 1, held), HostBranch(number, "")))
     form = TracedForm("", "matmul", (View(0, "float32", (7, 7), (7, 1)), View(1, "float32", (7, 7), (7, 1))))
     explored = Explored(Origins(tuple(terms), tuple(step for step, _ in steps)), (), (), whole=True)
-    return OtherWay(host_branches.Path(form, explored, tuple(steps)), len(steps) - 1), CallScope(draws, 0, True, FAR)
+    return OtherWay(host_branches.Path(form, explored, tuple(steps)), len(steps) - 1), CallScope(draws, 0, True, Limit.FAR)
 
 
 def test_of_the_smallest_calls_that_is_made_whose_sizes_are_alike() -> None:
