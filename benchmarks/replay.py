@@ -20,10 +20,10 @@ import kernels
 import torch
 from speed import CASES, Case, programs, versions
 
-from gradekit.gpu import baselines, card
+from gradekit.gpu import Limit, baselines, card
 from gradekit.gpu.card import Card
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import TURN, interleave
+from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.worker import Worker
 from gradekit.judge.speed import ratio, seconds
 from gradekit.program import Program
@@ -37,8 +37,8 @@ def compare(case: Case, program: Program, worker: Worker, found: Card, rounds: i
     prepared = worker.prepare(program, case.specs)
     sets = [make_set(case.specs, number, found.device) for number in range(prepared.sets)]
     direct = baselines.eager(getattr(kernels, case.entry), sets, found)
-    replayed = functools.partial(worker.turn, prepared.id, milliseconds=TURN)
-    sides = {"replayed": replayed, "direct": functools.partial(direct.clock.turn, TURN)}
+    replayed = functools.partial(worker.turn, prepared.id, milliseconds=Limit.TURN_MS)
+    sides = {"replayed": replayed, "direct": functools.partial(direct.clock.turn, Limit.TURN_MS)}
     timings = interleave(sides, lambda taken: len(taken) >= rounds, rounds=rounds)
     equal = _equal([*worker.results(prepared.id)], direct.clock.outputs)
     worker.forget(prepared.id)

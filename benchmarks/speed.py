@@ -28,10 +28,10 @@ from typing import Any
 
 import torch
 
-from gradekit.gpu import baselines, card
+from gradekit.gpu import Limit, baselines, card
 from gradekit.gpu.card import Card
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import TURN, Timings, interleave
+from gradekit.gpu.interleaved import Timings, interleave
 from gradekit.gpu.worker import Prepared, Worker
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled
@@ -97,8 +97,8 @@ class Grader:
         return _record(timings, prepared, asked) | {"seconds": time.perf_counter() - started}
 
     def _interleaved(self, prepared: Prepared, eager: baselines.Baseline, asked: Sequence[float]) -> Timings:
-        student = functools.partial(self.worker.turn, prepared.id, milliseconds=TURN)
-        sides = {"student": student, "eager": functools.partial(eager.clock.turn, TURN)}
+        student = functools.partial(self.worker.turn, prepared.id, milliseconds=Limit.TURN_MS)
+        sides = {"student": student, "eager": functools.partial(eager.clock.turn, Limit.TURN_MS)}
         return interleave(sides, settled({"eager": asked}))
 
 

@@ -37,6 +37,7 @@ from gradekit.processes import ChildProcess, Command
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import ForkedCache, keep_between_submissions
 from gradekit.server import address, forks, template
+from gradekit.subject import Limit
 from gradekit.submission import (
     MAX_NOTEBOOK_BYTES,
     MAX_SOURCE_BYTES,
@@ -226,7 +227,7 @@ def _warm(job: GradingJob, tracing: socket.socket) -> None:
     from gradekit.subject import run_cache
 
     spec.remember(INPUT_BYTES)
-    run_cache.runs.current.in_class = ForkedCache(run_cache.CLASS_BYTES)
+    run_cache.runs.current.in_class = ForkedCache(Limit.CLASS_BYTES)
     with forks.connected(tracing) as sock, contextlib.suppress(Exception):
         processes.forks = forks.Forks(sock).start
         if (solution := get(job.assignment).solution) is not None:

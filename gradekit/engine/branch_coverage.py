@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Limit
 from gradekit.engine.masks import Box
 from gradekit.engine.memory import anywhere, everywhere
 from gradekit.engine.registry import Evaluator
@@ -166,9 +167,6 @@ WHOLE, NOTHING, PART = 1, 2, 4
 MASKED = ("tt.load", "tt.store")
 """The operations whose masks are noted."""
 
-MOST_LOOKS = 4
-"""Times that one operation is looked at in a launch."""
-
 
 def ways_of(op: Op) -> tuple[int, ...]:
     """What the mask of a load or store may leave of a tile: nothing in between, where it has one element."""
@@ -180,7 +178,7 @@ def note_mask(frame: Frame, op: Op, mask: Value, shape: tuple[int, ...]) -> None
     """A load or store of tiles, `shape` with the programs first, has this mask."""
     context, key = frame.context, (frame.context.launch, op.number)
     known, looks = context.ways.get(key, 0), context.looks.get(op.number, 0)
-    if known != WHOLE | NOTHING | PART and looks < MOST_LOOKS:
+    if known != WHOLE | NOTHING | PART and looks < Limit.LOOKS:
         context.looks[op.number] = looks + 1
         context.ways[key] = known | left_of_tiles(context.memory.box(mask, shape))
 

@@ -6,6 +6,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+
+class Limit:
+    """How programs are run together, and what is kept of a run."""
+
+    PROGRAMS = 1 << 27  # of one launch: a byte is kept for each, and no right grid here has a thousandth of them
+    LANES = (
+        1 << 19
+    )  # of the largest tile in all programs together: enough to hide torch's cost per call, few enough for L2
+    LIVE_BYTES = 1 << 27  # of tiles that programs evaluated together hold at a time
+    FEW_ROWS = 8  # of a grid, evaluated one by one: in a row, addresses rise evenly and tiles are views
+    SHUFFLED = 1 << 16  # programs; those of a larger grid run in reverse order
+    IN_TURNS, PATIENCE = 256, 64  # programs that take turns; atomics of one until another may have to go on: it spins
+    PRODUCTS = 16  # of a dot that take as long as one element of another operation
+
+    # other conditions: always for a run of CHEAP work, for one of OFTEN others, and one of SELDOM of COSTLY ones
+    CHEAP, COSTLY = 1_000_000, 10_000_000
+    OFTEN, SELDOM = 4, 16
+    SAMPLE, LOOKS = 32, 4  # programs of a launch whose traffic is counted; looks at one mask in a launch
+
+    # what is kept
+    EVENTS, CLOCKS = 1 << 16, 1 << 26  # lanes of atomics that are followed one by one; entries of all clocks together
+    WAITING, WAITING_OF_LARGE = (
+        1 << 16,
+        1 << 23,
+    )  # lanes in a history; of a large storage one for each unit, up to these
+    PRINTED = 64  # lines of device_print
+    NESTING = 60  # levels of locations and of regions; frames of one location
+    PIECE = 1 << 20  # elements that are looked at together for the first that are true
+
+
 STEP = 10_000
 """The work of evaluating one operation for any number of programs, beside that of its
 elements: about ten microseconds."""

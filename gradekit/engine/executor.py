@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.branch_coverage import Ways
-from gradekit.engine.budget import LAUNCH, Budget, Meter, OverBudget, Unsupported
+from gradekit.engine.budget import LAUNCH, Budget, Limit, Meter, OverBudget, Unsupported
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
@@ -51,9 +51,6 @@ from gradekit.program import (
 )
 
 __all__ = ["Budget", "Counters", "ForbiddenOp", "OverBudget", "RunResult", "Unsupported", "option_count", "run"]
-
-PROGRAMS = 1 << 27
-"""The most programs of one launch: a byte is kept for each, and no right grid here has a thousandth of them."""
 
 
 @dataclass
@@ -303,8 +300,8 @@ class _Execution:
         kernel = self.program.kernels[step.kernel]
         module, known = self.setup.reader(kernel)
         total = math.prod(step.grid)
-        if total > PROGRAMS:
-            raise OverBudget("programs", PROGRAMS, line)
+        if total > Limit.PROGRAMS:
+            raise OverBudget("programs", Limit.PROGRAMS, line)
         self.meter.spend(LAUNCH)
         if known.narrow and total > 1 and not self.careful:
             raise Suspicion("an atomic that keeps no other program apart")

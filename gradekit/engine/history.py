@@ -18,16 +18,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gradekit.engine.budget import Unsupported
+from gradekit.engine.budget import Limit, Unsupported
 from gradekit.engine.lanes import Lanes
 from gradekit.engine.memory import Storage
 
 NEVER = -1
-MOST_EVENTS = 1 << 16
-"""Lanes of atomics that are followed one by one; kernels that are ordered by more of
-them are not known to the engine."""
-MOST_CLOCKS = 1 << 26
-"""Entries of all clocks together."""
 
 
 @dataclass(slots=True)
@@ -104,8 +99,8 @@ class Ordering:
         done = [number] * len(releases) if event.done is None else event.done.tolist()
         lanes = dict.fromkeys(zip(event.programs.tolist(), event.addresses.tolist(), releases, done, strict=True))
         self._lanes += len(lanes)
-        if self._lanes > MOST_EVENTS or (len(self._clocks) + len(self._published)) * self.total > MOST_CLOCKS:
-            raise Unsupported(f"a launch that more than {MOST_EVENTS} atomics put in order")
+        if self._lanes > Limit.EVENTS or (len(self._clocks) + len(self._published)) * self.total > Limit.CLOCKS:
+            raise Unsupported(f"a launch that more than {Limit.EVENTS} atomics put in order")
         for program, address, releases_here, time in lanes:
             before = self._published.get(address)
             if event.acquires and before is not None:
@@ -126,9 +121,6 @@ class Ordering:
 
 
 NOBODY = -1
-WAITING, MOST_WAITING = 1 << 16, 1 << 23
-"""How many lanes may always wait in a storage's history; in that of a large storage,
-one for each unit, up to a limit."""
 _TIME_BITS = 31
 _LATEST = (1 << _TIME_BITS) - 1
 _NOT_YET = torch.iinfo(torch.int64).max
@@ -191,7 +183,7 @@ class AccessHistory:
 
     def _wait(self, lanes: Lanes) -> None:
         self.waiting += lanes.index.numel()
-        if self.waiting > min(max(WAITING, self._count()), MOST_WAITING):
+        if self.waiting > min(max(Limit.WAITING, self._count()), Limit.WAITING_OF_LARGE):
             self._take_in()
             self.writers()
 

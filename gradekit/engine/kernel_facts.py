@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gradekit.engine.budget import Limit
 from gradekit.engine.masked_lanes import left_out_lanes_matter
 from gradekit.engine.ttir import Module, Op, Region, parse
 from gradekit.engine.ttir_nodes import BYTES, names_used
@@ -177,10 +178,6 @@ def leaves_lanes_undefined(op: Op) -> bool:
 # --- how long values live, and what a block costs ---------------------------------------------------------------------
 
 
-_PRODUCTS = 16
-"""Products of a dot that take as long as one element of another operation."""
-
-
 def last_uses(block: Block, escaping: Collection[str]) -> list[tuple[str, ...]]:
     """For each operation of `block`, the values defined in the block that nothing needs after it; those that are
     `escaping`, because other blocks may use them, are never among them."""
@@ -215,7 +212,7 @@ def elements(op: Op) -> int:
     """The elements that an operation makes or reads for one program, whichever are more."""
     most = max((math.prod(type.shape) for type in (*op.result_types, *op.operand_types)), default=1)
     if op.name == "tt.dot":
-        most += math.prod(op.result_types[0].shape) * op.operand_types[0].shape[-1] // _PRODUCTS
+        most += math.prod(op.result_types[0].shape) * op.operand_types[0].shape[-1] // Limit.PRODUCTS
     return most
 
 

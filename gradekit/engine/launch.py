@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gradekit.engine import libdevice, ops_arith, ops_effects, ops_memory, ops_reduce, ops_tile  # noqa: F401
 from gradekit.engine.blocks import begin_block, compile_region, finish_block
+from gradekit.engine.budget import Limit
 from gradekit.engine.conditions import Order
 from gradekit.engine.control import call
 from gradekit.engine.frame import PROGRAM, Frame, LaunchContext, Scope, dtype_of, itemsize_of
@@ -22,17 +23,11 @@ from gradekit.engine.ttir import Function, Type
 from gradekit.engine.values import Affine, BlockPointer, Pointer, constant, wrap
 from gradekit.program import ITEMSIZE, Descriptor, Scalar, View
 
-PATIENCE = 64
-"""Atomics of one program after which another may have to go on: it spins."""
-
-MOST = 256
-"""Programs that may take turns; larger launches run them one after another."""
-
 
 def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
     """Runs every program of the launch; `arguments` are the values that its kernel takes."""
     context.meter.check_bytes(context.facts.peak)
-    if context.facts.waits and 1 < math.prod(context.grid) <= MOST:
+    if context.facts.waits and 1 < math.prod(context.grid) <= Limit.IN_TURNS:
         _run_in_turns(context, arguments)
     elif context.facts.waits:  # too many to take turns come in order, for each may wait for those before it
         for body in _bodies(context, arguments, Order.ASCENDING):
@@ -56,7 +51,7 @@ def _run_in_turns(context: LaunchContext, arguments: Sequence[Any]) -> None:
     """Programs that wait for each other: one after another where they can, or each as far as its next atomic."""
     order = context.conditions.order
     bodies = list(_bodies(context, arguments, order))
-    turns = Turns(bodies, patience=0 if order is Order.SHUFFLED else PATIENCE)
+    turns = Turns(bodies, patience=0 if order is Order.SHUFFLED else Limit.PATIENCE)
     context.pause = turns.pause
     turns.run()
 
@@ -80,24 +75,12 @@ def _run(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any])
 
 # --- which programs are evaluated together, and in which order --------------------------------------------------------
 
-LANES = 1 << 19
-"""Elements of the largest tile that are evaluated together: enough to hide torch's cost per call, few enough for L2."""
-
-LIVE_BYTES = 1 << 27
-"""Bytes of tiles that programs evaluated together may hold at a time."""
-
-FEW_ROWS = 8
-"""Up to so many rows of a grid are evaluated one by one: in a row, addresses rise evenly and tiles are views."""
-
-SHUFFLED = 1 << 16
-"""The most programs that are shuffled; those of a larger grid run in reverse order."""
-
 
 def chunks(grid: tuple[int, int, int], size: int, order: Order = Order.ASCENDING) -> Iterator[tuple[Any, int]]:
     """The linear ids of programs that run together, with how many there are; in ascending order, inside one row of the
     grid where the row is long."""
     total = math.prod(grid)
-    if order is Order.SHUFFLED and total <= SHUFFLED:
+    if order is Order.SHUFFLED and total <= Limit.SHUFFLED:
         ids = torch.randperm(total, generator=torch.Generator().manual_seed(total))
         yield from ((part, part.numel()) for part in ids.split(size))
         return
@@ -113,7 +96,7 @@ def _ids(first: int, count: int, step: int) -> int | Affine:
 
 def _runs(grid: tuple[int, int, int], size: int) -> Iterator[tuple[int, int]]:
     width, total = grid[0], math.prod(grid)
-    if 1 < width and width * FEW_ROWS >= size:
+    if 1 < width and width * Limit.FEW_ROWS >= size:
         for row in range(0, total, width):
             yield from ((row + x, min(size, width - x)) for x in range(0, width, size))
         return
@@ -132,7 +115,7 @@ def programs_at_once(kernel: KernelFacts) -> int:
 
 def programs_that_fit(kernel: KernelFacts) -> int:
     """How many programs of a kernel can be evaluated together, by the size of their tiles; 0 where none can."""
-    return min(LANES // kernel.tile, LIVE_BYTES // max(kernel.peak, 1))
+    return min(Limit.LANES // kernel.tile, Limit.LIVE_BYTES // max(kernel.peak, 1))
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

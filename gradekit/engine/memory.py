@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from gradekit.engine.budget import Limit
 from gradekit.program import ADDRESS_GAP, View
 
 POISON = 0xFF
 """Byte that fills memory nobody has written."""
-
-_PIECE = 1 << 20
 
 
 @dataclass(eq=False)
@@ -160,8 +159,8 @@ def first_true(mask: Tensor, most: int) -> Tensor:
     """The numbers, in row-major order, of the first so many elements of a bool tensor that are true: int64, 1-D. A
     piece at a time is looked at, for a position takes eight times the memory of its element."""
     found: list[Tensor] = []
-    for start, part in enumerate(mask.reshape(-1).split(_PIECE)):
-        found.append(part.nonzero().view(-1)[:most] + start * _PIECE)
+    for start, part in enumerate(mask.reshape(-1).split(Limit.PIECE)):
+        found.append(part.nonzero().view(-1)[:most] + start * Limit.PIECE)
         if sum(map(len, found)) >= most:
             break
     return torch.cat(found)[:most] if found else torch.empty(0, dtype=torch.int64)

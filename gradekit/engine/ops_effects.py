@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from gradekit.engine.budget import Unsupported
+from gradekit.engine.budget import Limit, Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.registry import evaluates
 from gradekit.engine.values import Below, Conjunction, Pointer, Value, absolute, dense
@@ -15,9 +15,6 @@ from gradekit.findings import Cause
 
 if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
-
-PRINTED = 64
-"""Lines of device_print that one run keeps."""
 
 
 @evaluates("tt.print")
@@ -28,9 +25,9 @@ def _evaluate_print(frame: Frame, op: Op) -> None:
         value = frame.operand(op, position)
         if isinstance(value, Pointer):
             value = absolute(value).offset
-        if len(lines) < PRINTED:
+        if len(lines) < Limit.PRINTED:
             lines.append(f"{prefix} {_shown(value, frame.shape(op.operand_types[position]))}".strip())
-    if not op.operands and len(lines) < PRINTED:
+    if not op.operands and len(lines) < Limit.PRINTED:
         lines.append(prefix)
 
 

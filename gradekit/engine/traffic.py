@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.atomics import Update
-from gradekit.engine.budget import Budget, Meter
+from gradekit.engine.budget import Budget, Limit, Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.lanes import Access, LaunchMemory
@@ -37,9 +37,6 @@ from gradekit.program import (
     run_steps,
     writes,
 )
-
-SAMPLE = 32
-"""Programs of each launch that are evaluated."""
 
 
 @dataclass
@@ -67,7 +64,7 @@ def count(
     inputs: Sequence[Tensor | None] = (),
     *,
     chosen: int | Sequence[int] = 0,
-    sample: int = SAMPLE,
+    sample: int = Limit.SAMPLE,
     budget: Budget | None = None,
     seed: int = 0,
 ) -> Counted:

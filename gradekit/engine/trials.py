@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.budget import OverBudget
+from gradekit.engine.budget import Limit, OverBudget
 from gradekit.engine.conditions import FILLINGS, Conditions, Earlier, Order
 from gradekit.engine.executor import RunResult, Variant
 from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_undefined, parsed, promises_contiguity
@@ -34,10 +34,6 @@ from gradekit.program import Allocate, Launch, Program, every_step, views_in
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
 SECOND_CALL = "In a second call, which finds in kept memory what one with other values has left there"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
-CHEAP, COSTLY = 1_000_000, 10_000_000
-"""A run of no more work than the first is always made under other conditions, too; of others one of OFTEN, and of those
-with more than the second, one of SELDOM."""
-OFTEN, SELDOM = 4, 16
 
 
 def run_with_trials(
@@ -57,17 +53,21 @@ def run_with_trials(
             usual.variants.append(Variant(circumstance, other.results))
     leaves_lanes = any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values())
     waits = any(facts(kernel.unaligned).waits for kernel in program.kernels.values())
-    if leaves_lanes and not usual.findings and _has_its_turn(cost, number, seldom=SELDOM if waits else OFTEN):
+    if (
+        leaves_lanes
+        and not usual.findings
+        and _has_its_turn(cost, number, seldom=Limit.SELDOM if waits else Limit.OFTEN)
+    ):
         usual.findings += _undefined_lanes(program, usual, run)
-    if usual.begins_anew and not usual.findings and _has_its_turn(cost, number, seldom=OFTEN):
+    if usual.begins_anew and not usual.findings and _has_its_turn(cost, number, seldom=Limit.OFTEN):
         usual.findings += _read_as_promised(program, usual, run)
     return usual
 
 
-def _has_its_turn(cost: int, number: int, seldom: int = SELDOM) -> bool:
+def _has_its_turn(cost: int, number: int, seldom: int = Limit.SELDOM) -> bool:
     """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so
     that it is the same for each grader."""
-    return cost <= CHEAP or number % (seldom if cost > COSTLY else OFTEN) == 0
+    return cost <= Limit.CHEAP or number % (seldom if cost > Limit.COSTLY else Limit.OFTEN) == 0
 
 
 def _under(finding: Finding, circumstance: str) -> Finding:
@@ -80,7 +80,7 @@ def _other_conditions(
     cost = usual.counters.work
     for order in _orders(program, cost, number):
         yield Conditions(order), f"With the programs {order.value}"
-    if not _has_its_turn(cost, number, seldom=OFTEN):
+    if not _has_its_turn(cost, number, seldom=Limit.OFTEN):
         return
     if usual.in_place and any(len(choice.options) > 1 and choice.tuning is None for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
@@ -93,10 +93,10 @@ def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
     """The orders in which a run is made. Where they change roundings alone, few runs are; one that
     costs much is made in one of them."""
     known = [facts(kernel.unaligned) for kernel in program.kernels.values()]
-    one = (ORDERS[number // SELDOM % 2],)
+    one = (ORDERS[number // Limit.SELDOM % 2],)
     if any(fact.ordered for fact in known):
-        return () if not _has_its_turn(cost, number) else ORDERS if cost <= CHEAP else one
-    return one if number % OFTEN == 0 and any(fact.rounded for fact in known) else ()
+        return () if not _has_its_turn(cost, number) else ORDERS if cost <= Limit.CHEAP else one
+    return one if number % Limit.OFTEN == 0 and any(fact.rounded for fact in known) else ()
 
 
 def _keeps_memory(program: Program) -> bool:

@@ -10,6 +10,8 @@ import functools
 import itertools
 import re
 
+from gradekit.engine.budget import Limit
+
 Location = tuple[tuple[str, int, int], ...]
 """(file, line, column) for the operation and for each call around it, innermost first; () where unknown."""
 
@@ -17,8 +19,6 @@ _DEFINITION = re.compile(r"^#(\w+) = loc\((.*)\)[ \t]*$", re.MULTILINE)
 _FILE = re.compile(r'"((?:[^"\\]|\\.)*+)":(\d{1,9}):(\d{1,9})(?: to (?:\d{1,9})?:\d{1,9})?')
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*+"')
 _ALIAS = re.compile(r"#(\w+)")
-DEEPEST = 60
-"""Levels of nesting, in locations and in regions, and frames of one location."""
 
 
 def line_of(location: Location, path: str) -> int | None:
@@ -46,7 +46,7 @@ class Locations:
         file = _in_file(text)
         if file:
             return file
-        if depth > DEEPEST:
+        if depth > Limit.NESTING:
             return ()
         return self._compound(text, depth + 1)
 
@@ -56,7 +56,7 @@ class Locations:
             return self.alias(alias[1], depth)
         if text.startswith("callsite("):
             callee, caller = _halves(text[len("callsite(") : -1])
-            return (self.of(callee, depth) + self.of(caller, depth))[:DEEPEST]
+            return (self.of(callee, depth) + self.of(caller, depth))[: Limit.NESTING]
         if text.startswith("fused"):
             return next((location for part in _parts(text) if (location := self.of(part, depth))), ())
         name = _NAME.match(text)
@@ -90,7 +90,7 @@ def _parts(text: str) -> list[str]:
     """The locations inside `fused<...>[a, b]`."""
     inside = text[text.find("[") + 1 : text.rfind("]")]
     cuts = [-1, *_outside(inside, ","), len(inside)]
-    return [inside[start + 1 : end].strip() for start, end in itertools.pairwise(cuts)][:DEEPEST]
+    return [inside[start + 1 : end].strip() for start, end in itertools.pairwise(cuts)][: Limit.NESTING]
 
 
 def _outside(text: str, wanted: str) -> list[int]:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gradekit.engine.ttir_locations import DEEPEST, Location, Locations
+from gradekit.engine.budget import Limit
+from gradekit.engine.ttir_locations import Location, Locations
 from gradekit.engine.ttir_nodes import Type, read_dense, read_number, read_string, read_type
 
 
@@ -122,8 +123,8 @@ class Reader:
     def enter(self) -> None:
         """One level deeper; raises Unexpected where nesting has no end."""
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise Unexpected(self.at, f"no more than {DEEPEST} levels of nesting")
+        if self.depth > Limit.NESTING:
+            raise Unexpected(self.at, f"no more than {Limit.NESTING} levels of nesting")
 
     # types
 

@@ -14,19 +14,11 @@ from dataclasses import asdict, replace
 import torch
 
 from gradekit.compat.torch import float8_product
+from gradekit.gpu import Limit
 from gradekit.gpu.card import Card
 from gradekit.gpu.known_facts import keep, known
 from gradekit.gpu.timing import Clock
 from gradekit.judge.speed import Ceilings
-
-_BYTES = 256 << 20
-"""Bytes of each of three buffers: several times the L2 cache of any card (a sixteenth of memory if that is less)."""
-
-_PATIENCE = 10.0
-"""Milliseconds of each measurement."""
-
-_STREAMED, _MULTIPLIED = 16, 2
-"""Calls in one sample: so many of those that move bytes that what is left in the L2 cache does not count."""
 
 Action = Callable[[], object]
 
@@ -54,8 +46,8 @@ def raised(card: Card, before: Ceilings) -> Ceilings:
 
 def _measured(card: Card) -> Ceilings:
     with torch.cuda.device(card.device), torch.no_grad():
-        rates = {name: moved / _seconds(action, _STREAMED, card) for name, action, moved in _streams(card)}
-        flops = {name: work / _seconds(action, _MULTIPLIED, card) for name, action, work in _products(card)}
+        rates = {name: moved / _seconds(action, Limit.STREAMED, card) for name, action, moved in _streams(card)}
+        flops = {name: work / _seconds(action, Limit.MULTIPLIED, card) for name, action, work in _products(card)}
     torch.cuda.empty_cache()
     best = max(rates, key=rates.__getitem__)
     found = Ceilings(rates[best], flops, card.l2_bytes, {"bytes": best} | {name: "matmul" for name in flops})
@@ -74,14 +66,14 @@ def _kept(card: Card) -> Ceilings | None:
 def _seconds(action: Action, calls: int, card: Card) -> float:
     clock = Clock([action] * calls, card)
     try:
-        return min(clock.turn(_PATIENCE).seconds)
+        return min(clock.turn(Limit.CEILING_MS).seconds)
     finally:
         clock.close()
 
 
 def _streams(card: Card) -> Iterator[tuple[str, Action, int]]:
     """Kernels that only move bytes: name, action, bytes read plus written."""
-    size = min(_BYTES, card.memory_bytes // 16) // (1 << 20) * (1 << 20)
+    size = min(Limit.STREAM_BYTES, card.memory_bytes // 16) // (1 << 20) * (1 << 20)
     a, b, c = (torch.ones(size // 4, dtype=torch.int32, device=card.device) for _ in range(3))
     yield "copy_", lambda: b.copy_(a), 2 * size
     yield "add", lambda: torch.add(a, b, out=c), 3 * size

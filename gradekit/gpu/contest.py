@@ -7,16 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gradekit.compat import torch_compile
-from gradekit.gpu import baselines
+from gradekit.gpu import Limit, baselines
 from gradekit.gpu.card import Card
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import TURN, interleave
+from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker import Prepared, Worker
 from gradekit.judge.speed import Round, ratio, settled
-
-LONGER = 10.0
-"""Wall seconds of rounds, where noise leaves it open whether a threshold is reached."""
 
 Rounds = Sequence[Round]
 Thresholds = Mapping[str, Sequence[float]]
@@ -56,8 +53,8 @@ class Contest:
     def rounds(self, before: Rounds, thresholds: Thresholds, budget: float) -> Rounds:
         """More rounds than `before`, of all sides, for about so many wall seconds."""
         worker, id = self._worker, self._ready.id
-        turns: dict[str, Callable[[], Turn]] = {"student": lambda: worker.turn(id, milliseconds=TURN)}
-        turns |= {side.name: functools.partial(side.clock.turn, TURN) for side in self.sides}
+        turns: dict[str, Callable[[], Turn]] = {"student": lambda: worker.turn(id, milliseconds=Limit.TURN_MS)}
+        turns |= {side.name: functools.partial(side.clock.turn, Limit.TURN_MS) for side in self.sides}
         taken = interleave(turns, settled(thresholds), before=before, budget=budget).rounds
         if "compiled" in turns:
             self._comparison.keep(ratio(taken, "eager", "compiled"))
@@ -68,7 +65,7 @@ class Contest:
         if all(side.name != "compiled" for side in self.sides):
             self.sides.append(baselines.compiled(self._against, self._made(self._ready.sets), self._card))
             before = ()
-        return self.rounds(before, thresholds, LONGER)
+        return self.rounds(before, thresholds, Limit.LONGER_SECONDS)
 
     def release(self) -> None:
         """Gives back what the card holds."""

@@ -12,18 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gradekit.gpu import Limit
 from gradekit.gpu.timing import Turn
 from gradekit.judge.speed import LEAST_ROUNDS, Round
-
-TURN = 5.0
-"""Milliseconds of a turn: short, so that all sides of a round meet the same clocks."""
-
-ROUNDS = 16
-BUDGET = 10.0
-"""Wall seconds."""
-
-LOOKS = 5
-"""After the first `ROUNDS`, the judge looks again whenever a fifth has been added: looking takes time too."""
 
 TakeTurn = Callable[[], Turn]
 
@@ -42,8 +33,8 @@ def interleave(
     settled: Callable[[Sequence[Round]], bool],
     *,
     before: Sequence[Round] = (),
-    rounds: int = ROUNDS,
-    budget: float = BUDGET,
+    rounds: int = Limit.ROUNDS,
+    budget: float = Limit.SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> Timings:
     """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
@@ -61,7 +52,7 @@ def interleave(
         for way in order(list(sides), len(taken) // 2):
             taken.append(to_round({side: sides[side]() for side in way}))
         if len(taken) >= look:
-            enough, look = settled(taken), look + 2 * max(1, look // (2 * LOOKS))
+            enough, look = settled(taken), look + 2 * max(1, look // (2 * Limit.LOOKS))
     return Timings(tuple(taken), clock() - start, enough)
 
 

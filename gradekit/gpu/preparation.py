@@ -13,14 +13,12 @@ from typing import Protocol
 
 from torch import Tensor
 
+from gradekit.gpu import Limit
 from gradekit.gpu.device_memory import POISON
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import BoundProgram, Replay, Watch, peak_bytes
 from gradekit.gpu.timing import Call, Turn
 from gradekit.program import Choice, Launch, run_steps
-
-TUNING = 4.0
-"""Milliseconds of the turn that each configuration gets."""
 
 
 class AnyClock(Protocol):
@@ -123,8 +121,8 @@ class Preparation:
         self._start(chosen, watch)
         try:
             if not self.tuned:
-                self.turn(TUNING)  # the card's clocks are still rising
-            return statistics.median(self.turn(TUNING).seconds)
+                self.turn(Limit.TUNING_MS)  # the card's clocks are still rising
+            return statistics.median(self.turn(Limit.TUNING_MS).seconds)
         finally:
             self.close()
 

@@ -34,7 +34,7 @@ from torch import Tensor
 
 from gradekit import wire
 from gradekit.confine import Means, confinement
-from gradekit.gpu import sandboxing, shared_memory
+from gradekit.gpu import Limit, sandboxing, shared_memory
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, StartClock
@@ -43,20 +43,16 @@ from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 from gradekit.program import Program, View, decode
 
-FILE_BYTES = 1 << 30
-MEMORY_BYTES = 16 << 30
-"""What a process may write to in memory of its own, beyond what it has once the card is ready."""
-
 
 def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
     """Serves the socket that `descriptor` names until its other end closes. `device` is "cpu" or "cuda:<index>"; who
     kills this process can tell from the file `progress` what it was at; `means` are in force."""
-    confinement.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: FILE_BYTES})
+    confinement.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: Limit.FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
     server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
     sandboxing.close(means)
     confinement.lower(
-        {resource.RLIMIT_DATA: _data_bytes() + MEMORY_BYTES}
+        {resource.RLIMIT_DATA: _data_bytes() + Limit.MEMORY_BYTES}
     )  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})
     with contextlib.suppress(wire.WireError):

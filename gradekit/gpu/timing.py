@@ -16,29 +16,11 @@ from typing import Any
 
 import torch
 
+from gradekit.gpu import Limit
 from gradekit.gpu.card import Card, Reading, read
 
 Call = Callable[[], Any]
 """A call of one set of inputs, with nothing left to decide on the host; what it returns is kept as its output."""
-
-SWEEP = 3
-"""The sweep reads and writes so many times what the L2 cache holds."""
-
-FOOTPRINT = 16
-"""The sets together are so many times the L2 cache, or there are `MOST_SETS` of them: with more sets it matters less
-where each of them lies in memory, and what the sweep left in the cache."""
-
-MOST_SETS = 128
-LEAST_SETS = 2
-MOST_BYTES = 8 << 30
-"""Sets and outputs of one side take no more memory than this (and no more than an eighth of the card's)."""
-
-LEAST_REPLAYS = 3
-
-BUSY = 5e-3
-"""Seconds of work given to the card before its clocks are read, and before a turn's first sample."""
-
-MOST_AHEAD = 32
 
 
 @dataclass(frozen=True)
@@ -53,9 +35,9 @@ class Turn:
 
 def sets_for(card: Card, nbytes: int) -> int:
     """How many sets of inputs to rotate for a call that reads and writes `nbytes` bytes in all."""
-    room = min(MOST_BYTES, card.memory_bytes // 8) // max(nbytes, 1)
-    wanted = math.ceil(FOOTPRINT * card.l2_bytes / max(nbytes, 1))
-    return max(LEAST_SETS, min(wanted, MOST_SETS, room))
+    room = min(Limit.SET_BYTES, card.memory_bytes // 8) // max(nbytes, 1)
+    wanted = math.ceil(Limit.FOOTPRINT * card.l2_bytes / max(nbytes, 1))
+    return max(Limit.LEAST_SETS, min(wanted, Limit.SETS, room))
 
 
 class Clock:
@@ -127,8 +109,8 @@ class Clock:
 
     def _lead_in(self) -> Reading | None:
         """The clocks, read while the card is busy with replays that are not counted, or right after a long one."""
-        enough = math.ceil(BUSY / (self._once() * len(self._calls)))
-        for _ in range(min(enough, MOST_AHEAD) - 1):
+        enough = math.ceil(Limit.BUSY_SECONDS / (self._once() * len(self._calls)))
+        for _ in range(min(enough, Limit.AHEAD) - 1):
             self._replay()
         reading = read(self._card)
         torch.cuda.synchronize()
@@ -137,7 +119,7 @@ class Clock:
 
 def samples(once: Callable[[], float], seconds: float) -> tuple[float, ...]:
     """What `once` answers, called until the sum reaches `seconds`, and `LEAST_REPLAYS` times at least."""
-    taken = [once() for _ in range(LEAST_REPLAYS)]
+    taken = [once() for _ in range(Limit.LEAST_REPLAYS)]
     while sum(taken) < seconds:
         taken.append(once())
     return tuple(taken)
@@ -151,5 +133,5 @@ def _sweep(card: Card) -> None:
 
 @functools.cache
 def _sweeper(card: Card) -> tuple[torch.Tensor, torch.Tensor]:
-    first, second = torch.zeros(2, SWEEP * card.l2_bytes // 8, dtype=torch.int32, device=card.device)
+    first, second = torch.zeros(2, Limit.SWEEP * card.l2_bytes // 8, dtype=torch.int32, device=card.device)
     return first, second

@@ -24,7 +24,7 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
-from gradekit.gpu import shared_memory
+from gradekit.gpu import Limit, shared_memory
 from gradekit.gpu.card import Card, Reading
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
@@ -35,9 +35,6 @@ from gradekit.gpu.worker_process import LostWorker, WorkerProcess
 from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
 
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
-
-TURN_SECONDS = 60.0
-"""How long one turn may take, or fetching the results of one set."""
 
 CPU = torch.device("cpu")
 
@@ -159,7 +156,9 @@ class Worker:
             CardFault: the process that had prepared it is gone.
         """
         self._prepared(id)
-        answer = self._ask({"do": "turn", "id": id, "milliseconds": milliseconds}, TURN_SECONDS + milliseconds / 1e3)
+        answer = self._ask(
+            {"do": "turn", "id": id, "milliseconds": milliseconds}, Limit.ANSWER_SECONDS + milliseconds / 1e3
+        )
         with _sensible():
             return Turn(tuple(answer["seconds"]), _reading(answer["before"]), _reading(answer["after"]))
 
@@ -172,13 +171,13 @@ class Worker:
         program, sets = self._prepared(id)
         with self._shared(program, ()) as (memory, _, wanted, tensors):
             for number in range(sets):
-                self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, TURN_SECONDS, memory)
+                self._ask({"do": "fetch", "id": id, "set": number, "results": wanted}, Limit.ANSWER_SECONDS, memory)
                 yield _results(program, tensors, device)
 
     def forget(self, id: int) -> None:
         """Gives back the memory of what was prepared under `id`."""
         if self._process is not None and self._process.prepared.pop(id, None) is not None:
-            self._ask({"do": "close", "id": id}, TURN_SECONDS)
+            self._ask({"do": "close", "id": id}, Limit.ANSWER_SECONDS)
 
     # --- the process -------------------------------------------------------------------------------------------------
 

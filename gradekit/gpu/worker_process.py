@@ -21,14 +21,12 @@ from gradekit import wire
 from gradekit.confine import Means
 from gradekit.confine.confinement import HIGHEST_WITHOUT_NAMESPACES
 from gradekit.confine.paths import PrivateFolder
+from gradekit.gpu import Limit
 from gradekit.gpu.faults import CardFault, Kind
 from gradekit.processes import START_SECONDS, ChildProcess, Command, clean_environment
 from gradekit.program import Program
 from gradekit.sandbox import host
 from gradekit.versions import version
-
-KEPT = 64 << 10
-"""Bytes of what is printed, by kernels and by compilers, that are read."""
 
 MODULE = "gradekit.gpu"
 
@@ -205,8 +203,8 @@ def _note() -> int:
 
 def _tail(descriptor: int) -> str:
     """The last bytes of a file that the worker may be writing to."""
-    start = max(os.fstat(descriptor).st_size - KEPT, 0)
-    return os.pread(descriptor, KEPT, start).decode("utf-8", "replace")
+    start = max(os.fstat(descriptor).st_size - Limit.PRINTED_BYTES, 0)
+    return os.pread(descriptor, Limit.PRINTED_BYTES, start).decode("utf-8", "replace")
 
 
 def _ending(status: int) -> str:

@@ -10,3 +10,34 @@ solver     solve: questions as text, and their limits, in steps
 verdicts   prover: paths, budgets, all that is claimed of a call; question: verdicts as data; probe: single programs on
            the engine
 """
+
+from __future__ import annotations
+
+
+class Limit:
+    """How much is tried for a proof, in the solver's own steps and never in time."""
+
+    SOLVER_STEPS = 15_000_000  # of all questions of one solver, where nobody says less
+    TRIES = (
+        80_000,
+        *3 * (250_000,),
+    )  # of one question: each try looks in an order of its own, for hundredths of a second
+    COUNTEREXAMPLES = 24  # kept, to be tried on later questions
+    SMALL = (8, 200, 5000, 100_000, 1 << 21)  # sizes up to which counterexamples are looked for, one after the other
+    FAR = (1 << 20, 1 << 17, 1 << 12, 64, 2)  # times a size, the first first: a tile or a tensor may be too large there
+
+    OPERATIONS = 20_000  # that one walk comes by: branches and loops inside of each other multiply
+    PARTS, TEXT = 1 << 10, 80  # of a product: with more, a number's origin is lost; characters of a term
+    SPLITS = 6  # of counters into quotients and remainders
+    PROBE_WORK = 200_000_000  # of one program on the engine: a fifth of a second
+
+    # tiles that no program writes
+    ROWS = 1 << 17  # turns of programs for one claim: some hundredths of a second
+    FEW_TILES, SPECIAL = (
+        (1, 2, 3, 5),
+        1 << 12,
+    )  # along an axis, whatever the numbers are; the largest that counts as special
+
+    # calls that are followed in place of examples
+    PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)  # sizes, one for each dimension: falling, all but the last odd
+    GAP, RANKS = 3, 2  # elements between rows of a tensor that is not contiguous; numbers of dimensions

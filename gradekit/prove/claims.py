@@ -9,6 +9,7 @@ from typing import Any
 
 from gradekit.engine.kernel_facts import COMMUTING
 from gradekit.program import LARGEST_GRID, View
+from gradekit.prove import Limit
 from gradekit.prove import question as q
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
@@ -379,8 +380,6 @@ def _other(atom: Atom) -> Term | None:
 # remainders of one counter by one number (pid // n, pid % n) are two counters, from which the one is put together
 # again. What comes out is a guess, which the solver then checks: a wrong one proves nothing.
 
-MOST_SPLITS = 6
-
 
 class NoWitness(Exception):
     """The address is not of a kind that can be inverted."""
@@ -413,7 +412,7 @@ class _Splits:
         """The address with new counters in place of quotients and remainders of counters."""
         for whole, divisor, quotient, rest in self.made:
             address = _divided(address, whole, divisor, quotient, rest)
-        for _ in range(MOST_SPLITS):
+        for _ in range(Limit.SPLITS):
             division = self._innermost(address)
             if division is None:
                 return address

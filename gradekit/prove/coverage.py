@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
+from gradekit.prove import Limit
 from gradekit.prove.claims import PROGRAM, LaunchClaims, NoWitness, Simpler, Tiles, Touch, witness
 from gradekit.prove.setting import product
 from gradekit.prove.solve import Answer, Solver
@@ -118,12 +119,6 @@ def _stores(launched: LaunchClaims, region: StorageRegion) -> list[Touch]:
 # those with so many tiles along each axis as the launch's own numbers make special: a group of 8, 24 programs, a
 # limit of 64 rows.
 
-MOST_ROWS = 1 << 17
-"""Turns of programs that are looked at for one claim: some hundredths of a second."""
-
-FEW, MANY = (1, 2, 3, 5), 1 << 12
-"""Tiles along an axis whatever the launch's numbers are, and the largest number that counts as special."""
-
 
 def left_out(stores: Sequence[tuple[LaunchClaims, Touch]], path: Truth) -> dict[str, int] | None:
     """Values for which a tile of the region is written by no program; None where none are found."""
@@ -155,13 +150,13 @@ def _calls(
     formulas: list[Term | Truth] = [part for _, touch in stores for part in (touch.place, touch.access.active)]
     formulas += [size for launched, _ in stores for size in launched.started.grid]
     near = {n + more for n in _numbers(formulas) for more in (0, 1, -1)}
-    counts = sorted(n for n in {*FEW, *near} if n > 0)
+    counts = sorted(n for n in {*Limit.FEW_TILES, *near} if n > 0)
     usual, rows = stores[0][0].host.setting.values, 0
     for chosen in sorted(itertools.product(counts, repeat=len(steps)), key=math.prod):
         own = {name: (n - 1) * step + 1 for n, (name, step) in zip(chosen, steps.items(), strict=True)}
         few = {**dict.fromkeys(usual, 2), **own}
         rows += sum(_rows(one, touch, along, few) for (one, touch), along in zip(stores, tiles, strict=True))
-        if rows > MOST_ROWS:
+        if rows > Limit.ROWS:
             return
         yield from [values for values in (few, {**usual, **own}) if truth_of(path, values)][:1]
 
@@ -171,7 +166,7 @@ def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:
     conditions = [part for atom in atoms(*formulas).values() for part in atom.args if isinstance(part, Truth)]
     terms += [part.args[0] for part in (*formulas, *conditions) if isinstance(part, Truth) and part.op in ("le", "eq")]
     terms += [part for part in formulas if isinstance(part, Term)]
-    return {abs(factor) for one in terms for factor in one.parts.values() if 1 < abs(factor) <= MANY}
+    return {abs(factor) for one in terms for factor in one.parts.values() if 1 < abs(factor) <= Limit.SPECIAL}
 
 
 def _rows(launched: LaunchClaims, touch: Touch, tiles: Sequence[Tiles], values: Mapping[str, int]) -> int:

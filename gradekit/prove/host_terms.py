@@ -10,6 +10,7 @@ from typing import Any
 
 from gradekit.arithmetic import OF_TWO
 from gradekit.origins import Condition
+from gradekit.prove import Limit
 from gradekit.prove.terms import Term, equal, power, term, var
 
 Leaf = tuple[str | int, ...]
@@ -23,12 +24,6 @@ RELATIONS = ("<", "<=", "==")
 OPAQUE = "opaque"
 LOST = (OPAQUE, "bits", "filled")
 """Numbers whose origin was lost, or that lie on the way to a power of two."""
-
-LONGEST = 80
-"""Characters of a term as text."""
-
-MOST_PARTS = 1 << 10
-"""Of a product: what has more is a number whose origin is lost."""
 
 
 def variable(leaf: Leaf) -> Term:
@@ -60,7 +55,7 @@ def _polynomial(
     divides = one[0] in ("//", "%")
     if len(values) != 2 or divides and values[1].number is not None and values[1].number <= 0:
         return None
-    if one[0] == "*" and len(values[0].parts) * len(values[1].parts) > MOST_PARTS:
+    if one[0] == "*" and len(values[0].parts) * len(values[1].parts) > Limit.PARTS:
         return var(f"{OPAQUE} {number}")
     return OF_TWO[str(one[0])](*values)
 
@@ -110,7 +105,7 @@ def leaves_in(terms: Sequence[Leaf], *numbers: int) -> set[Leaf]:
 def described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str]) -> str:
     """A term as Python would write it, cut off where it is long; `name` gives the leaves' names."""
     text = _described(terms, number, name)
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+    return text if len(text) <= Limit.TEXT else text[: Limit.TEXT - 3] + "..."
 
 
 def _described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], depth: int = 0) -> str:

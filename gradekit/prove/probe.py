@@ -22,10 +22,8 @@ from gradekit.engine.observer import touched as touched_by
 from gradekit.engine.traffic import CountingMemory
 from gradekit.observations import Traffic
 from gradekit.program import ADDRESS_GAP, Launch, Program
+from gradekit.prove import Limit
 from gradekit.prove.symbolic_host import allocated, every_launch
-
-WORK = 200_000_000
-"""What one program may cost: a fifth of a second."""
 
 
 def touched(
@@ -43,7 +41,7 @@ def touched(
         if hasattr(view, "storage"):
             empty = torch.empty(0, dtype=torch.uint8)
             storages.storages[view.storage] = Storage(view.storage, empty, "", (view.storage + 1) * ADDRESS_GAP)
-    memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=WORK))
+    memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=Limit.PROBE_WORK))
     context = LaunchContext(module, facts(ttir), launch.grid, memory, meter, 0, "", path, observe=observe)
     run_some_programs(context, bind(module.entry, launch.args, storages), torch.tensor(linear))
     return found

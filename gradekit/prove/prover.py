@@ -29,13 +29,14 @@ from gradekit.program import (
     run_steps,
     writes,
 )
+from gradekit.prove import Limit
 from gradekit.prove import question as q
 from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.coverage import Coverage
 from gradekit.prove.memory_rules import accesses, itemsize
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, contents, product, setting_of
-from gradekit.prove.solve import MOST_STEPS, Answer, Solver
+from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import NotFollowed, Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
 from gradekit.prove.terms import ZERO, Term, Truth, atoms, equal
@@ -55,7 +56,7 @@ class ProofBudget:
     forms: int = 8
     paths: int = 8
     further: int = 2
-    steps: int = MOST_STEPS
+    steps: int = Limit.SOLVER_STEPS
     ones: bool = True
 
 
@@ -100,9 +101,6 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
     found.proofs.steps = solver.steps
     return found.proofs
 
-
-FAR = (1 << 20, 1 << 17, 1 << 12, 64, 2)
-"""So many times a size is far from it. What comes first is tried first: a tile or a tensor may be too large there."""
 
 USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
 
@@ -188,7 +186,7 @@ class _Form:
     def _check_elsewhere(self, host: SymbolicHost, call: Sequence[Argument]) -> None:
         """Raises NotFollowed where the terms do not give the numbers of another call on the path, a far one."""
         values = host.setting.values
-        for times in FAR:
+        for times in Limit.FAR:
             found = self._where(host, [
                 [size >= times * values[key], ~equal(size, values[key])]
                 for key, size in _variables(host.setting)

@@ -24,6 +24,7 @@ from gradekit.domain import (
 )  # fmt: skip
 from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, Argument, Scalar, View
+from gradekit.prove import Limit
 from gradekit.prove.terms import (
     FALSE,
     ONE,
@@ -265,14 +266,6 @@ def _rises(a: Atom, b: Atom) -> Truth:
 
 # --- calls within a domain that tell sizes apart: what host code is followed with, in place of examples ---------------
 
-PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)
-"""Sizes, each for one dimension; in falling order, and all but the last odd."""
-
-GAP = 3
-"""Elements between rows of a tensor that is not contiguous."""
-
-MOST_RANKS = 2
-
 
 def calls_of(entry: EntryDomain, gradient: bool = False) -> list[tuple[Argument, ...]]:
     """Calls of the entry: of each kind of scalars and number of dimensions, contiguous ones and ones with any strides.
@@ -296,7 +289,7 @@ def _ranks(entry: EntryDomain) -> list[int]:
     unnamed = entry.sizes.get(ANY_DIMENSIONS)
     if unnamed is None:
         return [0]
-    return sorted({unnamed.dims[0], min(unnamed.dims[1], MOST_RANKS)})
+    return sorted({unnamed.dims[0], min(unnamed.dims[1], Limit.RANKS)})
 
 
 def _choices(scalar: ScalarDomain) -> Sequence[Any]:
@@ -305,7 +298,7 @@ def _choices(scalar: ScalarDomain) -> Sequence[Any]:
 
 def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
     """A size of its own for each dimension, within its range; those without a name are called 0, 1 and so on."""
-    left = list(PRIMES)
+    left = list(Limit.PRIMES)
     found: dict[str, int] = {}
     wanted = [*((name, size) for name, size in entry.sizes.items() if name != ANY_DIMENSIONS)]
     wanted += [(str(axis), entry.sizes[ANY_DIMENSIONS]) for axis in range(rank)]
@@ -348,5 +341,5 @@ def _strides(shape: Sequence[int], strided: bool) -> tuple[int, ...]:
     strides, step = [], 2 if strided else 1
     for size in reversed(shape):
         strides.append(step)
-        step = step * size + (GAP if strided else 0)
+        step = step * size + (Limit.GAP if strided else 0)
     return tuple(reversed(strides))

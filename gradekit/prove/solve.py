@@ -16,6 +16,7 @@ from typing import Any
 
 import z3
 
+from gradekit.prove import Limit
 from gradekit.prove.terms import (
     FALSE,
     TRUE,
@@ -33,19 +34,7 @@ from gradekit.prove.terms import (
 from gradekit.prove.value_of import Undefined, truth_of, value_of
 from gradekit.reuse import SharedCache, shared
 
-STEPS = (80_000, *3 * (250_000,))
-"""What the solver may take for each try of one question, which looks in an order of its own: hundredths of a second."""
-
-ALL = len(STEPS)
-
-MOST_STEPS = 15_000_000
-"""What all questions of one solver may take together, where nobody says less."""
-
-MOST_KEPT = 24
-"""Counterexamples that are kept, to be tried on later questions."""
-
-SMALL = (8, 200, 5000, 100_000, 1 << 21)
-"""Counterexamples are looked for among sizes up to these, one after the other."""
+ALL = len(Limit.TRIES)
 
 
 @dataclass(frozen=True)
@@ -71,11 +60,11 @@ class Solver:
     everything that is not known yet is open.
     """
 
-    def __init__(self, limit: int = MOST_STEPS) -> None:
+    def __init__(self, limit: int = Limit.SOLVER_STEPS) -> None:
         self._known: dict[str, Answer] = {}
         self._asked = b""  # a digest of all questions so far
         self._unasked = list[tuple[Truth, int]]()  # those since z3 was asked last, whose answers were remembered
-        self._models: deque[Mapping[str, int]] = deque(maxlen=MOST_KEPT)  # of questions that were refuted
+        self._models: deque[Mapping[str, int]] = deque(maxlen=Limit.COUNTEREXAMPLES)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
         self.steps = 0
@@ -98,7 +87,7 @@ class Solver:
 
     def _smaller(self, hypotheses: Sequence[Truth], goal: Truth, found: Answer) -> Answer:
         """The same with smaller sizes, if there are such: what the engine can run, and a person imagine."""
-        for bound in SMALL:
+        for bound in Limit.SMALL:
             bounds = [Truth("le", (size - bound,)) for size in self.sizes]
             answer = self._once([*hypotheses, *bounds], goal)
             if answer.verdict == "refuted":
@@ -155,8 +144,8 @@ class Solver:
 
     def _answered(self, claim: Truth, tries: int) -> Answer:
         """By linear arithmetic alone; what that leaves open with products as they are, and so many `tries`."""
-        answer = self._tried(claim, STEPS[-1], seed=None)
-        for seed, steps in enumerate(STEPS[:tries]) if answer is OPEN else ():
+        answer = self._tried(claim, Limit.TRIES[-1], seed=None)
+        for seed, steps in enumerate(Limit.TRIES[:tries]) if answer is OPEN else ():
             if answer is OPEN:
                 answer = self._tried(claim, steps, seed)
         return answer

@@ -17,6 +17,7 @@ from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
+from gradekit.prove import Limit
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
     OTHER,
@@ -51,9 +52,6 @@ from gradekit.prove.terms import (
     term,
     var,
 )
-
-MOST_STEPS = 20_000
-"""Operations that one walk may come by: branches and loops inside of each other multiply."""
 
 Environment = dict[str, Value]
 NOTHING: frozenset[Owed] = frozenset()
@@ -136,8 +134,8 @@ class Walk:
         """Walks through the operations of a block."""
         for op in block.ops:
             self.steps += 1
-            if self.steps > MOST_STEPS:
-                raise TooLong(f"more than {MOST_STEPS} operations")
+            if self.steps > Limit.OPERATIONS:
+                raise TooLong(f"more than {Limit.OPERATIONS} operations")
             self.op(op)
 
     def op(self, op: Op) -> None:

@@ -33,13 +33,11 @@ from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.report.proofs import sized
 from gradekit.sandbox import Form, TraceError, Tracer
 from gradekit.sandbox.moved import moved
+from gradekit.subject import Limit
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 from gradekit.submission.layout import code_of
-
-RUNNABLE = 1 << 23
-"""Elements of the largest tensor of a call that is run as a whole."""
 
 
 @dataclass
@@ -186,7 +184,7 @@ ADVICE = (GRID, TILE)
 def _seen(
     subject: Subject, entry: str, args: Sequence[Any], verdict: ProofVerdict, wanted: tuple[int, ...]
 ) -> Failure | str:
-    small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= RUNNABLE
+    small = max((a.storage_size for a in args if isinstance(a, Input)), default=0) <= Limit.RUNNABLE
     try:
         if not small:
             return _probed(subject.program(call_spec(entry, tuple(args), wanted)), verdict)

@@ -19,9 +19,7 @@ from gradekit.engine.executor import RunResult, run_chosen
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.observer import Owners
 from gradekit.program import Launch, Program, run_steps
-
-SOME = 64
-"""Programs that are spread over a grid, beside those at its ends."""
+from gradekit.subject import Limit
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class SomePrograms:
         x, y, z = ({0, 1, n // 2, n - 2, n - 1} & {*range(n)} for n in grid)
         ends = (i + grid[0] * (j + grid[1] * k) for i, j, k in itertools.product(x, y, z))
         total = math.prod(grid)
-        ids = {*ends, *range(0, total, max(total // SOME, 1))}
+        ids = {*ends, *range(0, total, max(total // Limit.SPREAD, 1))}
         depend = facts(ttir).ordered or any(op.name in ATOMICS for op in every_operation(parsed(ttir)))
         if depend or 2 * len(ids) > total:
             raise OverBudget("programs", 0 if depend else len(ids))

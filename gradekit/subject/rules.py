@@ -38,6 +38,7 @@ from gradekit.program import (
     views_in,
     writes,
 )
+from gradekit.subject import Limit
 
 if TYPE_CHECKING:
     from gradekit.submission import Submission
@@ -331,13 +332,6 @@ def _written(program: Program, step: Step, known: set[int]) -> set[int]:
 # launch, or as the place of a view. What follows from the inputs' sizes has few values, or goes on in few different
 # steps.
 
-MOST_WRITTEN = 64
-"""The most numbers that the host may write out as a tensor, and the most different floating-point numbers that it may
-hand on one at a time."""
-
-MOST_PLACES = 1024
-"""The most integers that it may hand on one at a time, where each goes another step on than all before it."""
-
 _RANGE = 3
 """Elements of the shortest tensor that can be a range: any two numbers would be one."""
 
@@ -353,20 +347,20 @@ def check_handed_numbers(program: Program, entry: str) -> None:
     steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]
     _check_tables([step for step in steps if isinstance(step, Literal)], entry)
     single = {value for step in steps for value in _values(step) if isinstance(value, float)}
-    _wait_for_a_person("different numbers", len(single), MOST_WRITTEN, steps)
-    _wait_for_a_person("integers", sum(map(_different_steps, _sequences(program, steps))), MOST_PLACES, steps)
+    _wait_for_a_person("different numbers", len(single), Limit.WRITTEN, steps)
+    _wait_for_a_person("integers", sum(map(_different_steps, _sequences(program, steps))), Limit.PLACES, steps)
 
 
 def _check_tables(written: Sequence[Literal], entry: str) -> None:
     tables = [step for step in written if not _is_range(step.values)]
     ranges = {(step.values[0], step.values[-1]) for step in written if _is_range(step.values)}
     count = sum(len(step.values) for step in tables) + 2 * len(ranges)
-    if count <= MOST_WRITTEN:
+    if count <= Limit.WRITTEN:
         return
     line = written[0].source.line if written[0].source else None
     if any(isinstance(value, float) for step in written for value in step.values):
         message = (
-            f"{entry} writes out {count:,} numbers as tensors, where {MOST_WRITTEN} are allowed: results are "
+            f"{entry} writes out {count:,} numbers as tensors, where {Limit.WRITTEN} are allowed: results are "
             "computed from the inputs."
         )
         raise Failure(Cause.FORBIDDEN_OP, message, line=line)

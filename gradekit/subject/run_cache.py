@@ -27,9 +27,6 @@ from gradekit.reuse import ForkedCache, LruCache, Shared
 from gradekit.subject import digest
 from gradekit.subject.call_spec import CallSpec
 
-CLASS_BYTES = 64 << 20
-"""Of the run records that the graders of a class share."""
-
 
 def key_of(program: Program, option: int, spec: CallSpec, allow: Collection[str]) -> bytes:
     """All that a run depends on, the same in every process: the program that the call `spec` was traced to, and the

@@ -27,7 +27,7 @@ from gradekit.observations import Counters
 from gradekit.program import ITEMSIZE, Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
-from gradekit.subject import rules, run_cache
+from gradekit.subject import Limit, rules, run_cache
 from gradekit.subject.call_spec import CHANGED, CallSpec
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
@@ -37,28 +37,6 @@ from gradekit.subject.written import Contracts
 if TYPE_CHECKING:
     from gradekit.assignment import Assignment
     from gradekit.submission import Submission
-
-REMEMBERED_BYTES = 128 << 20
-"""Results of earlier runs that are kept for the next check: the whole grader must stay under 1.5 GiB."""
-
-HURRY = 1_500_000_000
-"""The work that a run may use once another has used up a whole budget, so that no report takes minutes."""
-
-CHECK_IN_A_HURRY = 10_000_000_000
-"""The work of all runs of a check, then."""
-
-MOST_BYTES = 1 << 28
-"""Bytes of the results that differ between the configurations of one call."""
-
-MOST_WORK = 250_000_000_000
-"""The work that all runs of a check may use together: some four minutes, on any machine counted alike. A right kernel
-of a plain style takes less than a tenth."""
-
-MOST_IN_ALL = 3 * MOST_WORK
-"""The same of all checks together, so that grading comes to an end where each takes nearly what it may."""
-
-BRIEF_WORK = 400_000_000
-"""The same where a submission is tried for a few small calls: half a second."""
 
 _DO_NOT_FIT = (Cause.OUT_OF_RESOURCES, Cause.COMPILATION_ERROR)
 """Why Triton's autotuner leaves a configuration out: it needs more shared memory than there is, for example."""
@@ -204,7 +182,7 @@ class Runs:
         assignment: Assignment,
         substitute: Substitution | None = None,
         device: Device | None = None,
-        most_work: int = MOST_WORK,
+        most_work: int = Limit.WORK,
     ) -> None:
         self._most_work = most_work
         self.submission = submission
@@ -214,7 +192,7 @@ class Runs:
         self._lists = assignment.lists
         self._device = device if device is not None and substitute is None else Device("cpu")
         self._share = Share()
-        self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(REMEMBERED_BYTES, _weight)
+        self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(Limit.REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._costs: dict[str, int] = {}
         self.work = self._of_check = 0
@@ -342,7 +320,7 @@ class Runs:
         if contents is None:
             return seen
         results = shared.setdefault(contents, seen.results)
-        if len(shared) > 1 and sum(map(nbytes, shared.values())) > MOST_BYTES:
+        if len(shared) > 1 and sum(map(nbytes, shared.values())) > Limit.CONFIGURATION_BYTES:
             message = (
                 f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much "
                 "memory together."
@@ -428,8 +406,8 @@ class Runs:
 
     def _budget(self, case: Case) -> engine.Budget:
         """The rest of what all runs of the check may use; Failure where nothing is left."""
-        most = min(CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
-        left = min(most - self._of_check, MOST_IN_ALL - self.work)
+        most = min(Limit.CHECK_IN_A_HURRY, self._most_work) if self._overdue else self._most_work
+        left = min(most - self._of_check, Limit.WORK_IN_ALL - self.work)
         if self.limit[0]:
             left = min(left, self.limit[0] - (self.work - self._begun))
         if left <= 0:
@@ -440,7 +418,7 @@ class Runs:
             raise Failure(Cause.BUDGET_EXCEEDED, message)
         usual = engine.Budget()
         inputs = sum(map(_storage_bytes, case.args))
-        return engine.Budget(min(HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
+        return engine.Budget(min(Limit.HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
 
     def _substitution(self, case: Case) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]] | None:
         substitute = self.substitute

@@ -26,10 +26,10 @@ from gradekit.judge.failure import Idle
 from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
-from gradekit.subject import digest, rules
+from gradekit.subject import Limit, digest, rules
 from gradekit.subject.call_spec import CallSpec, call_spec, changed_in_place, interleaved, with_other_numbers
 from gradekit.subject.device import Device
-from gradekit.subject.runs import BRIEF_WORK, MOST_WORK, Case, KernelWays, Observation, Runs, Share, Substitution
+from gradekit.subject.runs import Case, KernelWays, Observation, Runs, Share, Substitution
 from gradekit.subject.timed_call import SpeedTrial, Timed, measure
 from gradekit.submission.reach import reach
 
@@ -39,10 +39,6 @@ if TYPE_CHECKING:
 
 GLUON = "This kernel is written in Gluon"
 """What the tracer says of a kernel in another language than Triton's own: the check is pending, by that name."""
-
-PATIENCE = 2
-"""A submission whose process hung or died so many times is not called again: each
-time costs the student ten seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +85,7 @@ class Subject:
         self.timings: list[Timed] = []
         self.forms: dict[str, Form] = {}
         self.branches = KernelWays()
-        self._runs = Runs(submission, assignment, substitute, self.device, BRIEF_WORK if is_brief else MOST_WORK)
+        self._runs = Runs(submission, assignment, substitute, self.device, Limit.BRIEF_WORK if is_brief else Limit.WORK)
         self._is_brief = is_brief
         self._last_trial: tuple[SpeedTrial, Timed] | None = None
         self._start = start
@@ -384,7 +380,7 @@ class Subject:
         return _or_raise(self._programs[this.signature])
 
     def _trace(self, form: Form) -> Program | TraceError:
-        if len(self._deaths) >= PATIENCE:
+        if len(self._deaths) >= Limit.DEATHS:
             return self._deaths[-1]
         try:
             self.load()

@@ -36,6 +36,7 @@ from gradekit.judge.speed import (
 )
 from gradekit.observations import Counters
 from gradekit.program import Program
+from gradekit.subject import Limit
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options
 
@@ -320,13 +321,6 @@ def _roofline(timed: Timed) -> dict[str, Any]:
 # --- times a call of the submission on the card, beside torch: submission.softmax.timed(...) ends here ----------------
 
 
-FIRST = 4.0
-"""Wall seconds that the rounds of one call may take at first."""
-
-WHOLE_NUMBERS = 1 << 22
-"""Integer inputs of up to so many elements are read when traffic is counted: loops and addresses may depend on them."""
-
-
 class Impossible(Exception):
     """A figure that the card cannot reach: the measurement is wrong, and a person has to look at it."""
 
@@ -404,7 +398,7 @@ def _measured(trial: SpeedTrial, card: Card, worker: Worker, fresh: bool) -> Tim
         prepared = worker.prepare(trial.program, trial.args, allow=trial.allow, meanwhile=lambda: contest.begin(sets))
     contest.prepared, sides = prepared, contest.sides
     ceilings = ceilings_of(card)
-    rounds = contest.rounds((), {side.name: () for side in sides}, FIRST)
+    rounds = contest.rounds((), {side.name: () for side in sides}, Limit.FIRST_SECONDS)
     for number, found in enumerate(worker.results(prepared.id, card.device)):
         _verify(trial, card, number, found)
     timed = Timed(
@@ -493,7 +487,7 @@ def _counted(trial: SpeedTrial, chosen: int | Sequence[int]) -> traffic.Counted 
 
 def _whole_numbers(spec: Input) -> torch.Tensor | None:
     floating = getattr(torch, spec.dtype).is_floating_point
-    return None if floating or spec.numel > WHOLE_NUMBERS else spec.tensor()
+    return None if floating or spec.numel > Limit.READ_ELEMENTS else spec.tensor()
 
 
 def _possible(timed: Timed, card: Card, sets: int) -> None:

@@ -12,7 +12,7 @@ from gradekit.confine import LEVELS
 from gradekit.confine.confinement import COMPILER_TASKS, HIGHEST_WITHOUT_NAMESPACES
 from gradekit.engine import Budget
 from gradekit.engine.budget import LAUNCH, STEP
-from gradekit.gpu import server
+from gradekit.gpu import Limit
 from gradekit.inspector import compile as compiling
 from gradekit.inspector import compiler
 from gradekit.submission import archive, notebook, reading
@@ -51,7 +51,7 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
             "second"
         ),
         f"{children.OPEN_FILES} of {sandbox.Limits().file_bytes >> 20} MiB",
-        f"{server.MEMORY_BYTES >> 30} GiB of memory of its own, to files of {server.FILE_BYTES >> 30} GiB",
+        f"{Limit.MEMORY_BYTES >> 30} GiB of memory of its own, to files of {Limit.FILE_BYTES >> 30} GiB",
         f"have {COMPILER_TASKS} processes and threads",
         (
             f"offline has {compiling.SECONDS} seconds, {compiling.MEMORY_BYTES >> 30} GiB and files of "

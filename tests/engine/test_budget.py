@@ -10,6 +10,7 @@ import triton.language as tl
 from launching import program
 
 from gradekit.engine import control, history
+from gradekit.engine.budget import Limit
 from gradekit.engine.executor import Budget, OverBudget, run
 from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, last_uses, parsed
@@ -120,8 +121,8 @@ def walks_over_a_buffer(x, out, n, B: tl.constexpr):
 
 
 def test_accesses_do_not_wait_without_end_to_be_written_down(monkeypatch):
-    monkeypatch.setattr(history, "WAITING", 1000)
-    monkeypatch.setattr(history, "MOST_WAITING", 1000)
+    monkeypatch.setattr(Limit, "WAITING", 1000)
+    monkeypatch.setattr(Limit, "WAITING_OF_LARGE", 1000)
     most = []
     wait = history.AccessHistory._wait
     monkeypatch.setattr(

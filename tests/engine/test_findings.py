@@ -9,7 +9,7 @@ import triton.language as tl
 from corpus.case import Case
 from corpus.compile import compiled
 
-from gradekit.engine import history
+from gradekit.engine.budget import Limit
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported, run
 from gradekit.findings import Cause
 from gradekit.program import Allocate, Aten, Copy, Fill, Kernel, Launch, Program, Scalar, Source, View
@@ -194,9 +194,9 @@ def test_reading_what_another_program_writes_is_a_race_in_either_order(away):
     assert Cause.RACE in findings(program(neighbour, (3,), fill=0.0, AWAY=away, B=16))
 
 
-@pytest.mark.parametrize("waiting", [0, history.WAITING])
+@pytest.mark.parametrize("waiting", [0, Limit.WAITING])
 def test_a_race_with_a_read_is_found_however_much_was_read_since(waiting, monkeypatch):
-    monkeypatch.setattr(history, "WAITING", waiting)
+    monkeypatch.setattr(Limit, "WAITING", waiting)
 
     @triton.jit
     def stays_away(x, out, n, B: tl.constexpr):

@@ -6,8 +6,8 @@ import triton
 import triton.language as tl
 from launching import launched, sum_under_a_lock
 
+from gradekit.engine.budget import Limit
 from gradekit.engine.conditions import Conditions, Order
-from gradekit.engine.launch import MOST
 from gradekit.findings import Cause
 
 X = torch.arange(1, 9, dtype=torch.int32)
@@ -302,7 +302,7 @@ def test_programs_that_wait_for_each_other_share_what_comes_before(order: Order)
 
 
 def test_more_programs_than_take_turns_go_on_one_after_another():
-    results(MOST + 9, Conditions())
+    results(Limit.IN_TURNS + 9, Conditions())
 
 
 # --- A volatile load asks for what other programs write meanwhile -----------------------------------------------------

@@ -8,12 +8,12 @@ from statistics import median
 import pytest
 import torch
 
-from gradekit.gpu import baselines, ceilings
+from gradekit.gpu import Limit, baselines, ceilings
 from gradekit.gpu.baselines import BaselineError
 from gradekit.gpu.card import Card, find, read
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import TURN, interleave
-from gradekit.gpu.timing import LEAST_REPLAYS, Clock, sets_for
+from gradekit.gpu.interleaved import interleave
+from gradekit.gpu.timing import Clock, sets_for
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import ratio, settled
 
@@ -43,7 +43,7 @@ def clock_of(card: Card, spec: Input = X) -> Clock:
 
 
 def typical(clock: Clock) -> float:
-    return median(clock.turn(TURN).seconds)
+    return median(clock.turn(Limit.TURN_MS).seconds)
 
 
 def test_inputs_are_the_same_bits_each_time_that_they_are_made(card: Card) -> None:
@@ -86,15 +86,15 @@ def test_inputs_that_would_fit_into_the_cache_are_read_from_memory(card: Card) -
 def test_two_clocks_of_one_function_agree(card: Card) -> None:
     first, second = clock_of(card), clock_of(card)
     timings = interleave(
-        {"student": lambda: first.turn(TURN), "eager": lambda: second.turn(TURN)}, settled({"eager": []})
+        {"student": lambda: first.turn(Limit.TURN_MS), "eager": lambda: second.turn(Limit.TURN_MS)}, settled({"eager": []})
     )
     assert timings.settled
     assert ratio(timings.rounds, "eager").value == pytest.approx(1.0, abs=0.01)
 
 
 def test_a_turn_says_the_clocks_where_nvml_is_there(card: Card) -> None:
-    turn = clock_of(card).turn(TURN)
-    assert len(turn.seconds) >= LEAST_REPLAYS
+    turn = clock_of(card).turn(Limit.TURN_MS)
+    assert len(turn.seconds) >= Limit.LEAST_REPLAYS
     if read(card) is not None:
         assert turn.before is not None and turn.before.sm_mhz > 0
         assert turn.after is not None and turn.after.memory_mhz > 0
@@ -104,7 +104,7 @@ def test_a_function_that_waits_for_the_card_is_timed_without_a_graph_and_says_so
     side = baselines.eager(lambda x: x * x.sum().item(), sets_of(X, card)[:2], card)
     assert side.clock.how == "stream"
     assert "launches included" in side.note
-    assert all(seconds > 0 for seconds in side.clock.turn(TURN).seconds)
+    assert all(seconds > 0 for seconds in side.clock.turn(Limit.TURN_MS).seconds)
 
 
 def test_after_a_call_that_could_not_be_captured_others_are_captured_again(card: Card) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from gradekit.gpu import Limit
 from gradekit.gpu.card import Card, Reading
-from gradekit.gpu.interleaved import ROUNDS, TakeTurn, interleave, order, to_round
-from gradekit.gpu.timing import FOOTPRINT, LEAST_REPLAYS, LEAST_SETS, MOST_BYTES, MOST_SETS, Turn, samples, sets_for
+from gradekit.gpu.interleaved import TakeTurn, interleave, order, to_round
+from gradekit.gpu.timing import Turn, samples, sets_for
 from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
 
 COOL, HOT = Reading(1980, 3201, False), Reading(900, 3201, True, ("too hot (hardware)", "power limit"))
@@ -47,7 +48,7 @@ def always(answer: bool) -> Callable[[Sequence[Round]], bool]:
 def test_a_contest_ends_after_the_usual_rounds_once_they_are_enough() -> None:
     table = Table(student=1e-5, eager=2e-5)
     timings = interleave(table.sides, always(True), budget=1e9, clock=table.clock)
-    assert len(timings.rounds) == ROUNDS
+    assert len(timings.rounds) == Limit.ROUNDS
     assert timings.settled
 
 
@@ -137,20 +138,20 @@ T4 = Card("Tesla T4", "GPU-2", 0, (7, 5), 40, 4 << 20, 15 << 30)
 @pytest.mark.parametrize("megabytes", [8, 32, 64])
 def test_the_sets_together_are_many_times_the_cache(card: Card, megabytes: int) -> None:
     sets = sets_for(card, megabytes << 20)
-    assert sets * (megabytes << 20) >= FOOTPRINT * card.l2_bytes or sets == MOST_SETS
+    assert sets * (megabytes << 20) >= Limit.FOOTPRINT * card.l2_bytes or sets == Limit.SETS
 
 
 def test_tiny_calls_have_as_many_sets_as_there_may_be_and_large_ones_two_so_that_inputs_differ() -> None:
-    assert sets_for(H200, 1000) == sets_for(H200, 0) == MOST_SETS
-    assert sets_for(H200, 3 << 30) == LEAST_SETS
+    assert sets_for(H200, 1000) == sets_for(H200, 0) == Limit.SETS
+    assert sets_for(H200, 3 << 30) == Limit.LEAST_SETS
 
 
 def test_sets_never_take_more_memory_than_a_part_of_the_card_unless_two_do() -> None:
     for card, nbytes in itertools.product((H200, T4), (1 << 10, 1 << 20, 100 << 20, 1 << 30)):
         taken = sets_for(card, nbytes) * nbytes
-        assert taken <= max(min(MOST_BYTES, card.memory_bytes // 8), LEAST_SETS * nbytes)
+        assert taken <= max(min(Limit.SET_BYTES, card.memory_bytes // 8), Limit.LEAST_SETS * nbytes)
 
 
 def test_a_turn_takes_samples_until_they_fill_its_time_and_a_few_all_the_same_of_a_slow_call() -> None:
     assert samples(lambda: 1e-3, 10e-3) == (1e-3,) * 10
-    assert samples(lambda: 2.0, 10e-3) == (2.0,) * LEAST_REPLAYS
+    assert samples(lambda: 2.0, 10e-3) == (2.0,) * Limit.LEAST_REPLAYS

@@ -23,7 +23,7 @@ from gradekit.judge.memory_checks import (
 )
 from gradekit.judge.reference import reference
 from gradekit.sandbox import Tracer
-from gradekit.subject import runs
+from gradekit.subject import Limit
 from gradekit.subject.runs import Share
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
@@ -132,7 +132,7 @@ def test_configurations_that_give_the_same_results_share_them(tracer: Tracer) ->
 
 def test_results_that_differ_in_each_configuration_have_a_limit(tracer: Tracer, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).fickle(vector()).variants) == 2
-    monkeypatch.setattr(runs, "MOST_BYTES", 1000)
+    monkeypatch.setattr(Limit, "CONFIGURATION_BYTES", 1000)
     with pytest.raises(Failure, match="3 configurations") as caught:
         Subject(SUBMISSION, ASSIGNMENT, lambda: tracer).fickle(vector())
     assert caught.value.cause is Cause.BUDGET_EXCEEDED

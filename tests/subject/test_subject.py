@@ -18,10 +18,10 @@ from gradekit.judge.failure import Failure
 from gradekit.judge.reference import reference
 from gradekit.program import Program
 from gradekit.sandbox import Form, Limits, TraceError, Tracer
-from gradekit.subject import runs
+from gradekit.subject import Limit
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.runs import Share
-from gradekit.subject.subject import PATIENCE, Subject
+from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
 TEXT = """
@@ -238,10 +238,10 @@ def test_after_a_process_was_lost_the_next_call_gets_a_new_one(subject: Subject,
 
 
 def test_a_call_that_failed_is_remembered_and_a_submission_that_keeps_dying_left_alone(subject: Subject) -> None:
-    for size in (1, *range(1, PATIENCE + 4)):
+    for size in (1, *range(1, Limit.DEATHS + 4)):
         with pytest.raises(TraceError):
             subject.dies(vector(size))
-    assert len(CountingTracer.traced) == PATIENCE
+    assert len(CountingTracer.traced) == Limit.DEATHS
 
 
 def test_calls_are_evidence_until_they_are_forgotten(subject: Subject) -> None:
@@ -277,7 +277,7 @@ def test_after_a_kernel_that_never_ends_others_are_given_less(
         with pytest.raises(Failure, match="Does a loop in one never end") as caught:
             subject.add(vector(seed=seed), vector())
         assert (caught.value.cause, caught.value.line) == (Cause.BUDGET_EXCEEDED, 12)
-    assert given == [engine.Budget().work, *[runs.HURRY] * 3], "what was stopped once is not run again"
+    assert given == [engine.Budget().work, *[Limit.HURRY] * 3], "what was stopped once is not run again"
 
 
 def test_each_check_has_a_budget_of_its_own(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
