@@ -8,6 +8,7 @@ only what is used is copied.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -185,3 +186,10 @@ def dtype_of(type: Type) -> torch.dtype:
 def itemsize_of(type: Type) -> int:
     """Bytes of one element in memory; a pointer in memory is a 64-bit address, a boolean one byte."""
     return 8 if type.element == "ptr" else dtype_of(type).itemsize
+
+
+def known_itemsize(type: Type | None) -> int:
+    """The same for a type that nobody may know: 1 then, as it is for those of eight bits."""
+    with contextlib.suppress(Unsupported):
+        return itemsize_of(type) if type else 1
+    return 1

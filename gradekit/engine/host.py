@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from gradekit.engine.memory import Memory, Storage, everywhere, first_true, own
 from gradekit.findings import Cause
+from gradekit.inputs.layouts import row_major
 from gradekit.observations import SHOWN, Incident, Site
 from gradekit.program import ITEMSIZE, Aten, Scalar, View
 
@@ -76,11 +76,7 @@ def write(memory: Memory, target: View, value: Tensor, line: int | None, known: 
 def is_whole(storage: Storage, view: View) -> bool:
     """Whether a view has all bytes of its storage, in their order."""
     whole = view.numel * ITEMSIZE[view.dtype] == storage.data.numel()
-    return whole and view.offset == 0 and view.stride == _contiguous(view.shape)
-
-
-def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    return whole and view.offset == 0 and view.stride == row_major(view.shape)
 
 
 def write_values(memory: Memory, target: View, origin: View, line: int | None) -> list[Incident]:

@@ -24,6 +24,9 @@ UNKNOWN: Guard = frozenset({("", ())})
 SHAPES = frozenset({"tt.broadcast", "tt.expand_dims", "tt.splat", "tt.reshape", "tt.trans"})
 """Operations that move elements and change none."""
 
+MASK_AT = {"tt.load": 1, "tt.atomic_load": 1, "tt.store": 2, "tt.atomic_store": 2, "tt.atomic_rmw": 2}
+"""By operation on pointers, the number of the operand that is its mask, where it has one."""
+
 ELEMENTWISE = (
     "arith.", "math.", "tt.fp_to_fp", "tt.bitcast", "tt.clampf", "tt.extern_elementwise", "tt.addptr",
 )  # fmt: skip
@@ -86,7 +89,7 @@ class _Search:
 
     def _access(self, op: Op, each: list[frozenset[Guard]]) -> frozenset[Guard] | None:
         """A load or a store: what its own mask leaves out is not accessed, and of a load given another value."""
-        place = 2 if op.name == "tt.store" else 1
+        place = MASK_AT[op.name]
         if len(op.operands) <= place or op.attributes.get("boundaryCheck") or each[place]:
             return None
         if any(self._beyond(guards, op.operands[place]) for guards in each[:place]):

@@ -15,6 +15,7 @@ from torch import Tensor
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
+from gradekit.engine.masked_lanes import MASK_AT
 from gradekit.engine.memory import Memory, Storage, strided
 from gradekit.engine.ops_memory import described, locate
 from gradekit.engine.ttir import Op
@@ -41,9 +42,6 @@ class TouchedElements:
     itemsize: int
 
 
-_VALUE_FIRST = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_store"})
-"""Operations on pointers whose mask follows after a value."""
-
 _DESCRIBED = ("tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce")
 
 
@@ -68,12 +66,11 @@ def touched(frame: Frame, op: Op, memory: Memory) -> TouchedElements | None:
 
 def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ...]]:
     pointer: Any = frame.operand(op, 0)
-    tile = op.operand_types[1].shape if op.name in _VALUE_FIRST else op.result_types[0].shape
+    tile = (op.result_types or op.operand_types[1:])[0].shape
     if isinstance(pointer, BlockPointer):
         return *locate(frame, pointer, op.attributes.get("boundaryCheck", ())), pointer.block
-    place = 2 if op.name in _VALUE_FIRST else 1
-    masked = len(op.operands) > place and op.name not in ("tt.atomic_cas", "tt.atomic_poll")
-    return pointer, frame.operand(op, place) if masked else None, tile
+    masked = op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
+    return pointer, frame.get(masked[0]) if masked else None, tile
 
 
 def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> TouchedElements:

@@ -79,7 +79,7 @@ def count(
         Unsupported: the engine does not know an operation.
         OverBudget: the work of `budget` are used up.
     """
-    return _Counter(program, inputs, chosen, sample, Meter(budget or Budget()), random.Random(seed)).run()
+    return _Counter(program, chosen, sample, Meter(budget or Budget()), random.Random(seed)).run(inputs)
 
 
 def least_bytes(program: Program) -> int:
@@ -94,26 +94,22 @@ def _distinct(view: View) -> int:
     return math.prod(size if step or size == 0 else 1 for size, step in zip(view.shape, view.stride, strict=True))
 
 
+@dataclass
 class _Counter:
-    def __init__(
-        self,
-        program: Program,
-        inputs: Sequence[Tensor | None],
-        chosen: int | Sequence[int],
-        sample: int,
-        meter: Meter,
-        chance: random.Random,
-    ) -> None:
-        self.program, self.chosen, self.sample, self.meter, self.chance = program, chosen, sample, meter, chance
-        self.storages: dict[int, Storage] = {}
-        self.written: set[int] = set()
-        self.counted = Counted()
-        given = [*inputs, *[None] * (len(program.inputs) - len(inputs))]
-        for view, tensor in zip(program.inputs, given, strict=True):
-            self._place(view.storage, tensor)
+    program: Program
+    chosen: int | Sequence[int]
+    sample: int
+    meter: Meter
+    chance: random.Random
+    storages: dict[int, Storage] = field(default_factory=dict)
+    written: set[int] = field(default_factory=set)
+    counted: Counted = field(default_factory=Counted)
 
-    def run(self) -> Counted:
+    def run(self, inputs: Sequence[Tensor | None]) -> Counted:
         """Counts every step of the program."""
+        given = [*inputs, *[None] * (len(self.program.inputs) - len(inputs))]
+        for view, tensor in zip(self.program.inputs, given, strict=True):
+            self._place(view.storage, tensor)
         for step in run_steps(self.program.steps, self.chosen):
             self._step(step)
         return self.counted

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from gradekit.engine.def_use import DefUse
+from gradekit.engine.def_use import LOADS, DefUse
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Function, Op, Region
 from gradekit.inputs.spec import Input
@@ -31,10 +31,9 @@ _SAME = {
     "ttg.convert_layout", "arith.extf", "arith.select",
 }  # fmt: skip
 """Operations that hand on the numbers that they get."""
-_LOADS = {"tt.load", "tt.descriptor_load", "tt.descriptor_gather", "tt.experimental_descriptor_load"}
-_STORES = {"tt.store": 0, "tt.descriptor_store": 0, "tt.experimental_descriptor_store": 0}
-"""Operations that store, with the operand that says where; what is stored follows it."""
-_NO_ROUNDING = _SAME | _LOADS | {
+_STORES = ("tt.store", "tt.descriptor_store")
+"""Operations that store: their operands say where, and what."""
+_NO_ROUNDING = _SAME | LOADS | {
     "arith.constant", "arith.negf", "math.absf", "arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf",
     "ub.poison", "tt.unsplat", "tt.gather", "scf.for", "scf.if", "scf.while", "scf.yield", "tt.call",
 }  # fmt: skip
@@ -92,7 +91,7 @@ def _updated(program: Program, launch: Launch) -> set[int]:
     flow, views = DefUse(module.functions.values()), [*zip(module.entry.arguments, _spread(launch), strict=False)]
     loaded, written = (
         flow.behind([op.operands[0] for op in flow.ops if op.name in names], sources=flow.pointed)
-        for names in (_LOADS, _STORES)
+        for names in (LOADS, _STORES)
     )
     read, kept = ({view.storage for name, view in views if view and name in names} for names in (loaded, written))
     return read & kept
@@ -170,7 +169,7 @@ class _Flow:
     def _ends(self, value: str) -> Iterator[tuple[str, str]]:
         for user, place in self.users.get(value, ()):
             if user.name in _STORES and place == 1:
-                yield RESULTS, self.operands[user.number][_STORES[user.name]]
+                yield RESULTS, self.operands[user.number][0]
             elif user.name == "tt.dot" and place < 2:
                 yield OPERANDS, ""
             elif user.number in self.given:
@@ -188,7 +187,7 @@ class _Flow:
         if made is None or made.name != "arith.addf":
             return False
         terms = (self._behind(value) for value in self.operands[made.number])
-        return all(source is not None and source.name in _LOADS for source in terms)
+        return all(source is not None and source.name in LOADS for source in terms)
 
     def _made(self, op: Op) -> Op | None:
         operands = self.operands[op.number]

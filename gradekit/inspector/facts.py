@@ -14,10 +14,11 @@ from math import prod
 from typing import Any
 
 from gradekit.engine.def_use import LOADS, STORES, DefUse
+from gradekit.engine.frame import known_itemsize
 from gradekit.engine.kernel_facts import every_operation, operations
 from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
 from gradekit.engine.ttir_locations import line_of
-from gradekit.engine.values import BITS, FLOAT
+from gradekit.engine.values import FLOAT
 from gradekit.inspector.compile import Compiled
 from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
 from gradekit.inspector.targets import Occupancy, Target, occupancy
@@ -103,7 +104,7 @@ def _accesses(function: Function, path: str) -> Iterator[MemoryAccess]:
             pointer, mask = (behind(names) for names in _addressed(op))
             value = op.result_types[0] if kind == "load" else op.operand_types[1]
             yield MemoryAccess(
-                line_of(op.location, path), kind, dtype_name(value.element), itemsize(value),
+                line_of(op.location, path), kind, dtype_name(value.element), known_itemsize(value),
                 prod(value.shape), op.name.startswith("tt.descriptor"), bool(feeding & set(op.results)),
                 tuple(name for name in function.arguments if name in pointer),
                 tuple(name for name in function.arguments if name in mask),
@@ -114,13 +115,6 @@ def _addressed(op: Op) -> tuple[Sequence[str], Sequence[str]]:
     """The operands that say where an access goes, and which lanes do; a descriptor has no mask."""
     first = 1 if op.name in LOADS else 2
     return op.operands[:1], () if op.name.startswith("tt.descriptor") else op.operands[first : first + 1]
-
-
-def itemsize(kind: Type) -> int:
-    """Bytes of one element in memory; types of eight bits that are not known have one."""
-    if floating := FLOAT.get(kind.element):
-        return floating.itemsize
-    return 8 if kind.element == "ptr" else -(-BITS.get(kind.element, 8) // 8)
 
 
 def has_float64(kind: Type) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from gradekit.prove import Limit
 from gradekit.prove.claims import PROGRAM, LaunchClaims, NoWitness, Simpler, Tiles, Touch, witness
-from gradekit.prove.setting import product
+from gradekit.prove.setting import below, product
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.symbolic_values import lanes
@@ -50,7 +50,8 @@ class Coverage:
         if along is None or access.turns or not launched.by_axis(touch):
             return False
         hypotheses = [*launched.hypotheses, *launched.always(access)]
-        there = [(one.tile >= 0) & self._below(hypotheses, one.tile, one.count) for one in along]
+        is_positive = lambda by: self.solver.follows(hypotheses, by >= 1)
+        there = [(one.tile >= 0) & below(one.tile, one.count, is_positive) for one in along]
         inside = [place < size for place, size in zip(touch.coordinates or (), self.region.sizes, strict=True)]
         count = equal(product([one.count for one in along]), product(launched.started.grid))
         return (
@@ -59,15 +60,6 @@ class Coverage:
             and self.solver.follows([*hypotheses, *inside], access.active)
             and launched.apart(touch, touch, True) == Answer("proved")
         )
-
-    def _below(self, hypotheses: Sequence[Truth], value: Term, high: Term) -> Truth:
-        """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
-        while value.atom and value.atom.op == "div":
-            a, b = value.atom.args
-            if not self.solver.follows(hypotheses, b >= 1):
-                break
-            value, high = a, high * b
-        return value < high
 
     def _claim(self, flat: bool) -> tuple[list[Truth], Truth] | None:
         """Hypotheses, and that one of the stores writes the element; None where nobody can be named who would."""

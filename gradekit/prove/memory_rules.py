@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gradekit.engine import Module, Op, Type, Unsupported
-from gradekit.engine.frame import itemsize_of
+from gradekit.engine import Module, Op
+from gradekit.engine.frame import known_itemsize
+from gradekit.engine.masked_lanes import MASK_AT
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
 from gradekit.prove.walk import MEMORY, Walk, enters
 
 DATA = "its address depends on data, or on arithmetic that is not followed"
-
-
-def itemsize(type: Type | None) -> int:
-    """Bytes of one element in memory; 1 where that is not known."""
-    with contextlib.suppress(Unsupported):
-        return itemsize_of(type) if type else 1
-    return 1
 
 
 @enters(MEMORY, "tt.load", "tt.atomic_load")
@@ -32,7 +25,9 @@ def _load(walk: Walk, op: Op) -> list[Value]:
 def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     """An element of a tensor that the kernel does not write to is the same whenever it is read."""
     type, base = op.result_types[0], access.base
-    plain = type.element[0] == "i" and type.element != "i1" and base is not None and access.itemsize == itemsize(type)
+    plain = (
+        type.element[0] == "i" and type.element != "i1" and base is not None and access.itemsize == known_itemsize(type)
+    )
     if not plain or op.name != "tt.load" or (walk.constant is not None and base not in walk.constant):
         return walk.unknown(type)
     half = 1 << (8 * access.itemsize - 1)
@@ -48,15 +43,11 @@ def _store(walk: Walk, op: Op) -> list[Value]:
     return [walk.unknown(type) for type in op.result_types]
 
 
-_MASK_AT = {"tt.load": 1, "tt.atomic_load": 1, "tt.store": 2, "tt.atomic_store": 2, "tt.atomic_rmw": 2}
-"""The operand that is the mask, of operations that may have one."""
-
-
 def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
     target, type = walk.get(op.operands[0]), op.operand_types[0]
     if isinstance(target, Tile):
         return _by_tile(walk, op, kind, target, op.attributes.get("boundaryCheck", ()))
-    masked = op.operands[_MASK_AT[op.name] :][:1] if op.name in _MASK_AT else ()
+    masked = op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
     mask = walk.get(masked[0]) if masked else TRUE
     access = _new(walk, op, kind, type.shape)
     if isinstance(target, SymbolicPointer):
@@ -119,11 +110,7 @@ def _by_tile(
     return access
 
 
-@enters(
-    MEMORY,
-    *(f"tt.{old}descriptor_{name}" for old in ("", "experimental_")
-      for name in ("load", "store", "reduce", "gather", "scatter")),
-)  # fmt: skip
+@enters(MEMORY, *(f"tt.descriptor_{name}" for name in ("load", "store", "reduce", "gather", "scatter")))
 def _descriptor(walk: Walk, op: Op) -> list[Value]:
     """A descriptor checks its bounds always; rows that an index tensor chooses are not followed."""
     kind = "load" if op.results else "atomic" if op.name.endswith("reduce") else "store"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from gradekit import domain
 from gradekit.engine import Type, option_count
+from gradekit.engine.frame import known_itemsize
 from gradekit.engine.kernel_facts import parsed
 from gradekit.origins import Origins
 from gradekit.program import (
@@ -33,7 +34,7 @@ from gradekit.prove import Limit
 from gradekit.prove import question as q
 from gradekit.prove.claims import LaunchClaims
 from gradekit.prove.coverage import Coverage
-from gradekit.prove.memory_rules import accesses, itemsize
+from gradekit.prove.memory_rules import accesses
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, contents, product, setting_of
 from gradekit.prove.solve import Answer, Solver
@@ -344,7 +345,7 @@ def arguments(host: SymbolicHost, started: Started, types: Sequence[Type]) -> li
         if isinstance(step, Descriptor):
             found += _descriptor(host, position, step, types[len(found) :])
         elif isinstance(step, View):
-            found.append(SymbolicPointer(position, ZERO, itemsize(types[len(found)].pointee)))
+            found.append(SymbolicPointer(position, ZERO, known_itemsize(types[len(found)].pointee)))
         else:
             found.append(origin if isinstance(step, Scalar) and origin is not None else OTHER)
     return found if len(found) == len(types) else [OTHER] * len(types)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -187,9 +187,9 @@ def inside(value: Term, high: Term) -> Truth:
     return both(value >= 0, below(value, high))
 
 
-def below(value: Term, high: Term) -> Truth:
-    """value < high; of a quotient, as a claim about what is divided: a // b < c is a < b * c."""
-    while (atom := value.atom) and atom.op == "div" and (atom.args[1].range[0] or 0) >= 1:
+def below(value: Term, high: Term, is_positive: Callable[[Term], bool] = lambda by: (by.range[0] or 0) >= 1) -> Truth:
+    """value < high; of a quotient by what is positive, as a claim about what is divided: a // b < c is a < b * c."""
+    while (atom := value.atom) and atom.op == "div" and is_positive(atom.args[1]):
         value, high = atom.args[0], high * atom.args[1]
     return value + 1 <= high
 

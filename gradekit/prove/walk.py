@@ -17,6 +17,7 @@ from gradekit.engine import Block as OpBlock
 from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
+from gradekit.engine.masked_lanes import MASK_AT
 from gradekit.prove import Limit
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
@@ -244,14 +245,6 @@ def constant(op: Op, walk: Walk) -> Value:
 
 # --- which values decide where a kernel reads and writes: only those are followed -------------------------------------
 
-ADDRESSES = {
-    "tt.load": (0, 1), "tt.store": (0, 2), "tt.atomic_rmw": (0, 2), "tt.atomic_cas": (0,), "tt.atomic_load": (0, 1),
-    "tt.atomic_store": (0, 2), "tt.atomic_poll": (0,),
-}  # fmt: skip
-"""The operands of each operation on memory that are addresses and masks."""
-
-_DESCRIPTORS = ("tt.descriptor_", "tt.experimental_descriptor_")
-
 
 def needed(function: Function) -> frozenset[str]:
     """The names of the values on which an address, a mask, a loop's bounds or a branch depends."""
@@ -260,9 +253,9 @@ def needed(function: Function) -> frozenset[str]:
 
 def _deciding(op: Op) -> Sequence[str]:
     handed = [name for _, operands in op.successors for name in operands]
-    if op.name in ADDRESSES:
-        return [op.operands[position] for position in ADDRESSES[op.name] if position < len(op.operands)]
-    if op.name.startswith(_DESCRIPTORS) or op.name == "tt.call":
+    if op.name in ("tt.atomic_cas", "tt.atomic_poll", *MASK_AT):
+        return op.operands[:1] + op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
+    if op.name.startswith("tt.descriptor_") or op.name == "tt.call":
         return op.operands
     if op.name == "scf.for":
         return op.operands[:3]
