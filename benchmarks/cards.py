@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.batch.grader import visible_cards
-from gradekit.batch.store import Result, Store
+from gradekit.batch.store import Store, StoredResult
 from gradekit.versions import environment as versions
 
 ROOT = Path(__file__).parents[1]
@@ -57,9 +57,9 @@ def unmeasured(out: Path, id: str) -> None:
         raise SystemExit(f"no speed was measured: {why or 'no card answered'}")
 
 
-def measured(out: Path, id: str) -> dict[str, list[Result]]:
+def measured(out: Path, id: str) -> dict[str, list[StoredResult]]:
     """What each card measured, by its UUID, in order."""
-    store, by_card = Store(f"sqlite:///{out / 'class.db'}"), defaultdict[str, list[Result]](list)
+    store, by_card = Store(f"sqlite:///{out / 'class.db'}"), defaultdict[str, list[StoredResult]](list)
     for _, digest in store.hand_ins(id):
         for result in store.history(id, digest):
             if result.key.machine != "cpu":
@@ -67,13 +67,13 @@ def measured(out: Path, id: str) -> dict[str, list[Result]]:
     return {card: sorted(results, key=lambda r: r.graded) for card, results in sorted(by_card.items())}
 
 
-def a_minute(by_card: Mapping[str, Sequence[Result]]) -> float:
+def a_minute(by_card: Mapping[str, Sequence[StoredResult]]) -> float:
     """Speed gradings a minute once every card is at work: between the first and the last result of each."""
     spans = [((r[-1].graded - r[0].graded).total_seconds(), len(r) - 1) for r in by_card.values() if len(r) > 1]
     return sum(60 * count / seconds for seconds, count in spans)
 
 
-def ratios(results: Sequence[Result]) -> dict[str, list[float]]:
+def ratios(results: Sequence[StoredResult]) -> dict[str, list[float]]:
     """Of each check and side, what the submissions came to."""
     came: dict[str, list[float]] = defaultdict(list)
     for result in results:
@@ -83,7 +83,7 @@ def ratios(results: Sequence[Result]) -> dict[str, list[float]]:
     return came
 
 
-def spread(by_card: Mapping[str, Sequence[Result]]) -> dict[str, dict[str, str]]:
+def spread(by_card: Mapping[str, Sequence[StoredResult]]) -> dict[str, dict[str, str]]:
     """Of each card, check and side: the mean ratio and its coefficient of variation in percent."""
     return {
         card: {
