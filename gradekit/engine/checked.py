@@ -31,7 +31,7 @@ Shape = Sequence[int]
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Elements are moved and compared as integers of their size, so that NaN equals itself."""
 EARLY = "an atomic of that program does not wait for its other lanes"
-NARROW = "by an atomic of scope 'cta', which keeps no other program apart"
+NARROW = "by an atomic of scope 'cta', which orders the lanes of one program only"
 
 
 @dataclass

@@ -32,7 +32,7 @@ from gradekit.observations import SHOWN
 from gradekit.program import Allocate, Launch, Program, every_step, views_in
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
-SECOND_CALL = "In a second call, which finds in kept memory what one with other values has left there"
+SECOND_CALL = "In a second call, with what a first call with other values has left in kept memory"
 ORDERS = (Order.REVERSED, Order.SHUFFLED)
 
 
@@ -121,7 +121,7 @@ def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditi
     ops = every_operation(parsed(promising.unaligned))
     location = next(op.location for op in ops if promises_contiguity(op))
     message = (
-        "promises to the compiler by tl.max_contiguous that elements follow one another, where some begin anew; read "
+        "promises to the compiler by tl.max_contiguous that elements follow one another, but some do not; read "
         "as promised, they give another result"
     )
     return [Finding(Cause.BROKEN_PROMISE, message, line_of(location, program.path), promising.name)]

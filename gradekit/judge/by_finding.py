@@ -64,7 +64,7 @@ def missing_mask(evidence: Evidence) -> Diagnosis | None:
         return None
     if masked:
         sentence = (
-            f"Line {finding.line} has a mask and goes past the end of {finding.tensor} nevertheless: either the mask "
+            f"Line {finding.line} has a mask and still goes past the end of {finding.tensor}: either the mask "
             "does not bound every dimension, with < and not <=, or the address is too large."
         )
         hint = "look at what the mask bounds, and at how the address is computed"

@@ -48,7 +48,7 @@ _LOGARITHM = "a logarithm needs a number above 0"
 _HINTS = {
     "math.sqrt": _ROOT, "math.rsqrt": _ROOT, "math.log": _LOGARITHM, "math.log2": _LOGARITHM,
     "arith.divf": "a divisor that can be 0 needs a case of its own",
-    "arith.subf": "where all that was seen so far is -inf, nothing is to be subtracted: choose 0 there with tl.where",
+    "arith.subf": "where everything so far is -inf, subtract nothing: choose 0 there with tl.where",
     "arith.mulf": "0 times an infinity is NaN: leave such lanes out with tl.where, not by a product",
 }  # fmt: skip
 

@@ -114,7 +114,7 @@ def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagn
         cause,
         f"The gradient of `{name}`, which line {line} makes, has the shape {got}, and `{name}` has {wanted}.",
         line,
-        f"a gradient has the shape of its input: add it up over the dimensions that `{name}` has not, as in "
+        f"a gradient has the shape of its input: add it up over the dimensions that `{name}` lacks, as in "
         ".reshape(-1, N).sum(0)",
     )
 
@@ -170,7 +170,7 @@ def _unregistered(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Di
             function = functions[name]
             yield Diagnosis(
                 cause,
-                f"Line {node.lineno} registers a derivative for `{name}`, which is no operator: nothing stands above "  # type: ignore[attr-defined]
+                f"Line {node.lineno} registers a derivative for `{name}`, which is not an operator: nothing stands above "  # type: ignore[attr-defined]
                 f"its definition in line {function.lineno} that makes it one.",
                 function.lineno,
                 f'write @triton_op("course::{name}", mutates_args={{}}) above it',

@@ -118,7 +118,7 @@ def _assert_not_by_chance(actual: Any) -> None:
         return
     for finding in getattr(actual, "findings", ()):
         if finding.cause.traits & BY_CHANCE:
-            message = f"{sentence(finding)} That the result is right here is luck: on a card it may be another."
+            message = f"{sentence(finding)} The result is right here by luck: on a GPU it may differ."
             raise Failure(finding.cause, message, line=finding.line, facts=dict(finding.facts))
 
 
@@ -135,7 +135,7 @@ def _results(actual: Any, wanted: list[Reference]) -> list[Any]:
     results = getattr(actual, "results", actual)
     results = list(results) if isinstance(results, (list, tuple, Results)) else [results]
     if len(results) != len(wanted):
-        raise Failure(Cause.WRONG_TYPE, f"{len(results)} results came back where {len(wanted)} must.")
+        raise Failure(Cause.WRONG_TYPE, f"{len(results)} results came back, and there must be {len(wanted)}.")
     return results
 
 

@@ -130,7 +130,7 @@ def kept(rounds: Sequence[Round]) -> list[Round]:
     reasons = sorted({reason for r in rounds for reason in r.throttled}) or ["its clock fell"]
     raise Unmeasurable(
         f"{len(good)} of {len(rounds)} rounds can be used, and {LEAST_ROUNDS} are needed"
-        + (f": the card held back ({', '.join(reasons)})" if len(good) < len(rounds) else "")
+        + (f": the card slowed itself down ({', '.join(reasons)})" if len(good) < len(rounds) else "")
     )
 
 

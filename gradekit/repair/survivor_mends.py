@@ -30,7 +30,7 @@ LOCATED = (
 
 _LACKED: dict[type[ast.operator] | None, str] = {
     ast.Mult: "as a factor", ast.Div: "as a divisor", ast.FloorDiv: "as a divisor", ast.Add: "as a term",
-    ast.Sub: "where it is to be subtracted",
+    ast.Sub: "where it must be subtracted",
 }  # fmt: skip
 """How it is said that a name is missing which an operation would bring in."""
 

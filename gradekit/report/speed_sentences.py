@@ -43,7 +43,7 @@ def _roofline(roofline: Mapping[str, Any]) -> str:
 
 def _binding(what: str, part: float, how: str) -> str:
     if part < _BINDS:
-        return f"Neither memory nor arithmetic binds: {how}. The rest is waiting."
+        return f"Neither memory nor arithmetic is the limit: {how}. The rest is waiting."
     return f"{what} binds: {how}."
 
 

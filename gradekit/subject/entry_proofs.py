@@ -63,7 +63,7 @@ def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, 
     wanted = _wanted(entry) if gradient else ()
     found = Proved(_decided(subject, entry, budget, gradient))
     if any(tensor.written for tensor in entry.tensors):
-        found.proofs.gaps.append("calls in which what is written is not contiguous were not looked at")
+        found.proofs.gaps.append("calls that write to tensors with gaps were not looked at")
     if entry.optional:
         found.proofs.gaps.append(f"calls without {' and '.join(entry.optional)} were not looked at")
     for index, verdict in enumerate(found.proofs.verdicts):
@@ -164,7 +164,7 @@ def _given(argument: Argument, kind: str = "zeros") -> Any:
 
 
 def _open(verdict: ProofVerdict, seen: str) -> ProofVerdict:
-    why = f"the solver says no at {sized(verdict.sizes)}, where the engine finds nothing"
+    why = f"the solver says no at {sized(verdict.sizes)}, and the engine finds nothing there"
     if verdict.kind == COVERED:
         why = "which program writes each element was not worked out"
     elif not verdict.exact:

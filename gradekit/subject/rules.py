@@ -182,7 +182,7 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
         message = f"{entry} returns nothing; it must return a torch tensor. Is its `return` missing?"
     if program.returned == LAUNCHED:
         message = (
-            f"{entry} returns what its launch gives, which is no tensor: a kernel's results are what it stores. Launch "
+            f"{entry} returns what its launch gives, which is not a tensor: a kernel's results are what it stores. Launch "
             "the kernel on a line of its own, then return the tensor that it writes to."
         )
     raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
@@ -378,7 +378,7 @@ def _is_range(values: Sequence[float]) -> bool:
 def _wait_for_a_person(what: str, count: int, most: int, steps: Sequence[Step]) -> None:
     if count > most:
         line = next((step.source.line for step in steps if not isinstance(step, Literal) and step.source), None)
-        raise Unsupported(f"{count:,} {what} that the host hands on one at a time", line)
+        raise Unsupported(f"{count:,} {what} that the host passes on one at a time", line)
 
 
 def _values(step: Step) -> Iterator[Any]:

@@ -95,7 +95,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _forged(entry: str) -> Failure:
-    return Failure(Cause.CRASH, f"What {entry} was traced to is no program that Triton would run.")
+    return Failure(Cause.CRASH, f"What {entry} was traced to is not a program that Triton would run.")
 
 
 def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:

@@ -438,9 +438,8 @@ def _certain(seen: Inspection, text: str) -> Inspection:
     if means is None:
         return seen
     why = (
-        f"line {means.line} has {means.what}, by which a submission could change what torch says of it, and only "
-        "torch in the "
-        "submission's own process says that this check passes"
+        f"line {means.line} has {means.what}. With that, a submission could change what torch answers, and this "
+        "check rests on that answer alone"
     )
     return replace(seen, unconfirmed=why)
 

@@ -146,7 +146,7 @@ FAKE = "@bias_gelu.register_fake\ndef _(x, bias):\n    return torch.empty_like(x
     [
         ("wrap_triton(forward_kernel)[", "forward_kernel[", "    forward_kernel[", "without wrap_triton"),
         (DECORATOR, DECORATOR.replace("{}", '{"x"}'), "@triton_op", "says by mutates_args"),
-        (DECORATOR, "", "def bias_gelu(", "which is no operator"),
+        (DECORATOR, "", "def bias_gelu(", "which is not an operator"),
         (DECORATOR, DECORATOR.replace("triton_op", "custom_op"), "@custom_op", "register_fake"),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_flushed_subnormal_is_right() -> None:
     [
         (None, Cause.WRONG_TYPE, "The result must be a tensor, and is None. Is there a return at the end?"),
         (3.5, Cause.WRONG_TYPE, "The result must be a tensor, and is of Python's type float."),
-        ([], Cause.WRONG_TYPE, "0 results came back where 1 must."),
+        ([], Cause.WRONG_TYPE, "0 results came back, and there must be 1."),
         (torch.zeros(3, 32), Cause.WRONG_SHAPE, "The result has shape [3, 32], and must have [3, 33]."),
         (torch.zeros(3, 33).half(), Cause.WRONG_DTYPE, "The result is float16, and must be float32."),
     ],

@@ -187,7 +187,7 @@ def test_other_accesses_out_of_bounds_are_no_missing_mask(finding: Finding, x: I
 def test_a_mask_that_lets_lanes_past_the_end_through_is_told_apart_from_none() -> None:
     cause, sentence = said(found(out_of_bounds(33, line=15), [plain(33)], torch.zeros(33)))
     assert cause is Cause.OUT_OF_BOUNDS_LOAD
-    assert sentence.startswith("Line 15 has a mask and goes past the end of x nevertheless: either the mask")
+    assert sentence.startswith("Line 15 has a mask and still goes past the end of x: either the mask")
 
 
 def test_a_mask_in_the_source_is_a_mask_though_triton_has_folded_it_away() -> None:

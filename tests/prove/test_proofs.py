@@ -85,7 +85,7 @@ def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
     assert not found.failures
     assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
     assert "line 8" in found.proofs.faults[0]
-    assert "where the engine finds nothing" in found.as_data()["faults"][0]
+    assert "and the engine finds nothing there" in found.as_data()["faults"][0]
 
 
 def test_what_atomics_of_two_kinds_leave_is_not_proved(decide):

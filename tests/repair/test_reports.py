@@ -41,7 +41,7 @@ def test_an_edit_that_is_right_for_contiguous_tensors_alone_is_refuted_by_a_view
     """Another divisor makes the first index 0, and the second one counts on over it: right where no gap is between."""
     mistake = next(one for one in corpus(id) if one.name == name)
     (failed,) = failed_checks(id, mistake.text, tmp_path, stop=True)
-    assert f"it is to be taken {hint} (" in failed["hint"]
+    assert f"it must be taken {hint} (" in failed["hint"]
 
 
 def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
@@ -139,7 +139,7 @@ def test_strides_that_nobody_uses_belong_to_the_tensor_that_stands_where_they_do
 def test_lanes_that_lack_a_barrier_are_told_so_and_nothing_else(tmp_path: Path) -> None:
     (check,) = failed_checks("vector_add", READ_BACK, tmp_path, shrink=False, stop=True)
     assert check["cause"] == "missing-barrier"
-    assert check["message"].endswith("on a card it may be another.")
+    assert check["message"].endswith("on a GPU it may differ.")
     assert "tl.debug_barrier()" in check["hint"]
 
 

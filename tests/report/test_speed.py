@@ -84,7 +84,7 @@ MEMORY = "Memory binds: 3.97 TB/s is 86% of the most that this card moves."
         ({"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}, {},
          ["Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."]),
         ({"bytes_per_second": 8.53e10, "of_bytes": 0.02}, {},
-         ["Neither memory nor arithmetic binds: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."]),
+         ["Neither memory nor arithmetic is the limit: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."]),
         ({"bytes_moved": 3 * 268435456}, {}, [f"{MEMORY} The kernels ask for 3.0 times the bytes that have to move."]),
         ({}, {"verdicts": [CLOSE]},
          [MEMORY, "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."]),

@@ -220,14 +220,14 @@ def test_a_table_in_pieces_that_could_each_be_a_range_is_a_table(size: int) -> N
 
 def test_many_different_numbers_that_are_filled_in_one_at_a_time_wait_for_a_person() -> None:
     fills = [Fill(View(1, "float32", (), (), n % 4), 0.1 * n * n, Source(7)) for n in range(65)]
-    assert "65 different numbers that the host hands on one at a time" in waits_for_a_person(*fills)
+    assert "65 different numbers that the host passes on one at a time" in waits_for_a_person(*fills)
 
 
 def test_many_different_numbers_that_are_given_to_launches_wait_for_a_person() -> None:
     one = Launch("k", (1, 1, 1), (X, OUT, *(Scalar(0.1 * n * n, "fp32") for n in range(70))), Source(9))
     assert "70 different numbers" in waits_for_a_person(one)
     bits = [Launch("k", (1, 1, 1), (X, OUT, Scalar(n * n, "i32")), Source(9)) for n in range(1100)]
-    assert "integers that the host hands on one at a time" in waits_for_a_person(*bits)
+    assert "integers that the host passes on one at a time" in waits_for_a_person(*bits)
 
 
 def test_elements_that_are_picked_one_at_a_time_wait_for_a_person() -> None:
