@@ -348,6 +348,8 @@ def of_path(path: Path, given_id: str | None = None) -> Assignment:
     known = discover()
     if given_id is not None:
         return get(given_id, known)
+    if not path.exists() and str(path) in known:
+        raise AssignmentError(f"there is no folder {path} here yet: `gradekit start {path}` makes it")
     folder = path if path.is_dir() else path.parent
     if declared := known.get(_declared(path / "answers.toml" if path.is_dir() else path)):
         return declared

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit import reuse
-from gradekit.assignment import AssignmentError, UsageError, of_path
+from gradekit.assignment import UsageError, of_path
 from gradekit.findings import Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, host
@@ -53,13 +53,17 @@ def check(path: Path, given_id: str | None = None, options: GradingOptions | Non
 
 def unreadable(path: Path, given_id: str | None = None) -> Report | None:
     """The report on a submission that Python cannot read, without the checks that it would have met; None for any
-    other, and where there is none. Needs neither torch nor Triton."""
+    other. Needs neither torch nor Triton.
+
+    Raises:
+        UsageError: no such file or assignment.
+    """
     try:
         assignment = of_path(path, given_id)
         if not assignment.is_quiz:
             read_submission(path, entry=assignment.entry)
-    except (AssignmentError, NoSuchSubmission):
-        return None
+    except NoSuchSubmission as error:
+        raise UsageError(str(error)) from None
     except SubmissionError as error:
         return rejected(path, error)
     return None

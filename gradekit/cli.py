@@ -308,12 +308,11 @@ def _links(path: Path, page: Path | None) -> dict[str, str]:
 
 def _show(data: dict[str, Any], before: dict[str, Any] | None) -> None:
     from gradekit.report import changes, terminal
-    from gradekit.report.text import clean
 
     look = _look()
     click.echo(terminal.render(data, look), nl=False, color=look.colour)
     if said := changes.sentence(before, data):
-        click.echo(clean(say(said)))
+        click.echo("\n".join(terminal.filled(said, look, 0)))
 
 
 def _look() -> Any:

@@ -137,6 +137,12 @@ def test_a_started_folder_tells_by_its_tests(course: Path) -> None:
     assert of_path(submit(course / "ada", "def smax(x): pass\n", "submission.py").parent).id == "softmax"
 
 
+def test_an_assignment_that_is_not_started_yet_is_told_with_the_command(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(course)
+    with pytest.raises(AssignmentError, match="there is no folder softmax here yet: `gradekit start softmax` makes it"):
+        of_path(Path("softmax"))
+
+
 def test_an_unreadable_file_of_no_known_assignment_is_the_submissions_error(course: Path) -> None:
     with pytest.raises(SubmissionError, match="is empty"):
         of_path(submit(course / "ada", ""))

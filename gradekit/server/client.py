@@ -56,7 +56,9 @@ def _has_pidfd() -> bool:
 
 
 def _needs_no_torch(arguments: Sequence[str]) -> bool:
-    """Answers to questions are graded without torch, and Python says what it cannot read without it."""
+    """Answers to questions are graded without torch; so is a file that Python cannot read, or that is not there."""
+    if arguments[1:] and not arguments[1].startswith("-") and not os.path.exists(arguments[1]):
+        return True
     given = [Path(word) for word in arguments[1:] if not word.startswith("-") and os.path.exists(word)] or [Path()]
     is_quiz = any(path.suffix == ".toml" or (path / "answers.toml").is_file() for path in given)
     return is_quiz or any(map(_is_no_python, given))

@@ -34,8 +34,8 @@ NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
 class LoadedModule:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
-    `missing` tells, for a name that a left-out statement would have defined, which note says so; `names` are all that
-    the submission defines itself. `accepted` is the function that was last called, and how many arguments it took.
+    `missing` has, for a name that a left-out statement would have defined, the note on the first failure behind it;
+    `names` are all that the submission defines itself. `accepted` is the function that was last called, and how many arguments it took.
     `lists` says, by entry, which arguments it takes as lists: the place of the first, and how many.
     """
 
@@ -140,7 +140,8 @@ def _leave_out(statement: ast.stmt, error: BaseException, loaded: LoadedModule) 
     if line != statement.lineno:
         note = f"line {statement.lineno} was left out (at line {line}, {reason})"
     loaded.notes.append(note)
-    loaded.missing.update(dict.fromkeys(_defined(statement), note))
+    first = loaded.missing.get(error.name or "") if isinstance(error, NameError) else None
+    loaded.missing.update(dict.fromkeys(_defined(statement), first or note))
 
 
 def _defined(statement: ast.stmt) -> Iterator[str]:

@@ -348,7 +348,9 @@ def test_a_process_stays_where_a_user_works_or_where_it_is_asked_for(
 
 def test_only_commands_that_need_torch_twice_ask_for_a_fork(tmp_path: Path) -> None:
     (tmp_path / "answers.toml").write_text("")
-    assert client.applies(["check", "x.py"])
+    (tmp_path / "x.py").write_text("")
+    assert client.applies(["check", str(tmp_path / "x.py")])
+    assert not client.applies(["check", str(tmp_path / "no_such.py")])
     assert not client.applies(["check", "--help"])
     assert not client.applies(["list"])
     assert not client.applies(["check", str(tmp_path)])
@@ -372,9 +374,10 @@ def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, s
 
 def test_a_terminal_says_that_torch_is_imported_until_there_is_more_to_say(environment: dict[str, str], tmp_path: Path) -> None:
     ours, theirs = os.openpty()
-    command = [sys.executable, "-P", "-m", "gradekit", "check", str(tmp_path / "nosuch.py"), "-a", "vector_add", "--no-server"]
+    (tmp_path / "x.py").write_text("")
+    command = [sys.executable, "-P", "-m", "gradekit", "check", str(tmp_path / "x.py"), "-a", "no_such_id", "--no-server"]
     subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=theirs, timeout=GUARD, check=False)
     shown = os.read(ours, 65536).decode()
     os.close(ours)
     os.close(theirs)
-    assert shown.startswith("\rimport torch, triton ...\x1b[K\r\x1b[K") and "nosuch.py" in shown
+    assert shown.startswith("\rimport torch, triton ...\x1b[K\r\x1b[K") and "no_such_id" in shown

@@ -64,6 +64,12 @@ def test_a_name_that_was_left_out_is_explained_where_it_is_missed() -> None:
     assert "name 'SCALE' is not defined" in error.message and "line 10 was left out" in error.message
 
 
+def test_a_function_that_was_left_out_for_an_import_is_explained_by_the_import() -> None:
+    error = refused("import no_such as n\nclass Sizes:\n    block = n.BLOCK\ndef entry(x):\n    return x[: Sizes.block]", X)
+    assert "name 'Sizes' is not defined" in error.message
+    assert "line 10 was left out (ModuleNotFoundError: No module named 'no_such')" in error.message
+
+
 def test_an_entry_that_was_left_out_is_explained() -> None:
     error = refused("entry = make_entry()\n", X)
     assert error.cause is Cause.MISSING_ENTRY
