@@ -164,7 +164,7 @@ class _Trial:
         return float(error[known].amax() / size)
 
     def _hold_formula(self, part: int, place: int, wrong: Tensor) -> None:
-        """Raises Failure where what is `wrong` in exact arithmetic is so in the program's own, or as good as that."""
+        """Raises Failure where what is `wrong` in exact arithmetic is wrong or as far off in the program's own, too."""
         expected, exact, usual = self._own[place], self._exact[part], self._usual[part]
         _same_form(usual, expected)
         alike = (usual.double() - exact).abs() <= expected.allowance

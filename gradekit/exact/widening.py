@@ -52,7 +52,7 @@ def is_narrow(type: Type) -> bool:
 
 
 def decides_by_bits(ttir: str) -> str:
-    """Why a kernel is none for exact arithmetic: what it does with the bits of floats; "" for all others."""
+    """Why a kernel cannot run in exact arithmetic: what it does with the bits of floats; "" where it can."""
     for op in every_operation(parsed(ttir)):
         if op.name in _BITS and not _is_plain(op):
             return f"{op.name} looks at the bits of floats" if "cast" in op.name else f"{op.name} rounds on purpose"

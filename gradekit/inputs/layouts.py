@@ -46,7 +46,7 @@ def is_row_major(shape: Sequence[int], stride: Sequence[int]) -> bool:
 
 
 def _one_at_least(size: Any) -> Any:
-    """Also for many sizes at once, in a tensor."""
+    """The size, or 1 where it is 0; also of many sizes in a tensor."""
     return max(size, 1) if isinstance(size, int) else size.clamp(min=1)
 
 

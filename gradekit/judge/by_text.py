@@ -170,8 +170,8 @@ def _unregistered(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Di
             function = functions[name]
             yield Diagnosis(
                 cause,
-                f"Line {node.lineno} registers a derivative for `{name}`, which is not an operator: nothing stands above "  # type: ignore[attr-defined]
-                f"its definition in line {function.lineno} that makes it one.",
+                f"Line {node.lineno} registers a derivative for `{name}`, which is not an operator: nothing stands "  # type: ignore[attr-defined]
+                f"above its definition in line {function.lineno} that makes it one.",
                 function.lineno,
                 f'write @triton_op("course::{name}", mutates_args={{}}) above it',
             )

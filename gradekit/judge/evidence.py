@@ -18,9 +18,9 @@ from gradekit.program import Program
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a tutor would say: the machine-readable cause, one or two plain sentences, the line if one is to blame, the
-    way out where it is another than the cause's own hint, and the `input` that it speaks of, by its position. It is
-    `vague` where another diagnosis goes before it, if there is one: it names a line and not what is wrong there."""
+    """What a tutor would say: the cause, one or two plain sentences, the line to blame, the way out where it is another
+    than the cause's own hint, and the position of the `input` that it speaks of. A `vague` one names a line and not
+    what is wrong there: any other goes before it."""
 
     cause: Cause
     sentence: str

@@ -55,7 +55,7 @@ class Round:
     """One turn of each side: `seconds` of one call, by side, a sample for each replay.
 
     `sm_mhz` is the lowest clock that was read in the side's turn (None: unknown); `throttled` names the reasons for
-    which the card held back, if it did.
+    which the card was throttled, if it was.
     """
 
     seconds: Mapping[str, tuple[float, ...]]
@@ -92,7 +92,7 @@ def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Rati
     the mean, and of all laps the middle.
 
     Raises:
-        Unmeasurable: the card held back in so many rounds that fewer than `LEAST_ROUNDS` are left.
+        Unmeasurable: the card was throttled in so many rounds that fewer than `LEAST_ROUNDS` are left.
     """
     good = kept(rounds)
     each = [median(r.seconds[baseline]) / median(r.seconds[side]) for r in good]
@@ -118,7 +118,7 @@ def seconds(rounds: Sequence[Round], side: str) -> float:
 
 
 def kept(rounds: Sequence[Round]) -> list[Round]:
-    """The rounds of those laps in which the card did not hold back.
+    """The rounds of those laps in which the card was not throttled.
 
     Raises:
         Unmeasurable: there are fewer than `LEAST_ROUNDS`.
@@ -157,8 +157,8 @@ def _resamples(count: int) -> torch.Tensor:
 
 
 def middle(values: Sequence[float]) -> float:
-    """The mean of the middle half: deaf to outliers as the median is, but it does not jump between two modes, such as a
-    side has that is a little slower when it comes first."""
+    """The mean of the middle half: robust to outliers like the median, but it does not jump between two modes, such as
+    those of a side that is a little slower when it comes first."""
     cut = len(values) // 4
     return fmean(sorted(values)[cut : len(values) - cut])
 

@@ -15,7 +15,7 @@ from gradekit.credit import PendingPolicy
 from gradekit.report import classroom, gradescope, junit, page, prairielearn, printed, terminal
 from gradekit.report import record as records
 from gradekit.report.grade import grade
-from gradekit.report.story import summary
+from gradekit.report.plain_text import summary
 
 Record = Mapping[str, Any]
 

@@ -427,8 +427,7 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
 
 
 def _in_each_layout(pairs: Sequence[tuple[Observation, list[Reference]]]) -> Iterator[Any]:
-    """The largest calls among which each tensor that has other values in a call before is contiguous once, and once
-    not, where there are such."""
+    """The largest calls in which each tensor with other values in an earlier call is contiguous once, and once not."""
     met = set[tuple[int, bool]]()
     for pair in sorted(pairs, key=_size, reverse=True):
         changed = ((n, arg) for n, arg in enumerate(pair[0].inputs) if isinstance(arg, Input) and _changes(arg))

@@ -79,8 +79,7 @@ def check_of(item: pytest.Item, run: GradingRun, error: BaseException | None, ev
 
 
 def _whose(item: pytest.Item) -> dict[str, Any]:
-    """A check of the staff's tests says so: it is shown to students when the course's policy says. And the words of the
-    handout that a check holds."""
+    """Whether the check is one of the hidden tests, and the words of the handout that it refers to."""
     hidden, words = item.path.stem.endswith("_hidden"), check_points.worth(item).handout
     return ({"hidden": True} if hidden else {}) | ({"handout": words} if words else {})
 

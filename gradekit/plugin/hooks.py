@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options; every one begins with --gradekit but the one that everybody types."""
+    """Declare the options; all but --submission begin with --gradekit."""
     group = parser.getgroup("gradekit", "grading of Triton kernels")
     group.addoption("--submission", metavar="PATH", help="grade this .py file, notebook or folder")
     group.addoption("--gradekit-profile", choices=list(PROFILES), default="default", help="how many examples to try")

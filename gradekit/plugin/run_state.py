@@ -58,7 +58,7 @@ OnFailing = Callable[[str, str], None]
 
 
 def nobody(*told: object) -> None:
-    """Listens to nothing."""
+    """Ignores what it is told."""
 
 
 @dataclass

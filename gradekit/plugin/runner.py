@@ -81,7 +81,7 @@ def grade(
 
 
 def _aloud(tell: OnProgress) -> OnProgress:
-    """`tell` with what it prints in the streams of whoever asked, and not among what pytest prints."""
+    """`tell`, printing to the caller's streams: pytest captures what is printed meanwhile."""
     out, err = sys.stdout, sys.stderr
 
     def told(title: str, done: int, total: int) -> None:

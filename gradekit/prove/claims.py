@@ -177,8 +177,8 @@ class LaunchClaims:
             yield self._worst(q.ONE_WRITER, first, [self.apart(first, other, first is other) for other in others])
 
     def one_order(self) -> Iterator[ProofVerdict]:
-        """For each atomic on what the call returns, or on what is loaded, that meets a store of another program, or an
-        atomic with which it does not commute: that it does is open, since what is left there depends on who is last."""
+        """For each atomic on a result, or on what is loaded: open where it meets a store of another program, or an
+        atomic with which it does not commute, since the order decides what is left there."""
         used = {touch.region.storage for touch in self.touched if touch.access.kind == "load"}
         used |= {result.storage for result in self.host.program.results if isinstance(result, View)}
         changing = [t for t in self.touched if t.access.kind != "load" and t.region.storage in used]
@@ -488,7 +488,7 @@ def _length(step: Term) -> tuple[int, int, int]:
 
 
 class Simpler:
-    """Takes quotients and remainders away that are none: of what is known to be smaller than the divisor."""
+    """Simplifies quotients and remainders of what is known to be smaller than the divisor."""
 
     def __init__(self, solver: Solver, hypotheses: Sequence[Truth]) -> None:
         self._put = Substitution(self._simple)

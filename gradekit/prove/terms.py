@@ -93,7 +93,7 @@ class Term:
 
     @property
     def number(self) -> int | None:
-        """Its value, where it is the same for everybody."""
+        """Its value, where it is constant."""
         if not self.parts:
             return 0
         return self.parts.get(()) if len(self.parts) == 1 else None
@@ -444,7 +444,7 @@ def equal(a: Term, b: Term | int) -> Truth:
 
 
 def free(name: str) -> Truth:
-    """A condition that nobody knows."""
+    """A condition of which nothing is known."""
     return Truth("free", (name,))
 
 

@@ -229,7 +229,7 @@ class Walk:
         self.silent = outer
 
     def touch(self, access: SymbolicAccess) -> None:
-        """An access was found. One that is never made is one only if nothing is owed for that."""
+        """Notes an access; one that is never made only where something must hold for that to be so."""
         if not self.silent and (access.active.op != "false" or access.owed_always):
             self.accesses.append(access)
 

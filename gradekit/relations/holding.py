@@ -191,7 +191,7 @@ def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Referenc
         return False
     made = calls.call(seen.entry, (*seen.inputs[:-1], laid_out_as(seen.inputs[-1], upstream * FACTOR)), seen.wanted)
     wanted = [reference_of(*pair, one.allowance * FACTOR) for pair, one in zip(larger, expected, strict=True)]
-    says = f"With a gradient of the result that is {FACTOR:,.0f} times as large, this gradient must grow by the same factor"
+    says = f"With a gradient of the result that is {FACTOR:,.0f} times as large, this gradient must grow by that factor"
     made = made if seen.part is None else part_of(made, seen.part)
     assert_same(made, wanted, Cause.OVERFLOW, says)
     return True

@@ -50,7 +50,7 @@ class Relation:
         as along a dimension of size 1."""
         places = [place for place in sharing(args) if place is not None]
         if len(places) > len({*places}):
-            return None  # a tensor that is two arguments cannot be changed as one of them
+            return None  # a tensor that is passed as two arguments cannot be changed in one of them alone
         return _MAKERS[self.kind](self, tuple(args))
 
 

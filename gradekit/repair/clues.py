@@ -54,7 +54,7 @@ def _astray(causes: frozenset[Cause], findings: Any, mine: set[str], text: str) 
 
 
 def _leading(astray: frozenset[int], text: str) -> frozenset[int]:
-    """The lines that decide where the accesses that go astray go."""
+    """The lines that decide where accesses out of bounds go."""
     draft = draft_of(text) if astray else None
     kernels = draft.kernels if draft is not None else []
     mine = [kernel for kernel in kernels if any(access.line in astray for access in kernel.accesses)]
@@ -63,7 +63,7 @@ def _leading(astray: frozenset[int], text: str) -> frozenset[int]:
 
 
 def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The kernels of a call that write the wrong result, and those that what they read comes from."""
+    """The kernels of a call that write the wrong result, and those that write what these read."""
     program: Program = observation.program
     stored = stored_pointers(text)
     wrong = _wrong_storages(error, observation)

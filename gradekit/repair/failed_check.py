@@ -72,7 +72,7 @@ class FailedCheck:
 
 
 def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()) -> Iterator[Example]:
-    """Those of some examples, in turn, that have most of what none before has."""
+    """The examples in an order in which each has as many traits as can be that none before it has."""
     left, known = list(examples), set(seen)
     for _ in range(min(most, len(left))):
         best = max(left, key=lambda one: len(one.traits - known))
@@ -82,7 +82,7 @@ def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()
 
 
 def is_too_long(error: BaseException | None) -> bool:
-    """Whether an example takes more than a try may: the submission, which has more, may well have had the time."""
+    """Whether an example takes more work than a try may use; the submission itself may use more."""
     return getattr(error, "cause", None) is Cause.BUDGET_EXCEEDED
 
 

@@ -67,8 +67,8 @@ class FirstLook:
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
 
     def _of_idle(self, screen: Screen) -> list[Mend]:
-        """Those that put a name to use that nobody uses, where nothing is compared with what it must be: numbers are
-        drawn, say, and each is as right as another."""
+        """Changes that use a name which nothing uses, where no result is compared with a reference: of random numbers,
+        say."""
         shown, source = passing(self._check.call, 0), screen.draft.source
         found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
         return [mend for one in found[: Limit.IDLE] if (mend := mend_of(one, source)) is not None]

@@ -54,7 +54,7 @@ class Clues:
 
 @dataclass(frozen=True)
 class Mend:
-    """The `edits` of one thought, none of which moves a line.
+    """`edits` that belong together, none of which moves a line.
 
     `sentence` tells what is wrong, `hint` the way out, both without the whole solution. `line` is to blame; `rank`
     is lower for what is more specific. `kernel` is the kernel that is edited, "" for host code; `cause` is None

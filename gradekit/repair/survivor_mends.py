@@ -82,8 +82,7 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 
 def without_other_names(found: Sequence[Change]) -> list[Change]:
-    """Those that put names to pieces, without names that do so in the very places of another, in the same ways: they
-    have its value there."""
+    """Of names that changes add in the same places and ways, the changes of one: all have the same value there."""
     places: dict[str, set[Any]] = {}
     for one in found:
         places.setdefault(one.lacks, set()).add((one.node, _operator(one)))

@@ -58,8 +58,8 @@ class Texts:
 
     @cached_property
     def held(self) -> Sequence[Example]:
-        """Some examples of each check, different in sizes, dtypes and layouts: one of each, then the others. On these
-        mends are held."""
+        """Examples of each check, on which mends are tried: one of each, then more of other sizes, dtypes and
+        layouts."""
         checks = dict.fromkeys(one.check for one in self.planned)
         of_each = [[one for one in reversed(self.planned) if one.check == check] for check in checks]
         chosen = [list(unlike(every, Limit.FROM_EACH if every[0].compares else Limit.OF_MEMORY)) for every in of_each]

@@ -14,8 +14,8 @@ LOG.addHandler(logging.NullHandler())
 
 @contextlib.contextmanager
 def survived(what: str) -> Iterator[None]:
-    """Ends the block at its first error, and goes on behind it: a text that nobody expected is no student's fault.
-    `what` says in the log what was being done."""
+    """Leaves the block at its first error and logs that `what` failed: an unexpected text is not the student's
+    fault."""
     try:
         yield
     except Exception:  # whatever it is, a check must not fail for it

@@ -17,7 +17,7 @@ from typing import Any
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, Grade, grade
 from gradekit.report.grouping import blame, ending
-from gradekit.report.story import explanation, summary
+from gradekit.report.plain_text import explanation, summary
 from gradekit.report.text import for_markdown, one_line, points
 
 _STATUS = {"passed": "pass", "failed": "fail", "pending": "pass", "fault": "error"}

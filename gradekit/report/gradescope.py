@@ -15,7 +15,7 @@ from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, grade
 from gradekit.report.grouping import blame, ending, is_right
 from gradekit.report.pictures import wrong_image
-from gradekit.report.story import as_html, summary
+from gradekit.report.plain_text import as_html, summary
 from gradekit.report.text import one_line
 
 HIDDEN = "after_published"

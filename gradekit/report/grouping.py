@@ -20,11 +20,11 @@ _MADE_RIGHT = "(with this alone changed, this example and others are right)"
 """How the hint of a change ends that was tried."""
 
 _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
-"""What some checks only see at a line where another knows the cause: they have its story."""
+"""What some checks only see at a line where another knows the cause: they are told with it."""
 
 
 @dataclass(frozen=True)
-class Story:
+class CheckGroup:
     """Checks of one reason, in their order; the first tells it."""
 
     checks: tuple[CheckRecord, ...]
@@ -54,12 +54,12 @@ def is_right(record: Mapping[str, Any]) -> bool:
     return all(ending(check) != "failed" or check["kind"] == "speed" for check in record["checks"])
 
 
-def points_lost(story: Story) -> str:
-    """What the story's reason costs: "1 point", "2.5 points"."""
-    return f"{points(story.lost)} point{'s' * (story.lost != 1)}"
+def points_lost(group: CheckGroup) -> str:
+    """What the reason of a group costs: "1 point", "2.5 points"."""
+    return f"{points(group.lost)} point{'s' * (group.lost != 1)}"
 
 
-def stories(checks: Iterable[CheckRecord]) -> list[Story]:
+def groups(checks: Iterable[CheckRecord]) -> list[CheckGroup]:
     """The `checks` in their order; with a check that failed stand all others that failed for its reason."""
     found: dict[Any, list[CheckRecord]] = {}
     for number, check in enumerate(_parametrized(checks)):
@@ -68,7 +68,7 @@ def stories(checks: Iterable[CheckRecord]) -> list[Story]:
     for (alone, (outcome, why, where)), members in list(found.items()):
         for seen in _EXPLAINS.get(members[0]["cause"], ()):
             members += found.pop((alone, (outcome, seen, where)), []) if seen != why else []
-    return [Story(tuple(members)) for members in found.values()]
+    return [CheckGroup(tuple(members)) for members in found.values()]
 
 
 def blame(check: CheckRecord) -> tuple[Any, ...]:
@@ -108,12 +108,12 @@ def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:
         whole = check["id"] if "speed" in check["details"] else check["id"].partition("[")[0]
         return whole, check["outcome"], blame(check)
 
-    for _, group in itertools.groupby(checks, key=kind):
-        yield _together(list(group))
+    for _, alike in itertools.groupby(checks, key=kind):
+        yield _together(list(alike))
 
 
 def _together(members: Sequence[CheckRecord]) -> CheckRecord:
-    """One line for all `members`, with the story of the first."""
+    """One line for all `members`, told by the first."""
     if len(members) == 1:
         return members[0]
     cases = [check["id"].partition("[")[2].removesuffix("]") for check in members]

@@ -11,8 +11,8 @@ from typing import Any
 
 from gradekit.report import templates
 from gradekit.report.grouping import ending
+from gradekit.report.plain_text import where
 from gradekit.report.speed_sentences import sentences
-from gradekit.report.story import where
 from gradekit.report.text import described, located, one_line
 
 _ELEMENTS = {"failed": "failure", "pending": "skipped", "fault": "error"}

@@ -20,7 +20,7 @@ from pygments.lexers.python import PythonLexer
 from gradekit.causes import Cause
 from gradekit.report import pictures, proofs, speed_sentences, templates
 from gradekit.report.changes import changes, last_time
-from gradekit.report.grouping import MARKS, Story, ending, points_lost, stories, untouched
+from gradekit.report.grouping import MARKS, CheckGroup, ending, groups, points_lost, untouched
 from gradekit.report.rests_on import in_words, unsure
 from gradekit.report.text import clean, counted, points
 from gradekit.submission import place
@@ -86,13 +86,13 @@ def _checks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     of them tells it and what it costs."""
     shown: list[dict[str, Any]] = []
     submission, order = record["submission"], list(MARKS)
-    for story in sorted(stories(record["checks"]), key=lambda story: order.index(story.checks[0]["outcome"])):
+    for group in sorted(groups(record["checks"]), key=lambda group: order.index(group.checks[0]["outcome"])):
         teller = len(shown) + 1
         shown += [
             _check(check, submission) | {"number": teller + place, "same_as": teller if place else 0}
-            for place, check in enumerate(story.checks)
+            for place, check in enumerate(group.checks)
         ]
-        shown[teller - 1] |= {"intro": _intro(story, teller), "commands": _commands(record, story.checks[0])}
+        shown[teller - 1] |= {"intro": _intro(group, teller), "commands": _commands(record, group.checks[0])}
     return shown
 
 
@@ -105,12 +105,12 @@ def _commands(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[tuple
     return [(what, shlex.join(["gradekit", command, *rest])) for what, command in ways]
 
 
-def _intro(story: Story, teller: int) -> str:
-    if len(story.checks) == 1:
+def _intro(group: CheckGroup, teller: int) -> str:
+    if len(group.checks) == 1:
         return ""
-    last = teller + len(story.checks) - 1
+    last = teller + len(group.checks) - 1
     between = "and" if last == teller + 1 else "to"
-    return f"One cause for checks {teller} {between} {last}; it costs {points_lost(story)}."
+    return f"One cause for checks {teller} {between} {last}; it costs {points_lost(group)}."
 
 
 _COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
@@ -125,7 +125,7 @@ def _commented(notes: Iterable[str], said: dict[int, list[dict[str, Any]]]) -> d
 
 
 def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """By line of the source, the failed checks that blame it; only the first of a story has words of its own."""
+    """By line of the source, the failed checks that blame it; only the first of a group has words of its own."""
     said: dict[int, list[dict[str, Any]]] = {}
     for check in checks:
         if check["source"] and check["outcome"] == "failed":

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, grade
-from gradekit.report.story import explanation, summary
+from gradekit.report.plain_text import explanation, summary
 from gradekit.report.text import one_line
 
 LARGEST = 1024 * 1024
@@ -51,7 +51,7 @@ def _test(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, 
 
 
 def _fitting(results: dict[str, Any]) -> dict[str, Any]:
-    """`results`, with the longest stories cut until they fit."""
+    """`results`, with the longest explanations cut until they fit."""
     longest = max((len(test["output"]) for test in results["tests"]), default=0)
     while longest > 16 and len(json.dumps(results).encode()) >= LARGEST:
         longest //= 2

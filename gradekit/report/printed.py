@@ -16,7 +16,7 @@ from gradekit.credit import PendingPolicy
 from gradekit.report.grade import LEFT_OUT, Grade, grade
 from gradekit.report.gradescope import over_compiled
 from gradekit.report.grouping import ending
-from gradekit.report.story import as_html, explanation, summary
+from gradekit.report.plain_text import as_html, explanation, summary
 from gradekit.report.text import for_html, one_line, points
 
 Record = Mapping[str, Any]

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from gradekit.report import proofs, rests_on
-from gradekit.report.grouping import MARKS, Story, blame, ending, points_lost, stories, untouched
+from gradekit.report.grouping import MARKS, CheckGroup, blame, ending, groups, points_lost, untouched
 from gradekit.report.speed_sentences import sentences
 from gradekit.report.text import clean, columns, counted, described, located, one_line, points, seconds, shortened
 from gradekit.report.text import wrapped as wrapped_text
@@ -124,7 +124,7 @@ def _reason(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> list[str]:
-    """One line for each check, and below those of one reason its story; where `brief`, that of the first alone."""
+    """One line for each check, and the reason below those that share it; where `brief`, the first reason alone."""
     if record["status"] == "rejected":  # its reason stands above, and every check would only repeat it
         return []
     if said := untouched(record):
@@ -133,15 +133,15 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
     lines: list[str] = []
     seen: set[Any] = set()
     most, is_left = 12 if brief else 30, False
-    for story in stories(record["checks"]):
-        for check in story.checks:
+    for group in groups(record["checks"]):
+        for check in group.checks:
             lines += _line(check, look)
             lines += _speed(check, look, seen)
-        if _tells(story.checks[0]):
+        if _tells(group.checks[0]):
             if brief and any(isinstance(told, tuple) and told[0] == "failed" for told in seen):
                 is_left = True
             else:
-                lines += _evidence(story, record["submission"], look, seen, most)
+                lines += _evidence(group, record["submission"], look, seen, most)
     return [*lines, "", *filled(_LATER, look, 2)] if is_left else lines
 
 
@@ -187,12 +187,12 @@ def _worth(check: Mapping[str, Any]) -> str:
 
 
 def _evidence(
-    story: Story, submission: Mapping[str, Any], look: Look, seen: set[Any], most: int
+    group: CheckGroup, submission: Mapping[str, Any], look: Look, seen: set[Any], most: int
 ) -> list[str]:  # fmt: skip
-    """What a student needs to mend the checks of a story, with `most` lines of its message; what stands above already
+    """What a student needs to mend the checks of a group, with `most` lines of its message; what stands above already
     (it is in `seen`) is not repeated."""
-    check, counterexample = story.checks[0], story.checks[0]["counterexample"] or {}
-    lines = _again(check, submission, look) if blame(check) in seen else _story(story, submission, look, most)
+    check, counterexample = group.checks[0], group.checks[0]["counterexample"] or {}
+    lines = _again(check, submission, look) if blame(check) in seen else _cause(group, submission, look, most)
     lines += _counterexample(counterexample, look)
     if check["outcome"] == "failed" and check.get("hint", "") not in seen:
         lines += _hint(check, look, _INDENT)
@@ -210,9 +210,9 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
     return [" " * _INDENT + look.paint(say(where), dim=True)]
 
 
-def _story(story: Story, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
-    check, cost = story.checks[0], points_lost(story)
-    intro = [f"One cause for these checks; it costs {cost}:"] if len(story.checks) > 1 else []
+def _cause(group: CheckGroup, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
+    check, cost = group.checks[0], points_lost(group)
+    intro = [f"One cause for these checks; it costs {cost}:"] if len(group.checks) > 1 else []
     message = filled(located(check["message"], submission), look, _INDENT, most)
     intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
     return [*intro, *message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]

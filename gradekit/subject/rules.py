@@ -182,8 +182,8 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
         message = f"{entry} returns nothing; it must return a torch tensor. Is its `return` missing?"
     if program.returned == LAUNCHED:
         message = (
-            f"{entry} returns what its launch gives, which is not a tensor: a kernel's results are what it stores. Launch "
-            "the kernel on a line of its own, then return the tensor that it writes to."
+            f"{entry} returns what its launch gives, which is not a tensor: a kernel's results are what it stores. "
+            "Launch the kernel on a line of its own, then return the tensor that it writes to."
         )
     raise Failure(Cause.WRONG_TYPE, message, line=definition.lineno if definition else None)
 

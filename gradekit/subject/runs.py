@@ -315,7 +315,7 @@ class Runs:
         return replace(first, findings=findings, variants=variants, ways=ways)
 
     def _sharing(self, seen: Observation, shared: dict[tuple[bytes, ...], Sequence[Any]]) -> Observation:
-        """With the results of another configuration, if they are equal; Failure where others take too much."""
+        """With the results of an equal configuration, if there is one; Failure where others take too much."""
         contents = seen.results.contents if isinstance(seen.results, Results) else None
         if contents is None:
             return seen

@@ -34,9 +34,9 @@ NEEDED = (*SCOPES, ast.Import, ast.ImportFrom)
 class LoadedModule:
     """A submission whose statements have run: its `module`, the `path` of its text, and `notes` on what was left out.
 
-    `missing` has, for a name that a left-out statement would have defined, the note on the first failure behind it;
-    `names` are all that the submission defines itself. `accepted` is the function that was last called, and how many arguments it took.
-    `lists` says, by entry, which arguments it takes as lists: the place of the first, and how many.
+    `missing` has, for a name that a left-out statement would have defined, the note on the failure behind it; `names`
+    are all that the submission defines itself. `accepted` is the function that was last called, and how many arguments
+    it took. `lists` says, by entry, which arguments it takes as lists: the place of the first, and how many.
     """
 
     module: types.ModuleType

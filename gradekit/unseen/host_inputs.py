@@ -69,8 +69,7 @@ class HostInputs:
                     yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
 
     def _beyond_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls beyond the numbers of comparisons, with each tensor alone in another layout: what is done for large
-        tensors, in one piece, may take another for one in one piece too."""
+        """Calls beyond numbers of comparisons, each with one tensor strided: large ones may be taken for contiguous."""
         below = (OtherWay(path, step) for path in paths for step, _ in enumerate(path.steps) if path.is_below(step))
         for branch, wanted in {one.path.steps[one.step][1]: one for one in below}.items():
             for name, options in other_layouts(draws, wanted.path.form).items():

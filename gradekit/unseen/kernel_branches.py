@@ -378,7 +378,7 @@ def goes(text: KernelText, number: int, branch: KernelBranch, place: Place) -> A
 
 
 def _left(text: KernelText, op: Op, way: int, place: Place) -> Any:
-    """Where a mask leaves that of a tile, by its first and last elements."""
+    """Where a mask keeps that `way` (all, nothing, a part) of a tile, by its first and last elements."""
     position = 1 if op.name == "tt.load" else 2
     if len(op.operands) <= position or place.last_lane:  # each tile once
         return None if len(op.operands) <= position else False

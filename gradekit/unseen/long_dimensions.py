@@ -57,10 +57,9 @@ def first_of(checks: Checks, keys: Callable[[str, Draws], Iterable[Hashable]]) -
 
 @dataclass(frozen=True)
 class LongDimensions:
-    """Which dimensions each of the `checks` stretches: for an entry and a name, and with its backward pass, the first
-    check of it; where kernels count in few bits, those that are summed for each kind of values; once more for each
-    other choice, and for each kind of tensors that say where others are read; and a little of gradients for each test,
-    since each may be about another gradient."""
+    """Which dimensions each of the `checks` stretches. The first check of an entry, a name and its backward pass does;
+    again for each other choice and each kind of tensors that say where others are read; for each kind of values that
+    kernels sum in few bits; and a little for each test of gradients, which may be about another gradient."""
 
     checks: Checks
 
@@ -69,8 +68,7 @@ class LongDimensions:
         return first_of(self.checks, _keys)
 
     def begun(self, check: str, draws: Draws, forms: Sequence[TracedForm], few_bits: bool = False) -> Iterator[Stretch]:
-        """Those of a check's calls, of kernels that may count in `few_bits`. Each is to be run before the next is asked
-        for."""
+        """A check's calls, of kernels that may count in `few_bits`; each must run before the next is asked for."""
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
@@ -113,7 +111,7 @@ def _rank(draws: Draws) -> int:
 
 
 def _told_apart(check: str, draws: Draws) -> Hashable:
-    """What others have besides; the test of a check, whatever its parameters, where it is about gradients."""
+    """What else tells calls apart; for gradients the test, whatever its parameters."""
     return "apart", _indices(draws), check.partition("[")[0] if draws.upstream else ""
 
 

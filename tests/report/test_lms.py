@@ -36,12 +36,12 @@ FASTER = replace(
 )
 
 
-def story() -> str:
+def explained() -> str:
     return STORY.format(hint=Cause.MISSING_MASK.hint)
 
 
 def as_html() -> str:
-    first, rest = html.escape(story()).split("\n", 1)
+    first, rest = html.escape(explained()).split("\n", 1)
     return f"<p>{first}</p><pre>{rest}</pre>"
 
 
@@ -128,7 +128,7 @@ def test_prairielearn_gets_these_results() -> None:
         "max_points": 70,
         "output": "40 of 70 points.",
         "tests": [
-            {"name": FAILED.title, "points": 0, "max_points": 30, "message": "", "output": story()},
+            {"name": FAILED.title, "points": 0, "max_points": 30, "message": "", "output": explained()},
             {"name": "test_small", "points": 40, "max_points": 40, "message": "", "output": ""},
         ],
     }

@@ -20,9 +20,9 @@ from gradekit.report import (
     gradescope,
     inspection,
     page,
+    plain_text,
     proofs,
     record,
-    story,
     terminal,
     text,
     translation,
@@ -225,7 +225,7 @@ def test_an_unknown_language_is_wrong_usage_and_a_course_may_name_one(tmp_path: 
 
 def test_a_summary_for_an_lms_is_translated(language: str) -> None:
     data = translation.record(sample(FAILED, PASSED))
-    assert translation.english(story.summary(data, grade(data))) == []
+    assert translation.english(plain_text.summary(data, grade(data))) == []
     assert json.dumps(data)
 
 

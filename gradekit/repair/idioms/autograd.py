@@ -1,4 +1,4 @@
-"""Mends of two things in each other's place: names in a formula, what is saved for the backward pass, gradients."""
+"""Mends that exchange two things: names in a formula, saved tensors, gradients that are returned."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def saved_for_another(draft: Draft) -> Iterator[Mend]:
 
 
 def gradients_in_order(draft: Draft) -> Iterator[Mend]:
-    """Two of the gradients that `backward` returns in each other's place."""
+    """Two gradients that `backward` returns, exchanged."""
     names = draft.source.differentiated
     for function in draft.source.backwards:
         for node in ast.walk(function):

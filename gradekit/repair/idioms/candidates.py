@@ -68,7 +68,7 @@ def _of_rules(rules: Sequence[Callable[..., Iterator[Mend]]], idioms: Iterable[I
 
 
 def _of_one_rule(name: str, found: Iterator[Mend]) -> Iterator[Mend]:
-    """What a rule finds until it meets a text that it does not expect: that silences no other rule."""
+    """What a rule finds. Where it fails on an unexpected text, the other rules still run."""
     with survived(f"The rule {name}"):
         yield from found
 

@@ -1,4 +1,4 @@
-"""Mends of a launch's arguments, in another's place; and of what host code does not keep."""
+"""Mends of launch arguments that are exchanged, and of results that host code drops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradekit.submission.parsed_source import Edit, called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
-    """Two arguments of a launch in each other's place."""
+    """Two arguments of a launch, exchanged."""
     for launch in draft.launches:
         places = [a for a in launch.call.args if not isinstance(a, ast.Starred)]
         params = {id(v): p for p, v in launch.given.items()}

@@ -238,7 +238,7 @@ def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str
 
 
 def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
-    """The number behind a pointer that nobody uses."""
+    """The number behind a pointer that nothing uses."""
     every = site.names(node).items()
     idle = (name for name, kind in every if kind.of.startswith("pointer") and not kind.shape and site.is_idle(name))
     yield from ((f"tl.load({name})", ValueKind("float", ())) for name in idle)

@@ -93,7 +93,7 @@ class Change:
 
 
 def at_once(changes: Iterable[Change]) -> Change:
-    """Several changes made as one thought, in the words of the first."""
+    """Several changes made together, in the words of the first."""
     first, *rest = changes
     return replace(first, also=tuple(rest))
 
@@ -157,7 +157,7 @@ class ChangeSite:
         return next((role for role, names in roles.items() if name in names), "")
 
     def is_idle(self, name: str) -> bool:
-        """Whether nobody uses what a name was given, and somebody is to: a length may be there for the masks alone."""
+        """Whether nothing uses a name's value and something should: a length may be there for masks alone."""
         is_length = name in self.kernel.lengths and name not in self._pointers
         known = name in self.kernel.values or name in self.kernel.all_params and not is_length
         return known and not self.kernel.uses.get(name) and not name.startswith("_")

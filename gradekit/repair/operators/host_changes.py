@@ -247,7 +247,7 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
 
 
 def _along_the_other(site: HostSite, node: ast.AST) -> list[Change]:
-    """The other of two dimensions, for what is summed along one of what a call makes."""
+    """The other of two dimensions, for a reduction along one of them."""
     outer = site.parents.get(site.parents[node])
     args = [*outer.args, *outer.keywords] if isinstance(outer, ast.Call) and outer.func is site.parents[node] else []
     axes = [one.value if isinstance(one, ast.keyword) else one for one in args]

@@ -1,5 +1,5 @@
-"""A statement more, or one less: a name that each step of a loop was to give another value, or move on; and a name that
-is given another value than it has, and is not to be."""
+"""Statements added or left out: an update that is missing at the end of a loop's step, and an assignment that is one
+too many."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradekit.submission.parsed_source import shown
 
 
 def left_out(site: ChangeSite) -> Iterator[Change]:
-    """A statement that gives a name another value than it has, as it is needed once and stands there twice."""
+    """Each statement that gives a name a new value, left out: one that stands there twice is needed once."""
     for statement in site.kernel.statements:
         name = target_of(statement)
         is_made = isinstance(statement, (ast.Assign, ast.AugAssign)) and name in site.watched.names.get(statement, ())
@@ -37,8 +37,8 @@ def insertions(site: ChangeSite) -> Iterator[Change]:
 
 
 def _as_beside_another(site: ChangeSite) -> Iterator[Change]:
-    """`rest = rest // n2` behind `i2 = rest % n2`, where `rest = place // n3` stands beside `i3 = place % n3`: what a
-    statement has beside it, a statement of the same form lacks; its names are changed as that form has changed them."""
+    """`rest = rest // n2` behind `i2 = rest % n2`, where `rest = place // n3` stands beside `i3 = place % n3`: the
+    statement that a line's counterpart has beside it, with the names of this line."""
     walked = [one for one in site.kernel.statements if one in site.watched.names and target_of(one) and simple(one)]
     forms = {one: form_of(one) for one in walked}
     names = {one: [part.id for part in ast.walk(one) if isinstance(part, ast.Name)] for one in walked}
@@ -59,7 +59,7 @@ def _renamed(text: str, to: Mapping[str, str]) -> str:
 
 
 def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`top = new_top` at the end of a step: what it computes of a name goes on as that name."""
+    """`top = new_top` at the end of a step: the next step goes on with the new value."""
     made = _made_in(loop)
     for name, values in site.kernel.values.items():
         if name in made or not any(name in site.kernel.names(part) for part in loop.body):

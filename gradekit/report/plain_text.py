@@ -1,4 +1,4 @@
-"""The story of a check or a report as plain lines of text, for renderings that have no layout of their own."""
+"""A check or a report as plain lines of text, for renderings that have no layout of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradekit.report.translation import say
 from gradekit.submission import place
 
 LONGEST = 4000
-"""Characters of one story: a submission chooses how long its exceptions are, and an LMS has limits."""
+"""Characters of one text: a submission chooses how long its exceptions are, and an LMS has limits."""
 
 
 def explanation(check: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
