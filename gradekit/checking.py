@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from gradekit import reuse
-from gradekit.assignment import UsageError, of_path
+from gradekit.assignment import AssignmentError, UsageError, of_path
 from gradekit.findings import Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Unavailable, host
-from gradekit.submission import NoSuchSubmission, SubmissionError
+from gradekit.submission import NoSuchSubmission, SubmissionError, locate
 from gradekit.submission import read as read_submission
 from gradekit.versions import environment
 
@@ -42,6 +42,8 @@ def check(path: Path, given_id: str | None = None, options: GradingOptions | Non
     """
     try:
         assignment = of_path(path, given_id)
+        if not path.exists():
+            locate(path)  # raises, before torch is imported
     except NoSuchSubmission as error:
         raise UsageError(str(error)) from None
     except SubmissionError as error:
@@ -53,17 +55,13 @@ def check(path: Path, given_id: str | None = None, options: GradingOptions | Non
 
 def unreadable(path: Path, given_id: str | None = None) -> Report | None:
     """The report on a submission that Python cannot read, without the checks that it would have met; None for any
-    other. Needs neither torch nor Triton.
-
-    Raises:
-        UsageError: no such file or assignment.
-    """
+    other, and where there is none. Needs neither torch nor Triton."""
     try:
         assignment = of_path(path, given_id)
         if not assignment.is_quiz:
             read_submission(path, entry=assignment.entry)
-    except NoSuchSubmission as error:
-        raise UsageError(str(error)) from None
+    except (AssignmentError, NoSuchSubmission):
+        return None
     except SubmissionError as error:
         return rejected(path, error)
     return None

@@ -315,7 +315,7 @@ def test_a_right_result_that_was_left_to_chance_fails(cause: Cause) -> None:
     seen = SimpleNamespace(results=[softmax(x)], findings=(Finding(cause, "did it", line=7),))
     found = failure(seen, reference(softmax, X))
     assert (found.cause, found.line) == (cause, 7)
-    assert "the result is right here is luck" in found.message
+    assert "is right here by luck" in found.message
 
 
 def test_a_store_beside_all_tensors_does_not_make_a_right_result_wrong() -> None:

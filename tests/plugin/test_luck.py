@@ -47,7 +47,7 @@ def test_rows_that_run_into_each_other_are_right_by_luck(
 ) -> None:
     doubles, _ = grade(assignment(TESTS), submitted(OVERLAPPING), profile="quick", device="cpu").checks
     assert (doubles.outcome, doubles.cause) == (Outcome.FAILED, Cause.WRITE_CONFLICT)
-    assert "the result is right here is luck" in doubles.message
+    assert "is right here by luck" in doubles.message
 
 
 def test_the_memory_check_answers_for_the_calls_of_other_checks(
