@@ -148,7 +148,8 @@ def test_each_command_is_answered_by_what_the_one_before_it_left_behind(
 
 
 def test_it_says_why_nothing_was_left_behind(environment: dict[str, str], tmp_path: Path) -> None:
-    _gradekit(["check", tmp_path / "nowhere.py", "--server"], environment)
+    (tmp_path / "x.py").write_text("")
+    _gradekit(["check", tmp_path / "x.py", "-a", "no_such_id", "--server"], environment)
     assert _events(environment)[-1] == "nothing-kept exit_code=2"
 
 
