@@ -91,9 +91,9 @@ class CheckWorker:
 
 
 class FirstLook:
-    """A look at those of a run's checks that have `names` (they failed last time) before it is their turn, if somebody
-    watches (`GradingRun.on_failing`): it hears what fails again, and nothing else comes of it. The checks run in their
-    order afterwards, as if nobody had looked, so that a record does not depend on what was graded before."""
+    """Runs the checks with `names`, which failed last time, before their turn, and tells a listener
+    (`GradingRun.on_failing`) which fail again. Nothing else comes of it: all checks run in their order afterwards, so
+    that a record does not depend on what was graded before."""
 
     def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
         self._run, self._names = run, names

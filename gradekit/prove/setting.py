@@ -88,7 +88,7 @@ DENSE = frozenset({"contiguous", "offset"})
 
 
 def may_lie_so(tensor: Tensor, view: View) -> bool:
-    """Whether the domain promises such strides, as far as layouts that are contiguous, or share memory, tell."""
+    """Whether the domain's layouts may give these strides: contiguous ones, or some that are 0."""
     layouts = [one.partition(":") for one in tensor.layouts]
     if layouts and DENSE.issuperset(name for name, _, _ in layouts):
         return dense(view)

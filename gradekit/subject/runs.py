@@ -268,7 +268,7 @@ class Runs:
         turn = self._share.taken % len(options)  # each configuration gets its turn
         try:
             (carded,) = self._those_that_fit(case, [*options[turn:], *options[:turn]], enough=1)
-        except NeedsCard:  # the card's own trouble, of which the report tells: the engine's word stands
+        except NeedsCard:  # the card failed for a reason of its own, which the report tells: the engine's result counts
             return seen
         return replace(seen, findings=seen.findings + carded.findings, variants=(*seen.variants, carded))
 
@@ -347,7 +347,7 @@ class Runs:
         try:
             if some is not None:
                 seen = run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
-            elif case.spec.is_known and not self._overdue:  # one in a hurry may do less than others
+            elif case.spec.is_known and not self._overdue:  # then it may be cut off early
                 key = run_cache.key_of(case.program, option, case.spec, allow)
                 seen = run_cache.runs.current.get_or_run(key, run_it)
             else:
@@ -355,7 +355,7 @@ class Runs:
         except Failure as failure:
             if failure.cause is Cause.BUDGET_EXCEEDED:
                 self.work += budget.work
-                self._of_check += budget.work if self._overdue else 0  # what the first took, others need not go without
+                self._of_check += budget.work if self._overdue else 0  # the first that is cut off is not counted
             raise
         self._spend(seen.counters.work)
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)

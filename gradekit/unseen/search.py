@@ -204,8 +204,8 @@ Way = tuple[Hashable, bool]
 
 @dataclass(frozen=True)
 class OtherWay:
-    """A step of a path that is to go the other way, all before it being as they were, or where it need not be the
-    `same_path` as many of them as can be."""
+    """A step of a path that must go the other way, while those before it go as they did: all of them, or as many as
+    possible where the path need not be the `same_path`."""
 
     path: Path
     step: int
@@ -235,7 +235,7 @@ _OF_MANY = ("tt.reduce", "tt.dot")
 
 @dataclass(frozen=True)
 class AtEnd(OtherWay):
-    """A step of a path that is to go as it did, with the largest number that it does so with."""
+    """A step of a path that goes as it did, at the largest number for which it does."""
 
     @property
     def way(self) -> Way:
