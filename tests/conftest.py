@@ -82,7 +82,7 @@ def warm() -> Iterator[None]:
 @pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
-    monkeypatch.setattr("gradekit.repair.work.MOST", 0)
+    monkeypatch.setattr("gradekit.repair.work.Limit.WORK", 0)
 
 
 UNMENDED = {"hostile", "plugin", "relations", "unseen"}

@@ -47,7 +47,7 @@ def test_an_edit_that_is_right_for_contiguous_tensors_alone_is_refuted_by_a_view
 def test_an_example_that_takes_more_than_a_try_may_is_no_reason_against_a_mend(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("gradekit.subject.subject.BRIEF_WORK", 2_000_000)
+    monkeypatch.setattr("gradekit.subject.Limit.BRIEF_WORK", 2_000_000)
     found = tutored("softmax", "zeros_beyond_the_end", tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)
 
