@@ -6,3 +6,14 @@ instructions.py  the compiler's texts, beside the submission's lines
 facts.py       what those texts say of one kernel               narrow_access.py  why an access is narrow
 targets.py     architectures, and what one SM holds             sentences.py facts in plain words
 """
+
+from __future__ import annotations
+
+
+class Limit:
+    """What compiling a kernel may take, and what is looked into."""
+
+    SECONDS = 60  # for one kernel: large tiles of float32 products take ten
+    MEMORY_BYTES, FILE_BYTES, READ_BYTES = 4 << 30, 256 << 20, 16 << 20  # of the process; of a file; of what it wrote
+    SUSPECTS = 4  # arguments by which an access may be narrow: each costs a compilation
+    SPILLED_BYTES = 32  # of a thread: a value or two that wait in memory outside of loops are not worth a sentence

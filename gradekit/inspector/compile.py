@@ -15,16 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.confine.paths import PrivateFolder
+from gradekit.inspector import Limit
 from gradekit.inspector.compiler import stages_for
 from gradekit.processes import ChildProcess, Command, clean_environment
 from gradekit.program import Kernel
 from gradekit.sandbox import Unavailable
 
-SECONDS = 60
-"""Seconds that compiling one kernel may take; large tiles of float32 products take ten."""
-
-MEMORY_BYTES = 4 << 30
-READ_BYTES = 16 << 20
 MODULE = "gradekit.inspector.compiler"
 
 _OPTIONS: dict[str, tuple[type, ...]] = {
@@ -63,7 +59,7 @@ class Compiled:
     failed: str = ""
 
 
-def compile_all(jobs: Sequence[CompileJob], *, seconds: int = SECONDS) -> list[Compiled]:
+def compile_all(jobs: Sequence[CompileJob], *, seconds: int = Limit.SECONDS) -> list[Compiled]:
     """The result of each job, in order; several are compiled at once. A crash of the compiler affects its own job only.
 
     Raises:
@@ -78,11 +74,11 @@ def compile_all(jobs: Sequence[CompileJob], *, seconds: int = SECONDS) -> list[C
 
 def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | None:
     """The wait status of each kernel's process; None where time was up before all had ended."""
-    request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": MEMORY_BYTES}
+    request = {"jobs": [_request(job) for job in jobs], "seconds": seconds, "memory": Limit.MEMORY_BYTES}
     (folder / "jobs.json").write_text(json.dumps(request))
     arguments = (str(folder), str(os.getpid()))
     process = ChildProcess(Command(MODULE, arguments, clean_environment(str(folder)), folder))
-    ended = process.wait(SECONDS + seconds * len(jobs))
+    ended = process.wait(Limit.SECONDS + seconds * len(jobs))
     process.end()
     return _statuses(folder, len(jobs)) if ended else None
 
@@ -154,4 +150,4 @@ def _text(file: Path) -> str:
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return ""
-        return stream.read(READ_BYTES).decode("utf-8", "replace")
+        return stream.read(Limit.READ_BYTES).decode("utf-8", "replace")

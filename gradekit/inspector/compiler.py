@@ -33,6 +33,7 @@ from gradekit.confine import confinement, namespaces
 from gradekit.confine.confinement import Confinement, for_compilers
 from gradekit.confine.landlock import Rules
 from gradekit.confine.paths import DEVICES, readable, runnable, settle_in
+from gradekit.inspector import Limit
 
 if TYPE_CHECKING:
     from gradekit.compat.triton import Lowering
@@ -41,7 +42,6 @@ STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 AMD_STAGES = (*STAGES[:3], "amdgcn")
 """AMD's assembly says all that its machine code would, so no linker is needed."""
 
-FILE_BYTES = 256 << 20
 OWN = ("__init__.py", "compat")
 """The parts of gradekit that are imported for a kernel."""
 
@@ -115,7 +115,7 @@ def _limit(seconds: int, memory: int) -> None:
         {
             resource.RLIMIT_AS: memory,
             resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm
-            resource.RLIMIT_FSIZE: FILE_BYTES,
+            resource.RLIMIT_FSIZE: Limit.FILE_BYTES,
             resource.RLIMIT_CORE: 0,
         }
     )

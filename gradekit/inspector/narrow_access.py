@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 
 from gradekit.engine.promises import kernel_arguments
 from gradekit.engine.ttir import Function, TTIRError, Type, parse
+from gradekit.inspector import Limit
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import AccessUse, Facts
 from gradekit.inspector.instructions import instructions
 from gradekit.inspector.targets import Target
 from gradekit.program import ALIGNMENT, FUNCTION, Kernel, Launch, Scalar
-
-MOST_SUSPECTS = 4
-"""More arguments than so many are not tried: each costs a compilation."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class _Attempt:
         """Compile with all suspects known, then once for each suspect with all but that one known."""
         suspects = [self._suspects(use) for use in narrow]
         everyone = sorted(set().union(*suspects)) if suspects else []
-        if not everyone or len(everyone) > MOST_SUSPECTS:
+        if not everyone or len(everyone) > Limit.SUSPECTS:
             return [()] * len(narrow)
         texts = [with_divisible(self._kernel.ttir, everyone)]
         texts += [with_divisible(self._kernel.ttir, [n for n in everyone if n != name]) for name in everyone]
@@ -112,7 +110,7 @@ class _Attempt:
             [n for n in use.access.pointer if self._values.get(n, 1) > 1 and n in self._integers] for use in narrow
         ]
         everyone = sorted(set().union(*suspects)) if suspects else []
-        if not everyone or len(everyone) > MOST_SUSPECTS:
+        if not everyone or len(everyone) > Limit.SUSPECTS:
             return [()] * len(narrow)
         rest = {name: [n for n in self._unknown if n != name] for name in everyone}
         texts = [with_one(with_divisible(self._kernel.ttir, rest[name]), name) for name in everyone]

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from gradekit.inspector import Limit
 from gradekit.inspector.facts import AccessUse, DotUse, Facts
 from gradekit.inspector.narrow_access import NarrowAccess
 from gradekit.inspector.targets import TARGETS, Target
-
-LEAST_SPILLED = 32
-"""Bytes of a thread: a value or two that wait in memory outside of all loops are not worth a sentence."""
 
 SEEN_SMS = TARGETS["sm_90"].sms
 """Submissions see this many SMs when they are traced: a grid of as many is made from
@@ -168,7 +166,7 @@ def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
 
 
 def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
-    if facts.stack < LEAST_SPILLED or not facts.local:
+    if facts.stack < Limit.SPILLED_BYTES or not facts.local:
         return
     most = facts.local[0]
     where = f", most of it on line {most.line} (loads: {most.loads}, stores: {most.stores})" if most.line else ""

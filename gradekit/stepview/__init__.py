@@ -6,3 +6,16 @@ failing.py       which call is played, and under which conditions it fails
 played.py        a submission and an example to the record of its steps
 view_command.py  the command
 """
+
+from __future__ import annotations
+
+
+class Limit:
+    """How much of a call one page plays."""
+
+    WORK = 300_000_000  # of its run, in the engine's units: about a nanosecond each
+    DULL, LARGE = 24, 1024  # elements of an example: of fewer, a larger one is played; at most, to see several programs
+    PROGRAMS, BYTES = 12, 1_500_000  # that it plays; of all steps: programs that would make it larger are left out
+    FIRST_STEPS, LAST_STEPS = 600, 200  # of one program that are kept
+    DRAWN = 512  # rows of touched elements, of more the box around them; cells of which the numbers are kept
+    ROW = 128  # cells of the strip of a tile of one dimension

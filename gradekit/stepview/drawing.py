@@ -15,10 +15,7 @@ from gradekit.engine.observer import TouchedElements
 from gradekit.judge.compare import show
 from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS, evenly
 from gradekit.program import ITEMSIZE, Program, View
-
-MOST_DRAWN = 512
-"""Rows of touched elements that are drawn one by one: of more, the smallest box around them is. And cells of which the
-numbers are kept, too: a page shows them in the cells where they fit, else under the pointer."""
+from gradekit.stepview import Limit
 
 
 @dataclass(frozen=True)
@@ -94,16 +91,13 @@ def _runs(places: Tensor) -> tuple[list[list[int]], bool]:
     if not places.numel():
         return [], False
     cuts = (places.diff() != 1).nonzero().view(-1) + 1
-    if cuts.numel() >= MOST_DRAWN:
+    if cuts.numel() >= Limit.DRAWN:
         return [[int(places[0]), int(places[-1] - places[0]) + 1]], True
     pieces = places.tensor_split(cuts)
     return [[int(piece[0]), piece.numel()] for piece in pieces], False
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
-
-LONGEST_ROW = 128
-"""Cells of the strip of a tile of one dimension."""
 
 LEVELS = "abcdefghijklmnopqrs"
 """Levels from the largest magnitude below zero ("a") over zero ("j") to the largest above it ("s"); beside them "N" is
@@ -129,7 +123,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
     found |= {"rows": len(rows), "columns": len(columns), "levels": levels(cells)}
     if cells.numel() < value.numel():
         found |= {"at_rows": rows.tolist(), "at_columns": columns.tolist()}
-    if cells.numel() <= MOST_DRAWN and value.dtype is not torch.bool:
+    if cells.numel() <= Limit.DRAWN and value.dtype is not torch.bool:
         found["numbers"] = [show(each, 4) for each in cells.reshape(-1)]
     return found
 
@@ -138,7 +132,7 @@ def chosen_cells(shape: torch.Size) -> tuple[Tensor, Tensor]:
     """Which rows and which columns of a tile are drawn: all, or so many at even
     distances, the first and last among them."""
     rows, columns = shape
-    most = LONGEST_ROW if rows == 1 else MOST_COLUMNS
+    most = Limit.ROW if rows == 1 else MOST_COLUMNS
     return evenly(rows, MOST_ROWS), evenly(columns, most)
 
 

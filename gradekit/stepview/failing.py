@@ -18,16 +18,11 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program, View
+from gradekit.stepview import Limit
 from gradekit.subject.subject import UPSTREAM, Call
 
 if TYPE_CHECKING:
     from gradekit.plugin.check_results import CheckEvidence
-
-DULL = 24
-"""A passing example of fewer elements shows little: a larger one is played where there is one."""
-
-LARGE = 1024
-"""Elements of the largest example that is played so that more than one program of a grid is seen."""
 
 Run = Callable[[int, Conditions], RunResult]
 """Runs the call in one configuration (its option) under conditions."""
@@ -74,7 +69,7 @@ class Chooser:
         found = [self.failing] if self.failing else sorted(filter(self.playable, self.passing), key=_dullness)
         kept = found[:1]
         for one in found:
-            kept += [one] if 2 * sum(_sizes(kept[-1])) <= sum(_sizes(one)) <= LARGE else []
+            kept += [one] if 2 * sum(_sizes(kept[-1])) <= sum(_sizes(one)) <= Limit.LARGE else []
         return kept
 
 
@@ -85,7 +80,7 @@ def _sizes(played: Played) -> list[int]:
 def _dullness(played: Played) -> tuple[bool, int, int]:
     shapes = [arg.shape for arg in played.call.args if isinstance(arg, (Input, torch.Tensor))]
     flat = sum(size == 1 for shape in shapes for size in shape)
-    return max(_sizes(played), default=0) < DULL, flat, sum(_sizes(played))
+    return max(_sizes(played), default=0) < Limit.DULL, flat, sum(_sizes(played))
 
 
 @dataclass(frozen=True)

@@ -25,24 +25,16 @@ from gradekit.program import Program, View
 from gradekit.report.text import counted
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
-from gradekit.stepview.drawing import LONGEST_ROW, Tensors
+from gradekit.stepview import Limit
+from gradekit.stepview.drawing import Tensors
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
-from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayedProgram, PlayRecorder
+from gradekit.stepview.recording import PlayedProgram, PlayRecorder
 from gradekit.subject import rules
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Call, Subject
 from gradekit.submission import Submission, SubmissionError, read
 
 SCHEMA = "gradekit/steps/1"
-
-MOST_PROGRAMS = 12
-"""Programs that one page plays."""
-
-MOST_BYTES = 1_500_000
-"""Bytes of all steps of a page: programs that would make it larger are left out."""
-
-WORK = 300_000_000
-"""The work of a run that can be played: see gradekit.engine.budget."""
 
 
 class NothingToPlay(SubmissionError):
@@ -141,7 +133,7 @@ class _Playing:
 
     def _run(self, observer: Any, option: int, conditions: engine.Conditions) -> engine.RunResult:
         return engine.run(
-            self.program, self.inputs, option=option, allow=self.assignment.allow, budget=engine.Budget(WORK),
+            self.program, self.inputs, option=option, allow=self.assignment.allow, budget=engine.Budget(Limit.WORK),
             names=self._tensor_names(), conditions=conditions, observer=observer,
         )  # fmt: skip
 
@@ -150,7 +142,7 @@ class _Playing:
     def _chosen(self, seen: Circumstances) -> list[tuple[int, int]]:
         """Launches and linear program ids, those at fault first."""
         wanted = dict.fromkeys([*self._by_hand(), *self._at_fault(seen), *self._all()])
-        return list(wanted)[:MOST_PROGRAMS]
+        return list(wanted)[: Limit.PROGRAMS]
 
     def _by_hand(self) -> Iterator[tuple[int, int]]:
         if self.request.program is None:
@@ -186,9 +178,9 @@ class _Playing:
 
     def _all(self) -> Iterator[tuple[int, int]]:
         """The first program of each launch, then the others launch by launch."""
-        yield from ((launch, 0) for launch, grid in enumerate(self.owners.grids[:MOST_PROGRAMS]) if math.prod(grid))
+        yield from ((launch, 0) for launch, grid in enumerate(self.owners.grids[: Limit.PROGRAMS]) if math.prod(grid))
         for launch, grid in enumerate(self.owners.grids):
-            yield from ((launch, id) for id in range(min(math.prod(grid), MOST_PROGRAMS)))
+            yield from ((launch, id) for id in range(min(math.prod(grid), Limit.PROGRAMS)))
 
     # --- the record --------------------------------------------------------------------------------------------------
 
@@ -197,7 +189,7 @@ class _Playing:
         for played in programs:
             data = self._program_data(played)
             size += len(json.dumps(data))
-            if kept and size > MOST_BYTES:
+            if kept and size > Limit.BYTES:
                 break
             kept.append(data)
         call, check = self.played.call, self.played.check
@@ -242,10 +234,11 @@ class _Playing:
                 "`gradekit view --program X,Y,Z` plays another."
             )
         if any(played.count > len(played.steps) for played in programs):
-            yield f"Of a program with more steps, the first {FIRST_STEPS} and the last {LAST_STEPS} are kept."
+            first, last = Limit.FIRST_STEPS, Limit.LAST_STEPS
+            yield f"Of a program with more steps, the first {first} and the last {last} are kept."
         if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
             yield (
-                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({LONGEST_ROW} where there is one row), "
+                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} where there is one row), "
                 "rows and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
             )
         if self.played.failure is not None and not seen.is_wrong:

@@ -17,10 +17,8 @@ from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.memory import Memory
 from gradekit.engine.observer import TouchedElements, touched
 from gradekit.engine.ttir import Op, Type
+from gradekit.stepview import Limit
 from gradekit.stepview.drawing import Tensors, access_data, chosen_cells, levels, tile_data
-
-FIRST_STEPS, LAST_STEPS = 600, 200
-"""Steps of one program that are kept: the first of them, and the last."""
 
 _SILENT = frozenset(
     {"arith.constant", "tt.splat", "tt.expand_dims", "tt.broadcast", "tt.reshape", "tt.make_range", "arith.extsi",
@@ -41,7 +39,7 @@ class PlayedProgram:
     launch: int
     program: int
     first: list[dict[str, Any]] = field(default_factory=list)
-    last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=LAST_STEPS))
+    last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=Limit.LAST_STEPS))
     count: int = 0
     line: int = 0
 
@@ -59,7 +57,7 @@ class PlayedProgram:
         """Begin a step."""
         step["number"] = self.count
         self.count += 1
-        (self.first if len(self.first) < FIRST_STEPS else self.last).append(step)
+        (self.first if len(self.first) < Limit.FIRST_STEPS else self.last).append(step)
         return step
 
 

@@ -13,8 +13,7 @@ from gradekit.confine.confinement import COMPILER_TASKS, HIGHEST_WITHOUT_NAMESPA
 from gradekit.engine import Budget
 from gradekit.engine.budget import LAUNCH, STEP
 from gradekit.gpu import Limit
-from gradekit.inspector import compile as compiling
-from gradekit.inspector import compiler
+from gradekit.inspector import Limit as Compiling
 from gradekit.submission import archive, notebook, reading
 from gradekit.tracer import children
 from tests.hostile.escapes import ESCAPES
@@ -54,8 +53,8 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{Limit.MEMORY_BYTES >> 30} GiB of memory of its own, to files of {Limit.FILE_BYTES >> 30} GiB",
         f"have {COMPILER_TASKS} processes and threads",
         (
-            f"offline has {compiling.SECONDS} seconds, {compiling.MEMORY_BYTES >> 30} GiB and files of "
-            f"{compiler.FILE_BYTES >> 20} MiB"
+            f"offline has {Compiling.SECONDS} seconds, {Compiling.MEMORY_BYTES >> 30} GiB and files of "
+            f"{Compiling.FILE_BYTES >> 20} MiB"
         ),
         f"level {HIGHEST_WITHOUT_NAMESPACES} at most",
         f"may have {archive.MAX_BYTES >> 20} MiB and {archive.MAX_ENTRIES:,} entries",

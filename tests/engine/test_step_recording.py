@@ -11,8 +11,9 @@ from launching import program, sum_under_a_lock
 from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
 from gradekit.engine.observer import Owners
+from gradekit.stepview import Limit
 from gradekit.stepview.drawing import Tensors
-from gradekit.stepview.recording import FIRST_STEPS, LAST_STEPS, PlayRecorder
+from gradekit.stepview.recording import PlayRecorder
 
 X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
 
@@ -139,7 +140,7 @@ def test_a_long_program_keeps_its_first_and_last_steps():
     x = torch.ones(1000)
     made = program(nested, (1,), [x], [torch.empty(1)], [1000, 1])
     _, (played,), _ = recorded(made, [x], [0])
-    assert len(played.steps) == FIRST_STEPS + LAST_STEPS < played.count
+    assert len(played.steps) == Limit.FIRST_STEPS + Limit.LAST_STEPS < played.count
     assert played.steps[-1]["values"][-1]["access"] == "store"
     assert played.steps[-1]["number"] == played.count - 1
 
