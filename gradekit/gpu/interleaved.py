@@ -2,8 +2,8 @@
 
 Knows neither worker nor card: a side is anything that takes a turn.
 
-    interleave({"student": lambda: worker.turn(prepared.id, milliseconds=TURN),
-             "eager": lambda: eager.clock.turn(TURN)}, settled({"eager": [1.5]}))
+    interleave({"student": lambda: worker.turn(prepared.id, milliseconds=Limit.TURN_MS),
+             "eager": lambda: eager.clock.turn(Limit.TURN_MS)}, settled({"eager": [1.5]}))
 """
 
 from __future__ import annotations

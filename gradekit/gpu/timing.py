@@ -118,7 +118,7 @@ class Clock:
 
 
 def samples(once: Callable[[], float], seconds: float) -> tuple[float, ...]:
-    """What `once` answers, called until the sum reaches `seconds`, and `LEAST_REPLAYS` times at least."""
+    """What `once` answers, called until the sum reaches `seconds`, and `Limit.LEAST_REPLAYS` times at least."""
     taken = [once() for _ in range(Limit.LEAST_REPLAYS)]
     while sum(taken) < seconds:
         taken.append(once())

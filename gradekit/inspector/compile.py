@@ -142,7 +142,7 @@ def _data(file: Path) -> Any:
 
 
 def _text(file: Path) -> str:
-    """The text of a regular file, at most READ_BYTES of it; "" where there is none."""
+    """The text of a regular file, at most Limit.READ_BYTES of it; "" where there is none."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -341,7 +341,7 @@ def check_handed_numbers(program: Program, entry: str) -> None:
     Integers may be a schedule of tiles, and single numbers may be anything: a person has to look at them.
 
     Raises:
-        Failure: the host wrote out more than MOST_WRITTEN floating-point numbers.
+        Failure: the host wrote out more than Limit.WRITTEN floating-point numbers.
         Unsupported: or as many integers, or handed on too many one at a time.
     """
     steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]

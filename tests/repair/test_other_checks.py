@@ -219,7 +219,7 @@ def test_what_a_walk_finds_right_is_not_run_and_of_the_rest_so_much_is() -> None
 def test_a_change_is_confirmed_where_all_is_right_or_wrong_as_before(
     own: float | None, before: float | None, after: float | None, right: int
 ) -> None:
-    """Of `LEAST_WALKED` examples, one of the check itself and one of another are wrong like this"""
+    """Of `Limit.LEAST_WALKED` examples, one of the check itself and one of another are wrong like this"""
     errors = [differs(value) if value is not None else None for value in (own, after)]
     another = held(True, [])
     walked = Answers({"own": errors[0], "mine": None, another: errors[1]})

@@ -9,6 +9,7 @@ import torch
 
 from gradekit.findings import Check, Outcome
 from gradekit.plugin import further_run
+from gradekit.plugin.profiles import Limit
 from gradekit.prove.host_terms import described, leaves_in, polynomials, variable
 from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
@@ -195,10 +196,12 @@ def test_an_error_of_the_grader_in_a_further_call_is_named_and_no_fault(
     assert any("is false was not tried: the grader failed (" in what for what in said)
 
 
-@pytest.mark.parametrize("limit", sampled(["MOST_WORK", "MOST_HERE"], str, one_in(3)))
+@pytest.mark.parametrize("limit", sampled(["FURTHER_WORK", "MOST_HERE"], str, one_in(3)))
 def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    budgets = getattr(further_run, limit)
-    monkeypatch.setattr(further_run, limit, dict.fromkeys(budgets, 0) if isinstance(budgets, dict) else 0)
+    if limit == "MOST_HERE":
+        monkeypatch.setattr(further_run, limit, dict.fromkeys(further_run.MOST_HERE, 0))
+    else:
+        monkeypatch.setattr(Limit, limit, 0)
     check = checked(tmp_path, vector_add("n = n - (n == 4321)"), "contiguous_float32")
     assert check.outcome is Outcome.PASSED and check.details["coverage"]["solved"] == 0
     what = "a call for which x.shape[0] == 4321 is true was not tried: enough others were"
