@@ -27,7 +27,7 @@ from .tracer.styles import VECTOR_ADD, Text
 X = View(0, "float32", (100,), (1,))
 ENTRY = "import torch\ndef entry(x):\n    return torch.empty_like(x)\n"
 LIMITS = Limits()
-QUICK = Limits(call_seconds=0.4)
+QUICK = Limits(call_seconds=0.4, packages_seconds=0.4)
 """For a call that would never end."""
 
 

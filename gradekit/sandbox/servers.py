@@ -258,7 +258,7 @@ class Limits:
     """What a submission may use.
 
     Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
-    gets more (`ForkServer.pace`). A submission that waits, or has to wait for others on a busy machine, gets
+    gets more (`ForkServer.pace`). In each, importing packages may take `packages_seconds` more. A submission that waits, or has to wait for others on a busy machine, gets
     `tracer.WAITING` times as many by the clock. A call to be timed lowers every configuration of an autotuned kernel:
     nodes of syntax limit that (`gradekit.tracer.kernels`), and `timed_seconds` are more than they take, beside
     all other calls. `cpu_seconds` are those of all calls together. All calls together
@@ -271,6 +271,7 @@ class Limits:
 
     import_seconds: float = 8.0
     call_seconds: float = 8.0
+    packages_seconds: float = 16.0
     timed_seconds: float = 100.0
     cpu_seconds: int = 1200
     total_seconds: float = 120.0

@@ -317,7 +317,8 @@ class Tracer:
 
     def _send(self, request: dict[str, Any], seconds: float) -> None:
         assert self._sock is not None
-        times = {"seconds": seconds * self._server.pace, "wall_seconds": WAITING * seconds * self._server.pace}
+        own, patience = seconds * self._server.pace, self._limits.packages_seconds / seconds
+        times = {"seconds": own, "wall_seconds": WAITING * own, "patience": patience}
         wire.send(self._sock, request | times, self._deadline(seconds))
 
     def _receive(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -356,7 +357,8 @@ class Tracer:
         return (self._limits.timed_seconds if form.is_timed else self._limits.call_seconds) + loading
 
     def _deadline(self, seconds: float) -> float:
-        return time.monotonic() + WAITING * seconds * self._server.pace + GRACE_SECONDS
+        most = seconds + self._limits.packages_seconds
+        return time.monotonic() + WAITING * most * self._server.pace + GRACE_SECONDS
 
     def _checked(self, answer: Any) -> dict[str, Any]:
         if not isinstance(answer, dict):

@@ -49,7 +49,8 @@ class BeyondBudget(RuntimeError):
 
 
 class TimeUp(BaseException):
-    """The time limit passed. Not an Exception, so that `except Exception` in a submission does not swallow it."""
+    """The time limit passed, while the package was imported that it names, if any. Not an Exception, so that `except
+    Exception` in a submission does not swallow it."""
 
 
 @dataclass(unsafe_hash=True)  # not frozen: a context manager sets the traceback of what passes through it
@@ -86,7 +87,10 @@ def refusal(error: BaseException, path: str, where: str = "") -> Refusal:
         return _not_compiled(error, path)
     line = line_of(error, path)
     if isinstance(error, TimeUp):
-        return Refusal("timeout", f"Time is up{where and ' ' + where}: does a loop never end?", line)
+        before = where and " " + where
+        if package := str(error):
+            return Refusal("timeout", f"Time is up{before}: importing {package} takes too long on this machine.", line)
+        return Refusal("timeout", f"Time is up{before}: does a loop never end?", line)
     if isinstance(error, BeyondBudget):
         return Refusal("budget-exceeded", str(error), line)
     if isinstance(error, DeferredOperation):

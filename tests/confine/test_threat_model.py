@@ -33,6 +33,7 @@ def test_every_test_that_it_names_is_there(name: str) -> None:
         f"{len(ESCAPES)} ways",
         f"for {sandbox.Limits().import_seconds:g} seconds while it is loaded",
         f"for {sandbox.Limits().call_seconds:g} seconds in each call",
+        f"{sandbox.Limits().packages_seconds:g} seconds of importing packages do not count",
         f"sleep for {sandbox.Limits().total_seconds:g} seconds",
         f"{Budget().work // 10**9} billion element operations of the engine",
         f"{Budget().bytes >> 20} MiB of tensors",

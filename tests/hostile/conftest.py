@@ -11,7 +11,7 @@ from gradekit.sandbox import Limits, Tracer
 
 from .world import World, opened
 
-SHORT = Limits(import_seconds=1.5, call_seconds=1.5, memory_bytes=1 << 30)
+SHORT = Limits(import_seconds=1.5, call_seconds=1.5, packages_seconds=1.5, memory_bytes=1 << 30)
 """Those who would wait for ever are not waited for."""
 
 

@@ -16,7 +16,7 @@ from tests.tracer.styles import VECTOR_ADD, Text
 from .world import World
 
 X = View(0, "float32", (100,), (1,))
-SHORT = Limits(import_seconds=0.5, call_seconds=0.5, memory_bytes=1 << 30)
+SHORT = Limits(import_seconds=0.5, call_seconds=0.5, packages_seconds=0.5, memory_bytes=1 << 30)
 
 GREED = {
     "memory": "x = [bytearray(1 << 26) for _ in range(1000)]",

@@ -97,7 +97,7 @@ class CountingTracer(Tracer):
 
     def __init__(self) -> None:
         type(self).started += 1
-        super().__init__(SUBMISSION, limits=Limits(call_seconds=1.5))
+        super().__init__(SUBMISSION, limits=Limits(call_seconds=1.5, packages_seconds=1.5))
 
     def trace_form(self, form: Form) -> Program:
         self.traced.append((form.entry, form.args))

@@ -163,11 +163,12 @@ def test_time_that_is_up_twice_is_told_in_the_same_words(
 
     def late(request: dict[str, str]) -> None:
         request.pop("do")
-        raise TimeUp("time is up")
+        raise TimeUp
 
-    monkeypatch.setattr(child, "_alarm", lambda seconds, wall_seconds: None)  # whose handlers would stay
+    monkeypatch.setattr(child, "_alarm", lambda *seconds: None)  # whose handlers would stay
     slow = SimpleNamespace(answer=late, directory=tmp_path)  # a Child would patch Triton, for good
-    answer = child._answer(slow, dict(request_), Output())  # type: ignore[arg-type]
+    asked = request_ | {"seconds": 1, "wall_seconds": 1, "patience": 0}
+    answer = child._answer(slow, asked, Output())  # type: ignore[arg-type]
     assert answer["error"]["message"] == f"Time is up {doing}: does a loop never end?"
 
 
