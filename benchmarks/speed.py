@@ -31,7 +31,7 @@ import torch
 from gradekit.gpu import Limit, baselines, card
 from gradekit.gpu.card import Card
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import Timings, interleave
+from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.worker import Prepared, Worker
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled
@@ -96,7 +96,7 @@ class Grader:
         eager.clock.close()
         return _record(timings, prepared, asked) | {"seconds": time.perf_counter() - started}
 
-    def _interleaved(self, prepared: Prepared, eager: baselines.Baseline, asked: Sequence[float]) -> Timings:
+    def _interleaved(self, prepared: Prepared, eager: baselines.Baseline, asked: Sequence[float]) -> tuple[Round, ...]:
         student = functools.partial(self.worker.turn, prepared.id, milliseconds=Limit.TURN_MS)
         sides = {"student": student, "eager": functools.partial(eager.clock.turn, Limit.TURN_MS)}
         return interleave(sides, settled({"eager": asked}))
@@ -106,16 +106,15 @@ def _check(case: Case, inputs: Sequence[Any], found: Sequence[Any]) -> None:
     torch.testing.assert_close(found[0].to("cuda"), case.plain(*inputs), atol=1e-2, rtol=1e-2)
 
 
-def _record(timings: Timings, prepared: Prepared, asked: Sequence[float]) -> dict[str, Any]:
-    found = ratio(timings.rounds, "eager")
+def _record(rounds: Sequence[Round], prepared: Prepared, asked: Sequence[float]) -> dict[str, Any]:
+    found = ratio(rounds, "eager")
     return {
         "ratio": [found.value, found.low, found.high],
-        "student": seconds(timings.rounds, "student"),
-        "eager": seconds(timings.rounds, "eager"),
-        "rounds": [_samples(r) for r in timings.rounds],
+        "student": seconds(rounds, "student"),
+        "eager": seconds(rounds, "eager"),
+        "rounds": [_samples(r) for r in rounds],
         "discarded": found.discarded,
-        "timing": timings.elapsed,
-        "settled": timings.settled,
+        "settled": settled({"eager": asked})(rounds),
         "sets": prepared.sets,
         "how": prepared.how,
         "verdicts": [str(decide(found, threshold).value) for threshold in asked],

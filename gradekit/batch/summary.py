@@ -29,8 +29,8 @@ def render(lines: Sequence[Line], records: Mapping[str, Mapping[str, Any]], widt
     graded = [record for record in records.values() if record["status"] == "graded"]
     sections = [
         [tally(lines)], _distribution(lines), _failures(graded, width), _rejections(records.values(), width),
-        _speeds(graded, width), _pending(graded, width), _slowest(lines, records, width),
-        _resting(graded, width), _unfollowed(lines, records, width), _faults(lines, records.values(), width),
+        _speeds(graded, width), _pending(graded, width), _resting(graded, width),
+        _unfollowed(lines, records, width), _faults(lines, records.values(), width),
     ]  # fmt: skip
     return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
@@ -119,11 +119,6 @@ def _pending(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:
     open_yet = (check for record in records for check in record["checks"] if check["outcome"] == "pending")
     why = (one_line(check["message"]) or one_line(check["title"]) for check in open_yet)
     return _section("pending checks, which count neither for nor against:", _counts(why), width)
-
-
-def _slowest(lines: Iterable[Line], records: Mapping[str, Mapping[str, Any]], width: int) -> list[str]:
-    slow = sorted(((records[li.digest]["seconds"], li.label) for li in lines if li.digest in records), reverse=True)
-    return _section("longest to grade:", (f"{seconds(s):>8}  {one_line(who)}" for s, who in slow[:SHOWN]), width)
 
 
 def _resting(records: Iterable[Mapping[str, Any]], width: int) -> list[str]:

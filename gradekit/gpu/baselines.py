@@ -13,7 +13,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +109,12 @@ class Comparison:
     @property
     def found(self) -> Ratio | None:
         """What was kept, or None."""
-        facts = known(self._card, self._name) if self._name else None
-        try:
-            return Ratio(**facts) if facts else None
-        except TypeError:  # kept by another version
-            return None
+        return known(self._card, self._name, Ratio) if self._name else None
 
     def keep(self, ratio: Ratio) -> None:
         """For the next time."""
         if self._name:
-            keep(self._card, self._name, asdict(ratio))
+            keep(self._card, self._name, ratio)
 
 
 def _name(function: Function, args: Sequence[Any]) -> str:

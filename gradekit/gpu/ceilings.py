@@ -6,10 +6,9 @@ measured is kept in the user's cache folder, for that card under these versions 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import torch
 
@@ -29,7 +28,11 @@ EMULATED = Ceilings(1e30, {})
 @functools.cache
 def measure(card: Card) -> Ceilings:
     """The ceilings of this card, as they were measured once. Nobody else should be using the card meanwhile."""
-    return EMULATED if card.device.type == "cpu" else _kept(card) or _measured(card)
+    if card.device.type == "cpu":
+        return EMULATED
+    kept = known(card, "ceilings", Ceilings)
+    rates = (kept.bytes_per_second, *kept.flops_per_second.values()) if kept else (0,)
+    return kept if kept and min(rates) > 0 else _measured(card)
 
 
 def raised(card: Card, before: Ceilings) -> Ceilings:
@@ -40,7 +43,7 @@ def raised(card: Card, before: Ceilings) -> Ceilings:
     now = _measured(card)
     flops = {name: max(rate, before.flops_per_second.get(name, 0.0)) for name, rate in now.flops_per_second.items()}
     best = replace(now, bytes_per_second=max(now.bytes_per_second, before.bytes_per_second), flops_per_second=flops)
-    keep(card, "ceilings", asdict(best))
+    keep(card, "ceilings", best)
     return best
 
 
@@ -51,16 +54,8 @@ def _measured(card: Card) -> Ceilings:
     torch.cuda.empty_cache()
     best = max(rates, key=rates.__getitem__)
     found = Ceilings(rates[best], flops, card.l2_bytes, {"bytes": best} | {name: "matmul" for name in flops})
-    keep(card, "ceilings", asdict(found))
+    keep(card, "ceilings", found)
     return found
-
-
-def _kept(card: Card) -> Ceilings | None:
-    with contextlib.suppress(ValueError, TypeError):
-        found = Ceilings(**(known(card, "ceilings") or {}))
-        if min(found.bytes_per_second, *found.flops_per_second.values()) > 0:
-            return found
-    return None
 
 
 def _seconds(action: Action, calls: int, card: Card) -> float:

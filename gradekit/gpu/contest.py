@@ -55,7 +55,7 @@ class Contest:
         worker, id = self._worker, self._ready.id
         turns: dict[str, Callable[[], Turn]] = {"student": lambda: worker.turn(id, milliseconds=Limit.TURN_MS)}
         turns |= {side.name: functools.partial(side.clock.turn, Limit.TURN_MS) for side in self.sides}
-        taken = interleave(turns, settled(thresholds), before=before, budget=budget).rounds
+        taken = interleave(turns, settled(thresholds), before=before, budget=budget)
         if "compiled" in turns:
             self._comparison.keep(ratio(taken, "eager", "compiled"))
         return taken

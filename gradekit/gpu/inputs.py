@@ -75,37 +75,17 @@ def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generato
     return torch.randint(low, high + 1, shape, generator=generator, device=generator.device, dtype=torch.int32)
 
 
-def _ones(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.ones(shape, device=generator.device)
-
-
-def _integers(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return _ints(-8, 8, shape, generator)
-
-
-def _grid(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return _ints(-128, 128, shape, generator) / 128  # exact in every floating-point dtype of 16 bits and more
-
-
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
     return torch.randn(shape, generator=generator, device=generator.device)
 
 
-def _positive(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return torch.rand(shape, generator=generator, device=generator.device) * 2 + 0.125
-
-
-def _mixed(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    return _normal(shape, generator) * torch.exp2(_ints(-10, 10, shape, generator).float())
-
-
 PROFILES: dict[str, Make] = {
-    "ones": _ones,
-    "integers": _integers,
-    "grid": _grid,
+    "ones": lambda shape, generator: torch.ones(shape, device=generator.device),
+    "integers": lambda shape, generator: _ints(-8, 8, shape, generator),
+    "grid": lambda shape, generator: _ints(-128, 128, shape, generator) / 128,  # exact in floats of 16 bits and more
     "normal": _normal,
-    "positive": _positive,
-    "mixed": _mixed,
+    "positive": lambda shape, generator: torch.rand(shape, generator=generator, device=generator.device) * 2 + 0.125,
+    "mixed": lambda shape, generator: _normal(shape, generator) * torch.exp2(_ints(-10, 10, shape, generator).float()),
 }
 """Kinds of values that are made on the card, by the names that they have in
 `inputs.value_kinds`; others are made on the CPU."""

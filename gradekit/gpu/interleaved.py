@@ -10,22 +10,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gradekit.gpu import Limit
 from gradekit.gpu.timing import Turn
 from gradekit.judge.speed import LEAST_ROUNDS, Round
 
 TakeTurn = Callable[[], Turn]
-
-
-@dataclass(frozen=True)
-class Timings:
-    """The rounds, the wall seconds that they took, and whether they were enough (else the budget ended them)."""
-
-    rounds: tuple[Round, ...]
-    elapsed: float
-    settled: bool
 
 
 def interleave(
@@ -36,13 +26,13 @@ def interleave(
     rounds: int = Limit.ROUNDS,
     budget: float = Limit.SECONDS,
     clock: Callable[[], float] = time.monotonic,
-) -> Timings:
+) -> tuple[Round, ...]:
     """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
 
     Rounds come in laps of two, there and back. A round that does not count goes before them, so that the card gets as
     warm as it will be: a power limit bites only after a while. Sides that are very slow get fewer rounds than `rounds`,
     but never fewer than the judge needs. To measure longer, pass what was taken `before`: those rounds count, and come
-    first in the answer.
+    first.
     """
     start, taken, enough = clock(), list(before), False
     for take in sides.values():
@@ -53,7 +43,7 @@ def interleave(
             taken.append(to_round({side: sides[side]() for side in way}))
         if len(taken) >= look:
             enough, look = settled(taken), look + 2 * max(1, look // (2 * Limit.LOOKS))
-    return Timings(tuple(taken), clock() - start, enough)
+    return tuple(taken)
 
 
 def order(sides: Sequence[str], lap: int) -> tuple[list[str], list[str]]:

@@ -7,30 +7,35 @@ import contextlib
 import hashlib
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
 from gradekit.gpu.card import Card, driver
 from gradekit.versions import cache_folder, version
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-def known(card: Card, name: str) -> dict[str, Any] | None:
-    """What was kept under that name, as `keep` was given it; None where nothing was, or nothing that can be read."""
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(_file(card, name).read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else None
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def known(card: Card, name: str, kind: type[T]) -> T | None:
+    """What was kept under that name; None where nothing was, or nothing that makes one of this kind."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return kind(**json.loads(_file(card, name).read_text(encoding="utf-8")))
     return None
 
 
-def keep(card: Card, name: str, facts: dict[str, Any]) -> None:
+def keep(card: Card, name: str, facts: DataclassInstance) -> None:
     """Keep it, if it can be kept: as a whole, whoever else reads or writes it."""
     file = _file(card, name)
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = file.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(facts), encoding="utf-8")
+        new.write_text(json.dumps(asdict(facts)), encoding="utf-8")
         new.replace(file)
 
 
