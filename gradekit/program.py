@@ -198,6 +198,12 @@ class Choice:
 Step = Allocate | Fill | Copy | Literal | Aten | Launch | Choice
 
 
+COMPILER_OPTIONS: dict[str, type] = {
+    "num_warps": int, "num_stages": int, "num_ctas": int, "maxnreg": int, "enable_fp_fusion": bool,
+    "launch_cooperative_grid": bool, "launch_pdl": bool,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One specialization: its `ttir` text (with source locations), the options it was compiled with, and the plain
@@ -212,6 +218,13 @@ class Kernel:
     def atomics_wait(self) -> bool:
         """Whether Triton makes an atomic wait for what other lanes of its program have stored."""
         return bool(self.options.get("atomics_wait", True))
+
+    @property
+    def compiler_options(self) -> dict[str, Any]:
+        """The options that reach a compiler to machine code, but those that were left at None. Others name files, and a
+        program comes from a process not trusted."""
+        given = self.options
+        return {name: given[name] for name, kind in COMPILER_OPTIONS.items() if type(given.get(name)) is kind}
 
     @functools.cached_property
     def unaligned(self) -> str:

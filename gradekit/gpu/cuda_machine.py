@@ -25,12 +25,6 @@ from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
 
-OPTIONS: dict[str, type] = {
-    "num_warps": int, "num_stages": int, "num_ctas": int, "maxnreg": int, "enable_fp_fusion": bool,
-    "launch_cooperative_grid": bool, "launch_pdl": bool,
-}  # fmt: skip
-"""The recorded options that reach the compiler. Others name files, and a program comes from a process not trusted."""
-
 _ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
 _SYMBOL = re.compile(r"[A-Za-z_][\w$.]{0,200}")
 _TMA = 90
@@ -99,7 +93,7 @@ class CudaMachine:
             raise CardFault("compile", "the TTIR has no entry function with a plain name", kernel.name)
         file = self._folder / f"{key_of(kernel)}.ttir"
         file.write_text(kernel.ttir, encoding="utf-8")
-        options = options_of(kernel)
+        options = kernel.compiler_options
         if self._target.arch < _TMA and "tensordesc" in kernel.ttir:
             file.write_text(without_descriptors(str(file), self._target, options), encoding="utf-8")
         return launchable(triton.compile(str(file), target=self._target, options=options))
@@ -107,12 +101,7 @@ class CudaMachine:
 
 def key_of(kernel: Kernel) -> str:
     """A name made from all that the machine code depends on."""
-    return hashlib.sha256(repr([kernel.ttir, options_of(kernel)]).encode()).hexdigest()
-
-
-def options_of(kernel: Kernel) -> dict[str, Any]:
-    """The recorded options that Triton here knows, those that were left at None excepted."""
-    return {name: kernel.options[name] for name, kind in OPTIONS.items() if type(kernel.options.get(name)) is kind}
+    return hashlib.sha256(repr([kernel.ttir, kernel.compiler_options]).encode()).hexdigest()
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

@@ -105,11 +105,9 @@ class DeviceMemory:
 
     def _fence(self, number: int, nbytes: int) -> None:
         whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=self.device)
-        known = _pattern(number % _PATTERNS, self.device)
-        whole[:ZONE] = known[:ZONE]
-        whole[ZONE + nbytes :] = known[nbytes % 2 : nbytes % 2 + ZONE]
-        self._guarded[number] = GuardedStorage(whole, nbytes, number)
-        self.storages[number] = self._guarded[number].data
+        self._guarded[number] = guarded = GuardedStorage(whole, nbytes, number)
+        self._mend(guarded)
+        self.storages[number] = guarded.data
 
     def red_zone_writes(self) -> list[RedZoneWrite]:
         """The red zones that have changed; they are mended, so that each store is told once."""

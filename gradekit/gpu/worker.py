@@ -79,12 +79,10 @@ class Worker:
     is given a process that was started `early`.
 
     Use it as a context manager, or `close` it; in one thread, for the process ends with the thread that started it.
-    `said` is the end of what the process has said on its standard error during the last request.
     """
 
     def __init__(self, card: Card | None, early: WorkerProcess | None = None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
-        self.said = ""
         self._process = early
         self._without: tuple[str, ...] = ()
         self._next = 0
@@ -224,17 +222,14 @@ class Worker:
         self.start()
         process = self._ready()
         try:
-            answer = process.ask(request, seconds, memory, meanwhile)
+            return process.ask(request, seconds, memory, meanwhile)
         except CardFault as fault:
-            self.said = process.said()
             if fault.deadly or isinstance(fault, LostWorker):
                 self._end()
             raise
         except BaseException:  # interrupted: the answer would be taken for that of the next request
             self._end()
             raise
-        self.said = process.said()
-        return answer
 
     def _ready(self) -> WorkerProcess:
         """The process, once it has met the card.
@@ -248,10 +243,9 @@ class Worker:
                 self._process.ready()
                 return self._process
             except (wire.WireError, ValueError) as error:
-                self.said = self._process.said()
+                last = " ".join(self._process.said().strip().splitlines()[-1:])
                 self._end()
                 if self.device == "cpu" or self._without or isinstance(error, wire.DeadlineExceeded):
-                    last = " ".join(self.said.strip().splitlines()[-1:])
                     raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip()) from None
                 self._without = ("landlock",)
                 self.start()

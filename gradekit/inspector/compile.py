@@ -23,17 +23,6 @@ from gradekit.sandbox import Unavailable
 
 MODULE = "gradekit.inspector.compiler"
 
-_OPTIONS: dict[str, tuple[type, ...]] = {
-    "num_warps": (int,),
-    "num_stages": (int,),
-    "num_ctas": (int,),
-    "maxnreg": (int,),
-    "enable_fp_fusion": (bool,),
-    "launch_cooperative_grid": (bool,),
-    "launch_pdl": (bool,),
-}
-"""The options that reach the compiler. Others name files, and a program is data from a process that is not trusted."""
-
 
 @dataclass(frozen=True)
 class CompileJob:
@@ -84,9 +73,8 @@ def _run(folder: Path, jobs: Sequence[CompileJob], seconds: int) -> list[int] | 
 
 
 def _request(job: CompileJob) -> dict[str, Any]:
-    options = {name: job.kernel.options.get(name) for name in _OPTIONS}
-    kept = {name: value for name, value in options.items() if type(value) in _OPTIONS[name]}
-    return {"ttir": job.kernel.ttir, "options": kept, "arch": job.arch, "until": job.until}
+    options = job.kernel.compiler_options
+    return {"ttir": job.kernel.ttir, "options": options, "arch": job.arch, "until": job.until}
 
 
 def _statuses(folder: Path, count: int) -> list[int]:

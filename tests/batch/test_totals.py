@@ -219,4 +219,4 @@ def test_the_summary_is_said_in_the_courses_language(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("GRADEKIT_LANG", "de")
     said = say(summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT}))
     assert "1 bewertet" in said
-    assert "Punkte in Prozent (Median " in said and "am längsten bewertet:" in said
+    assert "Punkte in Prozent (Median " in said and "offene Prüfungen, die weder für noch gegen" in said

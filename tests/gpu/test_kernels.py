@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cache: Path) -> None:
     kernel, launch = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    made = launchable(triton.compile(str(file), target=HOPPER, options=cuda_machine.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=HOPPER, options=kernel.compiler_options))
     block = ["nvTmaDesc", "i32", "i32", "i64", "i64"]
     assert list(made.src.signature.values()) == block * 3 + ["i32"]
     assert [meta["block_size"] for meta in made.descriptors] == [[32, 32]] * 3
@@ -50,16 +50,16 @@ def test_a_descriptor_and_its_sizes_are_one_argument_each(with_descriptors, cach
 def test_an_older_card_is_given_pointers_for_descriptors(with_descriptors, cache: Path) -> None:
     kernel, _ = with_descriptors
     (file := cache / "k.ttir").write_text(kernel.ttir)
-    text = without_descriptors(str(file), AMPERE, cuda_machine.options_of(kernel))
+    text = without_descriptors(str(file), AMPERE, kernel.compiler_options)
     assert "tensordesc" in kernel.ttir and "tensordesc" not in text
     file.write_text(text)
-    made = launchable(triton.compile(str(file), target=AMPERE, options=cuda_machine.options_of(kernel)))
+    made = launchable(triton.compile(str(file), target=AMPERE, options=kernel.compiler_options))
     assert next(iter(made.src.signature.values())) == "*f16" and made.descriptors == []
 
 
 def test_the_options_that_were_recorded_reach_the_compiler() -> None:
     recorded = {"num_warps": 8, "num_stages": 2, "maxnreg": 64, "enable_fp_fusion": False}
-    assert cuda_machine.options_of(Kernel("k", "", recorded)) == recorded
+    assert Kernel("k", "", recorded).compiler_options == recorded
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_options_that_were_recorded_reach_the_compiler() -> None:
      {"maxnreg": None}],
 )  # fmt: skip
 def test_other_options_do_not(options: dict[str, object]) -> None:
-    assert cuda_machine.options_of(Kernel("k", "", options)) == {}
+    assert Kernel("k", "", options).compiler_options == {}
 
 
 def test_kernels_that_differ_in_an_option_are_two() -> None:
