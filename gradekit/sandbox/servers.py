@@ -257,9 +257,10 @@ class RunQueue:
 class Limits:
     """What a submission may use.
 
-    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
-    gets more (`ForkServer.pace`). In each, importing packages may take `packages_seconds` more. A submission that waits, or has to wait for others on a busy machine, gets
-    `tracer.WAITING` times as many by the clock. A call to be timed lowers every configuration of an autotuned kernel:
+    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower
+    one gets more (`ForkServer.pace`). In each, importing packages may take `packages_seconds` more. A submission
+    that waits, or has to wait for others on a busy machine, gets `tracer.WAITING` times as many by the clock. A
+    call to be timed lowers every configuration of an autotuned kernel:
     nodes of syntax limit that (`gradekit.tracer.kernels`), and `timed_seconds` are more than they take, beside
     all other calls. `cpu_seconds` are those of all calls together. All calls together
     may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they compute or

@@ -250,8 +250,8 @@ TICKS = 8
 
 
 def _alarm(seconds: float, wall_seconds: float, patience: float = 0) -> None:
-    """TimeUp after so many seconds of computing, or of anything. While packages are imported, which is up to the machine,
-    time does not count, but for `patience` times as many seconds at most."""
+    """TimeUp after so many seconds of computing, or of anything. Importing packages does not count, for how long that
+    takes is up to the machine; but it may take `patience` times as long at most."""
     for number, timer, left in (
         (signal.SIGPROF, signal.ITIMER_PROF, seconds),
         (signal.SIGALRM, signal.ITIMER_REAL, wall_seconds),

@@ -57,6 +57,8 @@ class Compiler:
         self._alignments = Alignments(self._lower)
         self._unit_arguments = UnitArguments(self._alignments.lower)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
+        self.machine_code: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}  # by hash, as the usage is
+        self.usage: dict[str, tuple[int, int]] = {}
 
     def install(self) -> None:
         """Makes Triton use it, for every jit function that has not compiled anything yet."""
@@ -174,12 +176,18 @@ class TracedKernel:
 
     @cached_property
     def _machine_code(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Takes a twentieth of a second, so only where host code asks."""
-        return machine_code(self._specialized(True).kernel.ttir, self.options)
+        """Takes a fifth of a second, so only where host code asks, and once for kernels that say the same."""
+        known = self.compiler.machine_code
+        if self.hash not in known:
+            known[self.hash] = machine_code(self._specialized(True).kernel.ttir, self.options)
+        return known[self.hash]
 
     @cached_property
     def _usage(self) -> tuple[int, int]:
-        return resource_usage(self.asm["cubin"])
+        known = self.compiler.usage
+        if self.hash not in known:
+            known[self.hash] = resource_usage(self.asm["cubin"])
+        return known[self.hash]
 
     def _init_handles(self) -> None:
         """Loads the kernel onto the GPU, in Triton; here, it fails where that would.

@@ -166,6 +166,26 @@ def test_figures_of_the_machine_code_are_real() -> None:
     assert kinds(traced(body, X).steps) == ["Allocate", "Launch"]
 
 
+def test_kernels_that_say_the_same_are_made_machine_code_of_once() -> None:
+    body = """
+        def make():
+            @triton.jit
+            def kernel(x_ptr, out_ptr, B: tl.constexpr):
+                at = tl.arange(0, B)
+                tl.store(out_ptr + at, tl.load(x_ptr + at))
+            return kernel
+
+        def entry(x):
+            out = torch.empty_like(x)
+            first, second = (make().warmup(x, out, B=32, grid=(1,)) for _ in range(2))
+            assert first is not second and first.asm is second.asm and first.n_regs == second.n_regs
+            assert first.asm is not make().warmup(x, out, B=64, grid=(1,)).asm
+            second[(1, 1, 1)](x, out, 32)
+            return out
+        """
+    assert kinds(traced(body, X).steps) == ["Allocate", "Launch"]
+
+
 def test_a_kernel_too_large_for_the_gpu_is_told_when_it_is_loaded() -> None:
     body = """
         @triton.jit
