@@ -208,7 +208,7 @@ def test_what_starts_quickly_imports_nothing_heavy(steps: list[tuple[str, tuple[
 
 def test_a_name_of_a_class_stands_once_in_its_package() -> None:
     classes = Counter(
-        (module.rpartition(".")[0], node.name)
+        (module if module in PACKAGES else module.rpartition(".")[0], node.name)
         for module, tree in TREES.items()
         for node in tree.body
         if isinstance(node, ast.ClassDef)
