@@ -87,4 +87,4 @@ def _granted(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"    not decided: {gap}"
     if "unseen" in found:
         at = sized(found["unseen"])
-        yield f"    not decided: for {at}, your host code takes another path, which no claim above covers"
+        yield f"    not decided: for {at}, where another kernel is compiled or your host code takes another path"
