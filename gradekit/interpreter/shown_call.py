@@ -55,7 +55,7 @@ class ShownCall:
     astray: bool = False
 
     def is_given_by(self, results: Sequence[Tensor | None], strays: bool) -> bool:
-        """Whether the results of a walk are those that were seen; nothing is known of them where one goes astray."""
+        """Whether the results of a walk are those that were seen; True where accesses are out of bounds."""
         return strays or self.astray or is_like(results, self.results)
 
 

@@ -35,7 +35,7 @@ class HostScreen:
         self._work = work if work is not None else Work().on_host
         self._mended: Counter[int] = Counter()
         self._unchanged: Counter[int] = Counter()
-        self.copies: list[Change] = []  # of views, with which calls are right: they may go round wrong strides
+        self.copies: list[Change] = []  # of views, with which calls are right: they may only work around wrong strides
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
         """The changes with which a failing call, and `more` that are asked for while any change is left, are right.

@@ -99,12 +99,12 @@ class Screen:
         kept = direct or kept
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
-        writers = [one for one in kept if one.kernel in kernels]  # what feeds them may go round a mistake there
+        writers = [one for one in kept if one.kernel in kernels]  # changes elsewhere may only work around it
         are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
         return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
 
     def of_idle(self, call: ShownCall, kernels: Sequence[str]) -> list[Change]:
-        """The changes that put to use what nobody uses, in a call of which it is not known what is right."""
+        """The changes that use a name which nothing uses, in a call whose right result is not known."""
         if (replay := self._replay(call)) is None:
             return []
         walked = (kernel for kernel in kernels if kernel in replay.begun)
@@ -222,7 +222,7 @@ class Screen:
         return self._made[key]
 
     def _may_lead(self, change: Change, site: ChangeSite) -> bool:
-        """Whether a change may lead the accesses elsewhere that go astray."""
+        """Whether a change may move the accesses that are out of bounds."""
         if site.kernel.name not in self._leading:
             self._leading[site.kernel.name] = leading_to(site.kernel, self._astray)
         return any(site.kernel.statement(part.node) in self._leading[site.kernel.name] for part in change.parts)
@@ -398,7 +398,7 @@ class TriedChange:
 
     @property
     def is_of_an_index(self) -> bool:
-        """Whether it computes a whole number otherwise: in a kernel that feeds another, that may go round a mistake."""
+        """Whether it changes a whole number: in a kernel that feeds another, that may only work around a mistake."""
         return self.kind is not None and self.kind.of == "integer" and self.change.kind is not ChangeKind.NAME
 
     @property

@@ -71,7 +71,7 @@ class Limit:
 class Rank:
     """The ranks of mends: the lower, the sooner they are tried."""
 
-    SPECIFIC = 5  # up to here, made for what a text shows: a name nobody uses
+    SPECIFIC = 5  # up to here, made for what a text shows: a name that nothing uses
     SCREENED = 6  # by screening; told in the words of a rule that does the same and has no higher rank
     OF_SEVERAL = 7  # one of several by which a line could be made right: no rule may say which
     LIKELIEST = 9  # up to here, tried before a look: others, as those of grids, may cost much and help seldom
@@ -85,7 +85,7 @@ class Rank:
 class Turn:
     """When changes are tried, from those of the first turn on."""
 
-    IDLE = -1  # what puts to use what nobody uses: before all others, and alone where one is right
+    IDLE = -1  # the use of a name that nothing uses: before all others, and alone where one is right
     COMBINED = 3  # names put to all of a formula; to a part of one, and to what is loaded, they come later
     LAST = 5  # when nothing else was found
     HOST_LATER, HOST_LAST = (

@@ -60,7 +60,7 @@ LIKELY = (
 class Change:
     """A `new` text for a `node` of the function `within`; `sentence` and `hint` as a mend has them. `turn` is when it
     is tried: the likely ones first. `built` is the new text's tree, where that is at hand. `also` are those that are
-    made with it, as one thought: their sentences say nothing. `lacks` is the name that it puts to what is there. `at`
+    made together with it, without sentences of their own. `lacks` is the name that it puts to what is there. `at`
     is the line to blame, where that is another than the node's, `cause` what it shows to be the cause."""
 
     kind: ChangeKind

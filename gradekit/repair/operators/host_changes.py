@@ -353,7 +353,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
 
 
 def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
-    """A parameter that nobody uses for a number that is passed to a kernel."""
+    """A parameter that nothing uses, for a number that is passed to a kernel."""
     names = {one.id for one in site.nodes if isinstance(one, ast.Name)}
     for name, value in site.names(node).items() if not isinstance(node, ast.Name) else ():
         if name not in names and _kind(value) in ("number", "size"):

@@ -121,7 +121,7 @@ def _digits(number: str) -> str:
 
 
 def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:
-    """What is said, with what nobody uses, and where that belongs."""
+    """What is said of a name that nothing uses, and where it belongs."""
     return unused(says, name), hint_of("name-other-role", name=name)
 
 
@@ -204,7 +204,7 @@ def _product_of_matrices(site: ChangeSite, node: Any, op: str) -> Iterator[Chang
 
 
 def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
-    """`x * scale` for `x / d`, where nobody uses scale."""
+    """`x * scale` for `x / d`, where nothing uses scale."""
     kind, right = site.kind(node), site.kind(node.right)
     if op not in ("*", "/") or kind is None or kind.of != "float" or right is None or right.shape:
         return

@@ -100,7 +100,7 @@ def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
 
 
 def _other_strides(site: ChangeSite, walked: list[ast.stmt]) -> Iterator[Change]:
-    """All strides of a statement replaced by as many that nobody uses, in their order. Where statements of several
+    """All strides of a statement replaced by as many that nothing uses, in their order. Where statements of several
     tensors use the same, a tensor that stands where the unused ones do among the parameters comes first."""
     given = site.names(walked[0]) if walked else {}
     numbers = [name for name in site.kernel.params if given.get(name) == ValueKind("integer", ())]

@@ -32,5 +32,5 @@ def words(role: str, **holes: Any) -> tuple[str, str]:
 
 
 def unused(says: str, name: str) -> str:
-    """A sentence, with a name that nobody uses."""
+    """A sentence, with a name that nothing uses."""
     return sentence_of("unused", says=says.removesuffix("."), name=name)
