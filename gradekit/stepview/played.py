@@ -235,14 +235,14 @@ class _Playing:
             )
         if any(played.count > len(played.steps) for played in programs):
             first, last = Limit.FIRST_STEPS, Limit.LAST_STEPS
-            yield f"Of a program with more steps, the first {first} and the last {last} are kept."
+            yield f"Of a long program, the first {first} and the last {last} steps are kept."
         if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
             yield (
-                f"Of tiles above {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} where there is one row), "
-                "rows and columns are left out at even distances. Shapes, extremes and counts are of whole tiles."
+                f"A tile of more than {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} in a single row) is drawn "
+                "with some of them left out. Shapes, extremes and counts are those of the whole tile."
             )
         if self.played.failure is not None and not seen.is_wrong:
-            yield "What the check saw did not show again in this run: it is played as usual."
+            yield "What the check saw did not happen again in this run, which is played as it was."
 
 
 @dataclass(frozen=True)
