@@ -238,8 +238,8 @@ class _Playing:
             yield f"Of a long program, the first {first} and the last {last} steps are kept."
         if any("at_rows" in value for data in kept for step in data["steps"] for value in step["values"]):
             yield (
-                f"A tile of more than {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} in a single row) is drawn "
-                "with some of them left out. Shapes, extremes and counts are those of the whole tile."
+                f"A tile of more than {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} in a single row) is "
+                "drawn with some of them left out. Shapes, extremes and counts are those of the whole tile."
             )
         if self.played.failure is not None and not seen.is_wrong:
             yield "What the check saw did not happen again in this run, which is played as it was."
