@@ -12,6 +12,7 @@ from gradekit.findings import Outcome
 from gradekit.inputs.spec import Input, with_other_values
 from tests import right
 from tests.graded import graded
+from tests.sampling import sampled
 
 COPIES = {
     "giou_loss": ("targets", '''
@@ -38,7 +39,7 @@ COPIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("id", COPIES)
+@pytest.mark.parametrize("id", sampled(COPIES, str, lambda _, id: id == "spmm"))
 @pytest.mark.parametrize("renews", [False, True])
 def test_a_copy_that_is_kept_on_a_tensor_must_be_made_anew_once_the_tensor_has_changed(
     id: str, renews: bool, tmp_path: Path
