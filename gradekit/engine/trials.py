@@ -84,7 +84,7 @@ def _other_conditions(
         return
     if usual.in_place and any(len(choice.options) > 1 and choice.tuning is None for choice in program.choices()):
         yield Conditions(tuning=True), FIRST_CALL
-    if earlier is not None and _keeps_memory(program):
+    if earlier is not None and kept_memory(program):
         ordered = any(facts(kernel.unaligned).ordered for kernel in program.kernels.values())
         yield Conditions(Order.REVERSED if ordered else Order.ASCENDING, earlier=earlier), SECOND_CALL
 
@@ -99,12 +99,12 @@ def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
     return one if number % Limit.OFTEN == 0 and any(fact.rounded for fact in known) else ()
 
 
-def _keeps_memory(program: Program) -> bool:
-    """Whether a kernel of the call uses memory that was allocated before it."""
-    made = {step.storage for step in every_step(program.steps[: program.kept]) if isinstance(step, Allocate)}
+def kept_memory(program: Program) -> frozenset[int]:
+    """The bytes of each storage that kernels of the call use and that was allocated before it."""
+    made = [step for step in every_step(program.steps[: program.kept]) if isinstance(step, Allocate)]
     launches = [step for step in every_step(program.steps[program.kept :]) if isinstance(step, Launch)] if made else ()
     used = [{view.storage for view in views_in(launch.args)} | program.addresses.keys() for launch in launches]
-    return not made.isdisjoint(set[int]().union(*used))
+    return frozenset(step.nbytes for step in made if any(step.storage in storages for storages in used))
 
 
 def _read_as_promised(program: Program, usual: RunResult, run: Callable[[Conditions], RunResult]) -> list[Finding]:

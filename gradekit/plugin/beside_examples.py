@@ -21,6 +21,7 @@ import torch
 
 from gradekit.domain import EntryDomain, Tensor
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
+from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
 from gradekit.exact.thresholds import rows_beyond
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
@@ -37,10 +38,12 @@ from gradekit.plugin.profiles import Limit
 from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, View, run_steps
 from gradekit.relations.holding import (
+    CALLED_AGAIN,
     assert_called,
     assert_computes_anew,
     assert_independent,
     assert_relation,
+    assert_same,
     assert_scales,
     ways_of,
 )
@@ -405,6 +408,7 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
     if worth(item).kind is not Kind.CORRECTNESS:
         return {}
     tried = [name for entry in subject.assignment.domain.values() for name in _relations_tried(subject, entry, right)]
+    _assert_kept_memory_is_left_right(subject, run.keeping, right)
     return {"relations": tried} if tried else {}
 
 
@@ -424,6 +428,30 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
             assert_computes_anew(subject, seen, expected)
         tried.append("independent")
     return tried + _called_in_ways(subject, entry, pairs)
+
+
+def _assert_kept_memory_is_left_right(subject: Subject, keeping: list[Observation], right: RightResults) -> None:
+    """Makes calls that use memory from before them after others, of this check or earlier ones, that use some of as
+    many bytes and have other sizes; `keeping` gets the check's own.
+
+    Raises:
+        Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
+    """
+    mine = [pair for pair in right.pairs if _largest(pair[0]) <= Limit.FAR_ELEMENTS and kept_memory(pair[0].program)]
+    mine = sorted(mine, key=_size, reverse=True)[: Limit.KEEPING]
+    keeping += [seen for seen, _ in mine]
+    for seen, expected in mine[: Limit.TRIED]:
+        given = seen.entry, seen.wanted, len(seen.inputs)
+        alike = [one for one in keeping if (one.entry, one.wanted, len(one.inputs)) == given]
+        others = {_shapes(one): one for one in alike if kept_memory(one.program) & kept_memory(seen.program)}
+        for shapes in sorted(others.keys() - {_shapes(seen)}, reverse=True)[: Limit.TRIED]:
+            again, says = subject.after(seen, others[shapes]), CALLED_AGAIN.format(seen.entry)
+            assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+
+
+def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
+    """Those of the tensors of a call."""
+    return tuple(arg.shape for arg in seen.inputs if isinstance(arg, Input))
 
 
 def _in_each_layout(pairs: Sequence[tuple[Observation, list[Reference]]]) -> Iterator[Any]:

@@ -61,14 +61,17 @@ def assert_independent(subject: Subject, seen: Observation, expected: Sequence[R
         Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
     """
     for again in filter(None, (subject.again(seen) for _ in range(times))):
-        says = f"Called again after other calls, {seen.entry} must give the same result"
-        assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+        assert_same(again, expected, Cause.DEPENDS_ON_EARLIER_CALLS, CALLED_AGAIN.format(seen.entry))
     if between := subject.interleaved(seen):
         says = (
             f"With another call of {seen.entry} between this one and its backward pass, the gradients must stay "
             "the same"
         )
         assert_same(between, expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
+
+
+CALLED_AGAIN = "Called again after other calls, {} must give the same result"
+"""What must hold of each entry, as the beginning of a sentence."""
 
 
 def assert_computes_anew(subject: Subject, seen: Observation, expected: Sequence[Reference]) -> None:

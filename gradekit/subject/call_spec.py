@@ -21,8 +21,9 @@ from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import MANY, Form, multiprocessors_for
 
-CHANGED = "changed in place"
-"""The way of calling in which tensors have changed since an earlier call, by its name in `gradekit.tracer.trace`."""
+CHANGED, AFTER = "changed in place", "after another"
+"""The ways of calling in which tensors have changed since an earlier call, and in which another call with tensors of
+its own comes before, by their names in `gradekit.tracer.trace`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ def _key(entry: str, args: Sequence[Any], wanted: tuple[int, ...], more: object)
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
     """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the
     arguments of both, in the order of the program's inputs."""
-    return _with_others(entry, args, wanted, [_another(arg) for arg in args[:-1]])
+    return with_others(entry, args, wanted, [_another(arg) for arg in args[:-1]], "")
 
 
 def changed_in_place(
@@ -79,13 +80,15 @@ def changed_in_place(
     call before, but for those at positions that are `written`; and the arguments of both."""
     others = [None if place in written else with_other_values(arg) if isinstance(arg, Input) else arg
               for place, arg in enumerate(args[:-1] if wanted else args)]  # fmt: skip
-    return _with_others(entry, args, wanted, others, CHANGED)
+    return with_others(entry, args, wanted, others, CHANGED)
 
 
-def _with_others(
-    entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str = ""
+def with_others(
+    entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str = AFTER
 ) -> tuple[CallSpec, tuple[Any, ...]]:
-    """A call with these `args`, and one of the same entry with `others`; and the arguments of both."""
+    """A call with these `args`, and one of the same entry with `others`, which may have other sizes; and the arguments
+    of both."""
+    others = [replace(arg, name="an input of the other call") if isinstance(arg, Input) else arg for arg in others]
     count = len(others)
     given = (*args[:count], *others, *args[count:])
     arguments = to_arguments(given)

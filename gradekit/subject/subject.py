@@ -27,7 +27,14 @@ from gradekit.origins import Explored, Origins
 from gradekit.program import Argument, Program
 from gradekit.sandbox import Form, Loaded, TraceError, Tracer
 from gradekit.subject import Limit, digest, rules
-from gradekit.subject.call_spec import CallSpec, call_spec, changed_in_place, interleaved, with_other_numbers
+from gradekit.subject.call_spec import (
+    CallSpec,
+    call_spec,
+    changed_in_place,
+    interleaved,
+    with_other_numbers,
+    with_others,
+)
 from gradekit.subject.device import Device
 from gradekit.subject.runs import Case, KernelWays, Observation, Runs, Share, Substitution
 from gradekit.subject.timed_call import SpeedTrial, Timed, measure
@@ -158,6 +165,11 @@ class Subject:
         """The call of `seen` with tensors that had other values in a call before, and were changed in place since."""
         written = self._runs.contracts.written(seen.entry)
         return self._with_another(seen, *changed_in_place(seen.entry, seen.inputs, seen.wanted, written))
+
+    def after(self, seen: Observation, other: Observation) -> Observation:
+        """The call of `seen` after the call (without its backward pass) of `other`, whose sizes may be others."""
+        before = other.inputs[: len(seen.inputs) - bool(seen.wanted)]
+        return self._with_another(seen, *with_others(seen.entry, seen.inputs, seen.wanted, before))
 
     def _with_another(self, seen: Observation, this: CallSpec, args: tuple[Any, ...]) -> Observation:
         """The call of `seen` in a program that has another call of the entry, too."""

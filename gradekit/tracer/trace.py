@@ -42,7 +42,8 @@ class CallTracer:
     def call(
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], others: Sequence[Argument] = (), way: str = ""
     ) -> Program:
-        """The program of `entry(*args)`, called in this `way`; with `others`, as `_changed` says.
+        """The program of `entry(*args)`, called in this `way`; with `others`, as `_changed` says
+        or after a call of them.
 
         Raises:
             Refusal: there is no such function, it does not take these arguments, or it fails.
@@ -52,6 +53,8 @@ class CallTracer:
         with self._refusing(loaded, f"in {entry}"):
             if way == CHANGED:
                 values = self._changed(function, args, values, others, (), inputs)
+            if way == AFTER:
+                self._forward(function, others, (), inputs)
             if way == OFTEN:
                 del inputs, values  # what the caller holds is not kept by the submission
                 inputs, values = self._called_often(function, args)
@@ -151,7 +154,7 @@ class CallTracer:
         others: Sequence[Argument] = (), way: str = "",
     ) -> Program:  # fmt: skip
         """The program of `entry(*args)` and its backward pass, called in this `way`. With `others`, whose tensors are
-        inputs too, `entry(*others)` is called between the two, or before both as `_changed` says.
+        inputs too, `entry(*others)` is called between the two, or before both.
 
         Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
         results are the gradients of the arguments at the positions `wanted`, None where there is none.
@@ -164,6 +167,9 @@ class CallTracer:
         with self._refusing(loaded, f"in the backward pass of {entry}"):
             if way == CHANGED:
                 values, others = self._changed(function, args, values, others, wanted, inputs), ()
+            if way == AFTER:
+                self._forward(function, others, wanted, inputs)
+                others = ()
             leaves = [values[position].requires_grad_() for position in wanted]
             with self.mask, self.steps:
                 result = _differentiable(function(*derived(way, values, wanted)), entry)
@@ -401,11 +407,12 @@ def _whole(tensor: torch.Tensor) -> torch.Tensor:
 
 
 NO_GRADIENTS, INFERENCE, VIEWS, RESULTS, TWICE = "no gradients", "inference", "views", "results", "backward twice"
-CHANGED, OFTEN, MOST_KEPT_RESULTS = "changed in place", "often", 1 << 10
+CHANGED, AFTER, OFTEN, MOST_KEPT_RESULTS = "changed in place", "after another", "often", 1 << 10
 """Ways of calling an entry that a model may choose, and that must not change what it gives: under torch.no_grad(), with
 inputs that could have gradients; in torch.inference_mode(); with inputs that need gradients and are views of leaves, or
 results of operations; with the backward pass made twice, of one graph that is retained; with the tensors of an earlier
-call, whose values have changed since; after at most MOST_KEPT_RESULTS calls, if earlier results are kept."""
+call, whose values have changed since; after a call with others; after at most MOST_KEPT_RESULTS calls, if earlier
+results are kept."""
 
 
 @contextlib.contextmanager
