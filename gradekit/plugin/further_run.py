@@ -184,9 +184,11 @@ def _named(error: BaseException) -> str:
 
 
 def purpose(call: FurtherCall) -> Hashable:
-    """Equal for calls that ask for the same with like tensors."""
-    tensors = (arg for arg in call.call if isinstance(arg, Input))
-    return call.line, call.why, tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
+    """Equal for calls that ask for the same with like tensors; and layouts, where these are what a call is for."""
+    tensors = [arg for arg in call.call if isinstance(arg, Input)]
+    views = [one.offset > 0 or not one.is_contiguous for one in tensors if call.purpose is Purpose.AGAIN]
+    kinds = tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
+    return call.line, call.why, kinds, tuple(views) if any(views) else ()
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------

@@ -69,13 +69,16 @@ class HostInputs:
                     yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
 
     def _beyond_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls beyond numbers of comparisons, each with one tensor strided: large ones may be taken for contiguous."""
+        """Calls beyond numbers of comparisons, each with one tensor strided, or with all of them some elements into
+        their memory: large ones may be taken for contiguous, or for words of several elements."""
         below = (OtherWay(path, step) for path in paths for step, _ in enumerate(path.steps) if path.is_below(step))
         for branch, wanted in {one.path.steps[one.step][1]: one for one in below}.items():
-            for name, options in other_layouts(draws, wanted.path.form).items():
-                way = (branch, name), wanted.way[1]
+            others = other_layouts(draws, wanted.path.form).items()
+            each = [{f"layout {name}": options[0]} for name, options in others if options]
+            begun = {f"layout {name}": "offset" for name, options in draws.layouts if "offset" in options}
+            for picks in [begun, *each]:
+                way = (branch, *picks), wanted.way[1]
                 chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
-                picks = {f"layout {name}": other for other in options[:1]}
                 calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen if picks]
                 small = [call for call in calls if _elements(call) <= Limit.LARGER * Limit.LARGER_ELEMENTS]
                 for call in sorted(small, key=_elements)[:1]:
