@@ -225,6 +225,7 @@ RUN = 8
 def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
     every, one = _places(shape, generator)
+    one.view(-1)[:1] = 0
     return values.masked_fill(every == one, 1024.0)
 
 
@@ -264,11 +265,12 @@ STILL_SEEN = 10.0
 def _risen(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     size = (1, *shape)[-1]
     left = torch.arange(size, 0, -1, dtype=torch.float64)
-    risen = (OVERFLOWING - left.log()).masked_fill_(4 * left > 3 * size, 0.0)
+    alike = torch.where(4 * left > size, size / 2, left)
+    risen = (OVERFLOWING - alike.log()).masked_fill_(4 * left > 3 * size, 0.0)
     return _uniform(shape, generator) / 8 + risen.view(shape[-1:])
 
 
-OVERFLOWING = 89.5
+OVERFLOWING = 88.9
 """exp of this is more than float32 has room for, and so is a sum of n values of exp(OVERFLOWING) / n."""
 
 
@@ -419,7 +421,7 @@ PROFILES: dict[str, Kind] = {
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
-    "spike": _spike,  # normal, and one 1024 in each row
+    "spike": _spike,  # normal, and one 1024 in each row, in the first at its beginning
     "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits: for what is said of NaN
     # normal, times 8: scores made of two such rows are spread over hundreds
     "spread": lambda shape, dtype, generator: _normal(shape, dtype, generator) * 8,
@@ -427,8 +429,8 @@ PROFILES: dict[str, Kind] = {
     "faded_rows": _as_scores(_faded),  # such scores, for queries that are all 1: rows of one value each
     "sunk": _sunk,  # 0 first or last in each row, and all others equally far below: each pair of rows less far
     "sunk_rows": _as_scores(_sunk),
-    # around 0 in the first quarter of each row, then higher from one to the next, so that a long row's exponentials
-    # overflow together wherever a running maximum has stayed behind
+    # around 0 in the first quarter of each row, then so high that exponentials of the next half overflow together
+    # wherever a running maximum has stayed behind, then higher from one to the next
     "risen": _risen,
     "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
     "far_below": _far_below,  # around -1024

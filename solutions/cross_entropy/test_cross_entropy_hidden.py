@@ -6,7 +6,7 @@ from gradekit import assert_bytes_moved, assert_close, assert_growth, assert_mem
 
 public = public_tests(__file__)
 ROOM = {"at_most": 1 << 18}
-WIDE = {"M": [1, 3], "V": [2047, 4096, 10_001, 50_304]}
+WIDE = {"M": [1, 3], "V": [2047, 4096, 10_001, 50_304, 131_073]}
 
 
 @points(10)

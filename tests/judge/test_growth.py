@@ -115,6 +115,7 @@ def test_what_is_bounded_may_have_any_part_of_it(used: Callable[..., float]) -> 
         (lambda N, B: N * B / 256, "N = 2,145,386,495, B = 65,536"),  # within it where one of both is short
         (lambda N, B: 5 * N, "N = 2,145,386,495, B = 300"),
         (lambda N, B: 257 * B, "N = 3,000, B = 65,536"),
+        (lambda N, B: min(N / 1024, 128) * 4 * B, "N = 262,144, B = 65,536"),  # within it at the ends of both
     ],
 )
 def test_the_largest_calls_of_one_size_and_of_all_are_held_against_a_bound(
