@@ -389,7 +389,7 @@ def verify(
 def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -> int:
     from gradekit.assignment import discover, get
     from gradekit.mutation import survey as surveying
-    from gradekit.mutation.judged import JudgedError
+    from gradekit.mutation.mutants import JudgedError
 
     try:
         chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]

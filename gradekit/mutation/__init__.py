@@ -1,8 +1,7 @@
 """Whether an assignment's checks suffice: they have to find small edits of its solution.
 
 operators.py   the table of operators: of kernels, of host code, and of both
-mutants.py     all mutants of a text
-judged.py      mutants that a person judged equivalent to the solution
+mutants.py     all mutants of a text, and those that a person judged equivalent to the solution
 mutant_grading.py  grades mutants on all cores, and remembers what came of them
 survey.py      what came of an assignment's mutants, and its score
 """

@@ -1,12 +1,29 @@
-"""Mutants of a submission: each is its text after one small edit, the same list for the same text."""
+"""Mutants of a submission: each is its text after one small edit, the same list for the same text. And which of them a
+person judged equivalent to a solution, and why: solutions/<id>/equivalent.toml.
+
+    [columns_fit_into_32_bits]
+    why = "There are at most 32768 columns, so that n * stride stays below 2**31."
+    edits = ['''
+    @@ softmax_kernel
+    -    n = tl.arange(0, BLOCK_N)[None, :].to(tl.int64)
+    +    n = tl.arange(0, BLOCK_N)[None, :]
+    ''']
+
+Each of the edits (gradekit.course.edits) makes one mutant of the solution; `gradekit verify --mutants` prints them in
+this form. One that makes none, since the solution or the operators have changed, is stale.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
+from typing import Any
 
+from gradekit.course.edits import EditError, edited
 from gradekit.mutation.operators import OPERATORS, Operator
+from gradekit.schemas import read
 from gradekit.submission.parsed_source import ParsedSource, meaning
 
 
@@ -54,3 +71,44 @@ def _scattered(group: Sequence[Mutant]) -> Iterable[Mutant]:
     """The same in an order of which every beginning is spread over the whole: by the reversed bits of the index."""
     bits = max(1, (len(group) - 1).bit_length())
     return [group[i] for i in sorted(range(len(group)), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))]
+
+
+# --- those that a person judged ---------------------------------------------------------------------------------------
+
+FILE = "equivalent.toml"
+
+
+class JudgedError(ValueError):
+    """The file is written wrongly, or an edit in it does not fit the solution: one sentence with the entry's name."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A mutant that a person judged equivalent: the entry's `name`, `why`, and the mutant's `text`."""
+
+    name: str
+    why: str
+    text: str
+
+
+def judged(solution: Path) -> list[Judged]:
+    """What stands in the file beside a solution; nothing where there is none.
+
+    Raises:
+        JudgedError: it is written wrongly, or an edit in it does not fit the solution.
+    """
+    path = solution.with_name(FILE)
+    if not path.is_file():
+        return []
+    text = solution.read_text(encoding="utf-8")
+    return [one for name, entry in read(path, JudgedError)[1].items() for one in _entry(path, name, entry, text)]
+
+
+def _entry(path: Path, name: str, entry: Any, text: str) -> list[Judged]:
+    is_table = isinstance(entry, dict) and entry.keys() == {"why", "edits"}
+    if not is_table or not isinstance(entry["why"], str) or not isinstance(entry["edits"], list):
+        raise JudgedError(f"{path}: [{name}] must have why, a sentence, and edits, a list")
+    try:
+        return [Judged(name, entry["why"], edited(text, edit, "solution.py")) for edit in entry["edits"]]
+    except EditError as error:
+        raise JudgedError(f"{path}: {name}: {error}") from None

@@ -14,9 +14,8 @@ from pathlib import Path
 
 from gradekit.assignment import Assignment
 from gradekit.course.edits import edit_between
-from gradekit.mutation.judged import FILE, Judged, judged
 from gradekit.mutation.mutant_grading import Trial, Trials
-from gradekit.mutation.mutants import Mutant, mutants, spread
+from gradekit.mutation.mutants import FILE, Judged, Mutant, judged, mutants, spread
 from gradekit.report.text import seconds
 from gradekit.submission.parsed_source import meaning
 
