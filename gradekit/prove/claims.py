@@ -256,13 +256,10 @@ class LaunchClaims:
         except NoWitness:
             return False
         given = {e.atom: place for e, place in zip(elements, places, strict=False)}
-        simple = Simpler(self.solver, self.where(access))
-        put = Substitution(given.get)
-        told = (c for c in counters if not str(c.args[0]).startswith("turn "))
-        return all(self._is(simple.term(put.term(found[c.key])), c, access) for c in told)
-
-    def _is(self, found: Term, counter: Atom, access: SymbolicAccess) -> bool:
-        return self.solver.follows(self.where(access), equal(found, of_atom(counter)))
+        where, put = self.where(access), Substitution(given.get)
+        simple = Simpler(self.solver, where)
+        told = ((simple.term(put.term(found[c.key])), c) for c in counters if not str(c.args[0]).startswith("turn "))
+        return all(self.solver.follows(where, equal(number, of_atom(c))) for number, c in told)
 
     def where(self, access: SymbolicAccess) -> list[Truth]:
         """What holds where the access is made."""

@@ -15,7 +15,7 @@ from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import StorageRegion
 from gradekit.prove.symbolic_values import lanes
 from gradekit.prove.terms import TRUE, Atom, Substitution, Term, Truth, atoms, both, equal, var
-from gradekit.prove.value_of import Evaluation, Undefined, truth_of, value_of
+from gradekit.prove.value_of import Evaluation, Undefined, value_of
 
 
 class Coverage:
@@ -150,7 +150,7 @@ def _calls(
         rows += sum(_rows(one, touch, along, few) for (one, touch), along in zip(stores, tiles, strict=True))
         if rows > Limit.ROWS:
             return
-        yield from [values for values in (few, {**usual, **own}) if truth_of(path, values)][:1]
+        yield from [values for values in (few, {**usual, **own}) if Evaluation(values, unknown=False).truth(path)][:1]
 
 
 def _numbers(formulas: Sequence[Term | Truth]) -> set[int]:

@@ -190,7 +190,7 @@ class _Form:
         for times in Limit.FAR:
             found = self._where(host, [
                 [size >= times * values[key], ~equal(size, values[key])]
-                for key, size in _variables(host.setting)
+                for size in host.setting.sizes.values() for key in atoms(size) if key in values
             ])  # fmt: skip
             if self._agrees(host, call, found):
                 return
@@ -248,11 +248,6 @@ class _Form:
             name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None
         }
         proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
-
-
-def _variables(setting: Setting) -> list[tuple[str, Term]]:
-    """The sizes that have a value, by the keys of their atoms."""
-    return [(key, size) for size in setting.sizes.values() for key in atoms(size) if key in setting.values]
 
 
 def _sizes(setting: Setting, values: Mapping[str, int]) -> dict[str, int]:

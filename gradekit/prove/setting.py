@@ -255,13 +255,8 @@ def contents(
         for b in mine:
             tensor = tensors.get(reads[str(a.args[0])])
             if a is not b and a.args[0] == b.args[0] and tensor is not None and tensor.ascending:
-                found.append(_rises(a, b))
+                found.append(~both(a.args[1] <= b.args[1], of_atom(b) < of_atom(a)))  # further on, none is smaller
     return found
-
-
-def _rises(a: Atom, b: Atom) -> Truth:
-    """What stands no further on is no larger."""
-    return ~both(a.args[1] <= b.args[1], of_atom(b) < of_atom(a))
 
 
 # --- calls within a domain that tell sizes apart: what host code is followed with, in place of examples ---------------
@@ -275,7 +270,7 @@ def calls_of(entry: EntryDomain, gradient: bool = False) -> list[tuple[Argument,
     dtypes = {name: options[0] for name, options in entry.dtypes.items()}
     found = []
     for rank, strided in itertools.product(_ranks(entry), (False, True)):
-        for scalars in itertools.product(*map(_choices, entry.scalars)):
+        for scalars in itertools.product(*(s.values if s.type == "bool" else s.values[:1] for s in entry.scalars)):
             found.append(tuple(_call(entry, (dtypes, _sizes(entry, rank)), scalars, strided, gradient)))
     return list(dict.fromkeys(found))  # one where no tensor may be strided
 
@@ -290,10 +285,6 @@ def _ranks(entry: EntryDomain) -> list[int]:
     if unnamed is None:
         return [0]
     return sorted({unnamed.dims[0], min(unnamed.dims[1], Limit.RANKS)})
-
-
-def _choices(scalar: ScalarDomain) -> Sequence[Any]:
-    return scalar.values if scalar.type == "bool" else scalar.values[:1]
 
 
 def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:

@@ -31,7 +31,7 @@ from gradekit.prove.terms import (
     parts_of,
     split,
 )
-from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.prove.value_of import Evaluation
 from gradekit.reuse import SharedCache, shared
 
 ALL = len(Limit.TRIES)
@@ -64,7 +64,7 @@ class Solver:
         self._known: dict[str, Answer] = {}
         self._asked = b""  # a digest of all questions so far
         self._unasked = list[tuple[Truth, int]]()  # those since z3 was asked last, whose answers were remembered
-        self._models: deque[Mapping[str, int]] = deque(maxlen=Limit.COUNTEREXAMPLES)  # of questions that were refuted
+        self._models: deque[Evaluation] = deque(maxlen=Limit.COUNTEREXAMPLES)  # of questions that were refuted
         self.limit = limit
         self.sizes: Sequence[Term] = ()
         self.steps = 0
@@ -105,7 +105,7 @@ class Solver:
                 return OPEN
             self._known[key] = answer = self._answer(claim, tries)
             if answer.values:
-                self._models.append(answer.values)
+                self._models.append(Evaluation(answer.values, unknown=False))
         return self._known[key]
 
     def follows(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
@@ -113,7 +113,8 @@ class Solver:
         return goal.op == "true" or all(self._follows_alone(hypotheses, part) for part in parts_of(goal))
 
     def _follows_alone(self, hypotheses: Sequence[Truth], goal: Truth) -> bool:
-        if any(_contradicts(values, hypotheses, goal) for values in reversed(self._models)):
+        refuted = (~goal, *hypotheses)
+        if any(model.holds(*refuted) for model in reversed(self._models)):
             return False
         return self._decided(hypotheses, goal, 1).verdict == "proved"
 
@@ -144,14 +145,14 @@ class Solver:
 
     def _answered(self, claim: Truth, tries: int) -> Answer:
         """By linear arithmetic alone; what that leaves open with products as they are, and so many `tries`."""
-        answer = self._tried(claim, Limit.TRIES[-1], seed=None)
-        for seed, steps in enumerate(Limit.TRIES[:tries]) if answer is OPEN else ():
-            if answer is OPEN:
-                answer = self._tried(claim, steps, seed)
-        return answer
+        claimed = Claimed(claim)
+        for seed, steps in ((None, Limit.TRIES[-1]), *enumerate(Limit.TRIES[:tries])):
+            if (answer := self._tried(claimed, steps, seed)) is not OPEN:
+                return answer
+        return OPEN
 
-    def _tried(self, claim: Truth, steps: int, seed: int | None) -> Answer:
-        query = Query(claim, is_linear=seed is None)
+    def _tried(self, claimed: Claimed, steps: int, seed: int | None) -> Answer:
+        query = Query(claimed, is_linear=seed is None)
         solver = z3.SimpleSolver(ctx=self._context)
         solver.set("ctrl_c", False)  # an interrupt is Python's, and no answer of the solver's
         for name in ("grobner", "horner"):
@@ -160,7 +161,7 @@ class Solver:
         solver.from_string(query.text)
         while (found := self._check(solver, steps)) == z3.sat:
             values = query.values(solver.model().sexpr())
-            if _holds(claim, values):
+            if Evaluation(values, unknown=False).holds(claimed.claim):
                 return Answer("refuted", values)
             missed = query.powers_missed(values)
             if not missed:
@@ -179,8 +180,13 @@ class Solver:
 def _near(hypotheses: Sequence[Truth], goal: Truth) -> list[Truth]:
     """The parts of the hypotheses that are about the goal's variables alone."""
     parts = [part for whole in hypotheses for part in parts_of(whole)]
-    mine = {key for key, atom in atoms(goal).items() if atom.op in ("var", "read")}
-    return [part for part in parts if all(a.op not in ("var", "read") or key in mine for key, a in atoms(part).items())]
+    return [part for part in parts if _variables(part) <= _variables(goal)]
+
+
+@lru_cache(1 << 12)  # the same hypotheses are those of many questions
+def _variables(condition: Truth) -> frozenset[str]:
+    """The keys of the variables and elements that a condition is about."""
+    return frozenset(key for key, atom in atoms(condition).items() if atom.op in ("var", "read"))
 
 
 _COUNT = re.compile(r":rlimit-count\s+(\d+)")
@@ -191,39 +197,32 @@ def _number(value: str) -> int | bool:
     return value == "true" if value in ("true", "false") else int(value.strip("()").replace(" ", ""))
 
 
-def _holds(claim: Truth, values: Mapping[str, int]) -> bool:
-    try:
-        return truth_of(claim, values)
-    except Undefined:
-        return False
-
-
-def _contradicts(values: Mapping[str, int], hypotheses: Sequence[Truth], goal: Truth) -> bool:
-    """Whether the goal does not hold for these values, and all hypotheses do."""
-    try:
-        return not truth_of(goal, values) and all(truth_of(one, values) for one in hypotheses)
-    except Undefined:
-        return False
-
-
 # --- a claim as text for the solver (SMT-LIB), with what is true of each operation in it ------------------------------
 
 BITS = 64
 """Powers of two up to two to this one are told apart."""
 
 
-class Query:
-    """A claim as text in SMT-LIB, satisfiable where the claim can hold; where it `is_linear`, products are variables of
-    which nothing is known."""
+class Claimed:
+    """A claim, its atoms and their `names` for the solver, and the facts that are true of them."""
 
-    def __init__(self, claim: Truth, is_linear: bool) -> None:
-        self.claim, self._is_linear = claim, is_linear
-        self.facts = [fact for atom in atoms(claim).values() for fact in _meaning(atom)]
-        self.powers = {atom.key: atom for atom in atoms(claim).values() if atom.op == "power"}
+    def __init__(self, claim: Truth) -> None:
+        self.claim, own = claim, atoms(claim)
+        self.facts = [fact for atom in own.values() for fact in _meaning(atom)]
+        self.powers = {key: atom for key, atom in own.items() if atom.op == "power"}
         self.atoms = atoms(claim, *self.facts)
         known = [one.args[0] for one in (*parts_of(claim), *self.facts) if one.op == "le"]
         self.facts += [*_same_reads(self.atoms), *_of_quotients(self.atoms, known)]
         self.names = {key: f"v{number}" for number, key in enumerate(self.atoms)}
+
+
+class Query:
+    """A claim as text in SMT-LIB, satisfiable where the claim can hold; where it `is_linear`, products are variables of
+    which nothing is known."""
+
+    def __init__(self, claimed: Claimed, is_linear: bool) -> None:
+        self._said, self._is_linear = (claimed.claim, *claimed.facts), is_linear
+        self.atoms, self.names, self.powers = claimed.atoms, claimed.names, claimed.powers
         self.products: dict[Monomial, str] = {}
 
     def values(self, model: str) -> dict[str, int]:
@@ -234,16 +233,17 @@ class Query:
 
     def powers_missed(self, values: Mapping[str, int]) -> str:
         """What tells the solver which numbers the powers are that are others in its answer; "" where none is."""
-        missed = [atom for atom in self.powers.values() if not _is_power(atom, values)]
+        answered = Evaluation(values, unknown=False)
+        missed = [one for one in self.powers.values() if not answered.holds(equal(of_atom(one), values[one.key]))]
         self.powers = {key: atom for key, atom in self.powers.items() if atom not in missed}
         return "\n".join(f"(assert {self._truth(_power(of_atom(atom), atom.args[0]))})" for atom in missed)
 
     @property
     def text(self) -> str:
         """The question."""
-        asserts = [f"(assert {self._truth(condition)})" for condition in (self.claim, *self.facts)]
+        asserts = [f"(assert {self._truth(condition)})" for condition in self._said]
         bounds = [bound for key, atom in self.atoms.items() for bound in _bounds(self.names[key], atom)]
-        free = dict.fromkeys(one.args[0] for one in _leaves([self.claim, *self.facts]) if one.op == "free")
+        free = dict.fromkeys(one.args[0] for one in _leaves(self._said) if one.op == "free")
         declared = [f"(declare-const {name} Int)" for name in (*self.names.values(), *self.products.values())]
         declared += [f"(declare-const |free_{name}| Bool)" for name in free]
         return "\n".join([*declared, *bounds, *asserts])
@@ -315,14 +315,6 @@ def _meaning(atom: Atom) -> Iterator[Truth]:
         yield _implied(a <= 0, value <= 0)
         yield _implied(equal(a, 1), value <= 1)
         yield _implied(a >= 2, value <= 2 * a - 2)
-
-
-def _is_power(atom: Atom, values: Mapping[str, int]) -> bool:
-    """Whether the solver's answer gives a power the number that it is."""
-    try:
-        return value_of(of_atom(atom), values) == values[atom.key]
-    except Undefined:
-        return False
 
 
 @lru_cache(256)  # many questions ask about the same powers

@@ -18,7 +18,7 @@ from gradekit.program import ITEMSIZE, Allocate, Launch, Program, Scalar, View, 
 from gradekit.prove.host_terms import OPAQUE, Leaf, holds, polynomials
 from gradekit.prove.setting import Setting, extent, with_fixed
 from gradekit.prove.terms import INT32, ONE, Atom, Term, Truth, atoms, both, equal, of_atom, term
-from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.prove.value_of import Evaluation, Undefined, value_of
 
 
 class NotFollowed(Exception):
@@ -221,10 +221,7 @@ class SymbolicHost:
 
     def takes(self, values: Mapping[str, int]) -> bool:
         """Whether host code takes the same path for these values."""
-        try:
-            return truth_of(self.path, values)
-        except Undefined:
-            return False
+        return Evaluation(values, unknown=False).holds(self.path)
 
 
 def _fixed(origins: Origins, terms: Sequence[Term]) -> dict[Atom, Term]:

@@ -112,20 +112,23 @@ class Term:
         return self._range
 
     def __add__(self, other: Term | int) -> Term:
-        parts = dict(self.parts)
-        for mono, factor in term(other).parts.items():
-            total = parts.get(mono, 0) + factor
-            if total:
-                parts[mono] = total
-            else:
-                del parts[mono]
-        return Term(parts)
+        return self._plus(other, 1)
 
     def __neg__(self) -> Term:
         return Term({mono: -factor for mono, factor in self.parts.items()})
 
     def __sub__(self, other: Term | int) -> Term:
-        return self + -term(other)
+        return self._plus(other, -1)
+
+    def _plus(self, other: Term | int, sign: int) -> Term:
+        parts = dict(self.parts)
+        for mono, factor in term(other).parts.items():
+            total = parts.get(mono, 0) + sign * factor
+            if total:
+                parts[mono] = total
+            else:
+                del parts[mono]
+        return Term(parts)
 
     def __mul__(self, other: Term | int) -> Term:
         other = term(other)
@@ -319,21 +322,17 @@ def _below(a: Term, b: Term) -> bool:
 
 def split(a: Term, b: Term) -> tuple[Term, Term]:
     """(q, r) with a = q * b + r: q has the parts of `a` that are multiples of `b` at sight."""
-    if b.number is not None:
-        if not b.number:
-            return ZERO, a
-        quotients = {mono: _quotient(mono, factor, b.number) for mono, factor in a.parts.items()}
-        whole = Term({mono: quotient for mono, quotient in quotients.items() if quotient})
-        return whole, a - whole * b
     if len(b.parts) != 1:
         return ZERO, a
     ((divisor, scale),) = b.parts.items()
     taken: dict[Monomial, int] = {}
     for mono, factor in a.parts.items():
         left = without(mono, divisor)
-        if left is not None and factor % scale == 0:
+        if not divisor and (quotient := _quotient(mono, factor, scale)):
+            taken[mono] = quotient
+        elif divisor and left is not None and factor % scale == 0:
             taken[left] = factor // scale
-    return Term(taken), a - Term(taken) * b
+    return (whole := Term(taken), a - whole * b) if taken else (ZERO, a)
 
 
 def _quotient(mono: Monomial, factor: int, divisor: int) -> int:

@@ -25,11 +25,6 @@ def value_of(term: Term, values: Mapping[str, Any]) -> int:
     return int(Evaluation(values, unknown=False).term(term))
 
 
-def truth_of(condition: Truth, values: Mapping[str, Any]) -> bool:
-    """Whether `condition` holds; raises as `value_of` does."""
-    return bool(Evaluation(values, unknown=False).truth(condition))
-
-
 Numbers = Tensor | int
 """One number for each of many calls (int64), or one for all."""
 
@@ -106,6 +101,13 @@ class Evaluation:
         if found is None:
             raise Undefined(condition.args[0])
         return bool(found)
+
+    def holds(self, *conditions: Truth) -> bool:
+        """Whether all conditions hold; not where one is Undefined."""
+        try:
+            return all(map(self.truth, conditions))
+        except Undefined:
+            return False
 
     def _together(self, condition: Truth) -> Any:
         is_any = condition.op == "or"

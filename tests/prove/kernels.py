@@ -12,7 +12,7 @@ from gradekit.prove.probe import touched
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import PROGRAM, SymbolicPointer, lane
 from gradekit.prove.terms import ZERO, Truth, term
-from gradekit.prove.value_of import Undefined, truth_of, value_of
+from gradekit.prove.value_of import Evaluation, Undefined, value_of
 
 ROWS, COLUMNS = 4, 8
 GRID = (3, 2, 1)
@@ -182,7 +182,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
                 try:
                     if not all(_holds(o.condition, values) for o in access.owed | access.owed_always):
                         continue
-                    formula = (value_of(access.offset, values), truth_of(access.mask, values))
+                    formula = (value_of(access.offset, values), bool(Evaluation(values, unknown=False).truth(access.mask)))
                 except Undefined:
                     continue
                 lane_of = row * COLUMNS + column
@@ -196,7 +196,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
 def _holds(condition: Truth, values: dict[str, int]) -> bool:
     """What is said of every turn of a loop holds here: these numbers are small."""
     try:
-        return truth_of(condition, values)
+        return bool(Evaluation(values, unknown=False).truth(condition))
     except Undefined:
         return True
 

@@ -10,7 +10,7 @@ import pytest
 from gradekit import reuse
 from gradekit.prove.solve import Solver
 from gradekit.prove.terms import Atom, Truth, at_most, div, equal, greatest, least, less, mod, of_atom, term, var
-from gradekit.prove.value_of import truth_of
+from gradekit.prove.value_of import Evaluation
 
 SIZES = [var(name, 1, 6) for name in "mnk"]
 COUNTERS = [var("i", 0, 5), var("j", 0, 5), var("d", -3, 3)]
@@ -34,7 +34,7 @@ def _conditions(seed: int, numbers: dict[str, int]) -> list[Truth]:
     chosen = random.Random(seed)
     terms = [of_atom(atom) for atom in _atoms()]
     found = [at_most(a * chosen.choice((1, 2)) - b, c) for a, b, c in (chosen.sample(terms, 3) for _ in range(12))]
-    return [c for c in found if truth_of(c, numbers)]
+    return [c for c in found if Evaluation(numbers, unknown=False).truth(c)]
 
 
 def _question(seed: int) -> tuple[list[Truth], Truth]:
@@ -51,7 +51,8 @@ def _holds_for_all(hypotheses: list[Truth], goal: Truth) -> bool:
     ranges = [range(one.range[0], one.range[1] + 1) for one in ALL]  # type: ignore[arg-type, operator]
     for values in itertools.product(*ranges):
         numbers = dict(zip(KEYS, values, strict=True))
-        if all(truth_of(h, numbers) for h in hypotheses) and not truth_of(goal, numbers):
+        known = Evaluation(numbers, unknown=False)
+        if all(map(known.truth, hypotheses)) and not known.truth(goal):
             return False
     return True
 
@@ -60,7 +61,8 @@ def _disagrees(seed: int) -> bool:
     hypotheses, goal = _question(seed)
     answer = Solver().ask(hypotheses, goal)
     if answer.verdict == "refuted":
-        return not all(truth_of(h, answer.values) for h in hypotheses) or truth_of(goal, answer.values)
+        known = Evaluation(answer.values, unknown=False)
+        return not all(map(known.truth, hypotheses)) or known.truth(goal)
     return answer.verdict == "proved" and not _holds_for_all(hypotheses, goal)
 
 
