@@ -55,8 +55,7 @@ _HINTS = {
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a NaN or an infinity begins: the operation in the student's words and its line; and where an infinity
-    that went into it begins, where it was computed too."""
+    """The operation that made a NaN or an infinity, its line, and where an infinity that went into it was computed."""
 
     line: int | None
     said: str
@@ -242,6 +241,8 @@ def _told(origin: Origin, is_nan: bool, program: Program) -> Diagnosis:
     first = before or origin
     if first.operation in ("math.exp", "math.exp2"):
         return Diagnosis(Cause.OVERFLOW, sentence, first.line, _before_exp(program))
+    if first.operation in ("arith.truncf", "tt.fp_to_fp"):
+        return Diagnosis(Cause.OVERFLOW, sentence, first.line)
     cause = Cause.NAN if is_nan else Cause.WRONG_VALUES
     return Diagnosis(cause, sentence, first.line, _HINTS.get(origin.operation, ""))
 

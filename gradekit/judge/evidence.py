@@ -18,9 +18,9 @@ from gradekit.program import Program
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a tutor would say: the cause, one or two plain sentences, the line to blame, the way out where it is another
-    than the cause's own hint, and the position of the `input` that it speaks of. A `vague` one names a line and not
-    what is wrong there: any other goes before it."""
+    """What a tutor would say: the cause, one or two sentences, the line to blame, the way out where it is not the
+    cause's own hint, and the position of the `input` that it is about. Any other goes before a `vague` one, which names
+    just a line."""
 
     cause: Cause
     sentence: str

@@ -15,7 +15,7 @@ from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import contiguous, inside
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import Started, StorageRegion, SymbolicHost
-from gradekit.prove.symbolic_values import PROGRAM, Owed, SymbolicAccess, in_order, lanes
+from gradekit.prove.symbolic_values import PROGRAM, Premise, SymbolicAccess, in_order, lanes
 from gradekit.prove.terms import (
     FALSE,
     ZERO,
@@ -104,12 +104,12 @@ class LaunchClaims:
                 yield self.verdict(q.BOUNDS, access, q.OPEN, access.why or "nothing is known of the size of its tensor")
                 continue
             answer = self._inside(touch)
-            unpaid = self._unpaid(access, touch) if answer.verdict == "proved" else None
-            if unpaid is not None:
-                yield self._wraps(access, *unpaid)
+            unmet = self._unmet(access, touch) if answer.verdict == "proved" else None
+            if unmet is not None:
+                yield self._wraps(access, *unmet)
                 continue
             if answer.verdict == "proved":
-                divisors = (one for one in in_order(access.owed | access.owed_always) if one.low == 1)
+                divisors = (one for one in in_order(access.premises | access.premises_always) if one.low == 1)
                 self.lemmas[access.order] = [_where_it_runs(one, access) for one in divisors]
             yield self._from(q.BOUNDS, access, answer)
 
@@ -134,29 +134,29 @@ class LaunchClaims:
                 return Answer("proved")
         return self.solver.ask(hypotheses, inside(touch.place, touch.region.count))
 
-    def _unpaid(self, access: SymbolicAccess, touch: Touch) -> tuple[Owed, Answer] | None:
-        """Something that the access owes and that does not hold, or is not known to; None where all is well."""
-        top = [Owed(touch.place, 0, touch.region.count.range[1], both(), None)]
-        for always, owed in ((True, access.owed_always), (False, access.owed)):
+    def _unmet(self, access: SymbolicAccess, touch: Touch) -> tuple[Premise, Answer] | None:
+        """A premise of the access that does not hold, or is not known to; None where all is well."""
+        top = [Premise(touch.place, 0, touch.region.count.range[1], both(), None)]
+        for always, premises in ((True, access.premises_always), (False, access.premises)):
             paid = [] if always else list(top)
-            for one in in_order(owed):
+            for one in in_order(premises):
                 if any(_covers(known, one) for known in paid):
                     continue
-                answer = self._pay(one, access, always)
+                answer = self._met(one, access, always)
                 if answer.verdict != "proved":
                     return one, answer
                 paid.append(one)
         return None
 
-    def _pay(self, one: Owed, access: SymbolicAccess, always: bool) -> Answer:
+    def _met(self, one: Premise, access: SymbolicAccess, always: bool) -> Answer:
         hypotheses = [*self.hypotheses, one.path]
         if self.solver.follows(hypotheses, one.condition):
             return Answer("proved")
         return self.solver.ask(hypotheses if always else [*hypotheses, access.active], one.condition)
 
-    def _wraps(self, access: SymbolicAccess, owed: Owed, answer: Answer) -> ProofVerdict:
-        kind = q.WRAP if owed.high is not None else q.BOUNDS
-        return self._from(kind, replace(access, line=owed.line or access.line), answer)
+    def _wraps(self, access: SymbolicAccess, premise: Premise, answer: Answer) -> ProofVerdict:
+        kind = q.WRAP if premise.high is not None else q.BOUNDS
+        return self._from(kind, replace(access, line=premise.line or access.line), answer)
 
     def _from(self, kind: str, access: SymbolicAccess, answer: Answer) -> ProofVerdict:
         why = "the solver does not decide it within its limit" if answer.verdict == q.OPEN else ""
@@ -326,12 +326,12 @@ def _by_order(one: SymbolicAccess, other: SymbolicAccess) -> bool:
     return changes != {""} and (len(changes) > 1 or not changes <= COMMUTING)
 
 
-def _where_it_runs(owed: Owed, access: SymbolicAccess) -> Truth:
-    """What is owed, wherever its own path is taken: it may be another than that of the access."""
+def _where_it_runs(premise: Premise, access: SymbolicAccess) -> Truth:
+    """The premise, wherever its own path is taken, which may be another than that of the access."""
     taken = {part.key for whole in (access.path, access.mask) for part in parts_of(whole)}
-    if all(part.key in taken for part in parts_of(owed.path)):
-        return owed.condition
-    return ~(owed.path & ~owed.condition)
+    if all(part.key in taken for part in parts_of(premise.path)):
+        return premise.condition
+    return ~(premise.path & ~premise.condition)
 
 
 def _factors(place: Term) -> dict[Atom, None]:
@@ -343,7 +343,7 @@ def _factors(place: Term) -> dict[Atom, None]:
     return found
 
 
-def _covers(known: Owed, one: Owed) -> bool:
+def _covers(known: Premise, one: Premise) -> bool:
     """Whether `known`, which holds, shows that `one` does: between zero and something that is no greater than it."""
     low = one.value.range[0]
     if known.high is None or one.high is None or low is None or (one.low is not None and low < one.low):

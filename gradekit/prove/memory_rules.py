@@ -53,8 +53,9 @@ def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
     if isinstance(target, SymbolicPointer):
         access = replace(access, base=target.base, offset=target.offset, itemsize=target.itemsize)
     access = replace(
-        access, mask=mask if isinstance(mask, Truth) else free(f"mask {access.order}"), owed=walk.owed(op.operands[:1]),
-        owed_always=walk.path_owed | walk.owed(masked), why="" if isinstance(target, SymbolicPointer) else DATA,
+        access, mask=mask if isinstance(mask, Truth) else free(f"mask {access.order}"),
+        premises=walk.premises(op.operands[:1]), premises_always=walk.path_premises | walk.premises(masked),
+        why="" if isinstance(target, SymbolicPointer) else DATA,
     )  # fmt: skip
     walk.touch(access)
     return access
@@ -101,10 +102,10 @@ def _by_tile(
         offset = offset + at * tile.strides[axis]
         if axis in axes:
             inside += [at >= 0, at < tile.shape[axis]]
-    owed = walk.owed(op.operands)
+    premises = walk.premises(op.operands)
     access = replace(
         access, base=tile.base.base if known else None, offset=offset, mask=both(*inside), itemsize=tile.base.itemsize,
-        owed=owed, owed_always=walk.path_owed | owed, why="" if known else DATA,
+        premises=premises, premises_always=walk.path_premises | premises, why="" if known else DATA,
     )  # fmt: skip
     walk.touch(access)
     return access
@@ -119,7 +120,7 @@ def _descriptor(walk: Walk, op: Op) -> list[Value]:
         indices = op.operands[1 if op.results else 2 :]
         _by_tile(walk, op, kind, tile, range(len(tile.block)), [walk.get(name) for name in indices])
     else:
-        walk.touch(replace(_new(walk, op, kind, ()), why=DATA, owed_always=walk.path_owed))
+        walk.touch(replace(_new(walk, op, kind, ()), why=DATA, premises_always=walk.path_premises))
     return [walk.unknown(type) for type in op.result_types]
 
 

@@ -330,7 +330,7 @@ def _reads(host: SymbolicHost, started: Started) -> dict[str, str]:
 def _formulas(found: Sequence[SymbolicAccess]) -> Iterator[Term | Truth]:
     for access in found:
         yield from (access.offset, access.mask, access.path)
-        yield from (part for owed in in_order(access.owed | access.owed_always) for part in (owed.value, owed.path))
+        yield from (part for o in in_order(access.premises | access.premises_always) for part in (o.value, o.path))
 
 
 def arguments(host: SymbolicHost, started: Started, types: Sequence[Type]) -> list[Value]:

@@ -100,9 +100,9 @@ def reshaped(value: Value, old: Sequence[int], new: Sequence[int]) -> Value:
 
 
 @dataclass(frozen=True)
-class Owed:
-    """What must hold for the formulas to mean what the kernel does: `value` from `low`
-    to `high`, wherever `path` holds."""
+class Premise:
+    """What must hold for the formulas to mean what the kernel does: `value` from `low` to `high`, where `path`
+    holds."""
 
     value: Term
     low: int | None
@@ -118,9 +118,9 @@ class Owed:
         return both(*bounds)
 
 
-def in_order(owed: Iterable[Owed]) -> list[Owed]:
+def in_order(premises: Iterable[Premise]) -> list[Premise]:
     """The longest terms first; the same order in every process."""
-    return sorted(owed, key=lambda o: (-len(o.value.parts), o.value.key, o.path.key, str(o.low), o.line or 0))
+    return sorted(premises, key=lambda o: (-len(o.value.parts), o.value.key, o.path.key, str(o.low), o.line or 0))
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class SymbolicAccess:
     """A load, store or atomic: lane by lane, of element `offset` from where argument `base` points, where `mask` holds.
 
     `path` holds where the operation runs. `base` is None where nothing is known of the address, and then `why` says
-    why. `change` is what an atomic does. `owed` belongs to the address and matters in lanes that the mask leaves in;
-    `owed_always` to the mask and the path. `turns` are the counters of the loops around it.
+    why. `change` is what an atomic does. `premises` are those of the address, for lanes that the mask leaves in;
+    `premises_always` are those of the mask and the path. `turns` are the counters of the loops around it.
     """
 
     kind: str
@@ -142,8 +142,8 @@ class SymbolicAccess:
     shape: tuple[int, ...]
     itemsize: int
     turns: tuple[Term, ...] = ()
-    owed: frozenset[Owed] = frozenset()
-    owed_always: frozenset[Owed] = frozenset()
+    premises: frozenset[Premise] = frozenset()
+    premises_always: frozenset[Premise] = frozenset()
     why: str = ""
     change: str = ""
 

@@ -23,7 +23,7 @@ from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
     OTHER,
     PROGRAM,
-    Owed,
+    Premise,
     SymbolicAccess,
     SymbolicPointer,
     Value,
@@ -55,7 +55,7 @@ from gradekit.prove.terms import (
 )
 
 Environment = dict[str, Value]
-NOTHING: frozenset[Owed] = frozenset()
+NOTHING: frozenset[Premise] = frozenset()
 
 
 MEMORY: dict[str, Callable[[Walk, Op], Sequence[Value]]] = {}
@@ -80,27 +80,27 @@ class Walk:
         self.accesses: list[SymbolicAccess] = []  # in the order in which they stand
         self.reads: set[int] = set()  # arguments whose elements were taken for constants
         self.values: Environment = {}
-        self.owed_by: dict[str, frozenset[Owed]] = {}
+        self.premises_of: dict[str, frozenset[Premise]] = {}
         self.path: Truth = TRUE
-        self.path_owed = NOTHING
+        self.path_premises = NOTHING
         self.turns: tuple[Term, ...] = ()
         self.silent = False
         self.steps = 0
         self._op: Op | None = None
-        self._owing: set[Owed] = set()
+        self._required: set[Premise] = set()
         self._fresh = itertools.count()
         self._needed: frozenset[str] = NOTHING  # type: ignore[assignment]
         self.enter(module.entry, arguments, [NOTHING] * len(arguments))
 
     # --- functions and blocks
 
-    def enter(self, function: Function, arguments: Sequence[Value], owed: Sequence[frozenset[Owed]]) -> list[Value]:
+    def enter(self, function: Function, arguments: Sequence[Value], given: Sequence[frozenset[Premise]]) -> list[Value]:
         """Walks through a function; what it returns, OTHER where that depends on the way through it."""
-        outer = self.values, self.owed_by, self._needed, self.path, self.path_owed
-        self.values, self.owed_by, self._needed = {}, {}, self.followed(function)
-        self.bind(function.arguments, arguments, owed)
+        outer = self.values, self.premises_of, self._needed, self.path, self.path_premises
+        self.values, self.premises_of, self._needed = {}, {}, self.followed(function)
+        self.bind(function.arguments, arguments, given)
         returned = self.blocks(function.body, 0)
-        self.values, self.owed_by, self._needed, self.path, self.path_owed = outer
+        self.values, self.premises_of, self._needed, self.path, self.path_premises = outer
         return returned
 
     def followed(self, function: Function) -> frozenset[str]:
@@ -119,17 +119,17 @@ class Walk:
         found: list[list[Value]] = []
         for way, (label, operands) in zip(ways, last.successors, strict=True):
             target = next(number for number, b in enumerate(region.blocks) if b.label == label)
-            with self.under(way, self.owed(last.operands[:1]) if last.name == "cf.cond_br" else NOTHING):
+            with self.under(way, self.premises(last.operands[:1]) if last.name == "cf.cond_br" else NOTHING):
                 names = region.blocks[target].arguments
-                self.bind(names, [self.get(o) for o in operands], [self.owed([o]) for o in operands])
+                self.bind(names, [self.get(o) for o in operands], [self.premises([o]) for o in operands])
                 if self.reached:
                     found.append(self.blocks(region, target))
         return found[0] if len(found) == 1 else [OTHER] * len(found[0]) if found else []
 
-    def bind(self, names: Sequence[str], values: Sequence[Value], owed: Sequence[frozenset[Owed]]) -> None:
-        """Gives names their values, and what these owe."""
+    def bind(self, names: Sequence[str], values: Sequence[Value], premises: Sequence[frozenset[Premise]]) -> None:
+        """Gives names their values, and the premises of these."""
         self.values.update(zip(names, values, strict=True))
-        self.owed_by.update(zip(names, owed, strict=True))
+        self.premises_of.update(zip(names, premises, strict=True))
 
     def ops(self, block: OpBlock) -> None:
         """Walks through the operations of a block."""
@@ -144,11 +144,11 @@ class Walk:
         if op.name in CONTROL:
             CONTROL[op.name](self, op)
             return
-        self._op, self._owing = op, set()
+        self._op, self._required = op, set()
         results = self._results(op)
-        owed = self.owed(op.operands) | frozenset(self._owing)
+        premises = self.premises(op.operands) | frozenset(self._required)
         for name, value in zip(op.results, results, strict=True):
-            self.values[name], self.owed_by[name] = value, owed
+            self.values[name], self.premises_of[name] = value, premises
 
     def _results(self, op: Op) -> Sequence[Value]:
         if op.name in MEMORY:
@@ -170,16 +170,16 @@ class Walk:
         """The value of a name."""
         return self.values.get(name, OTHER)
 
-    def owed(self, names: Sequence[str]) -> frozenset[Owed]:
-        """What the values of all the names owe."""
-        return NOTHING.union(*(self.owed_by.get(name, NOTHING) for name in names))
+    def premises(self, names: Sequence[str]) -> frozenset[Premise]:
+        """The premises of the values of all the names."""
+        return NOTHING.union(*(self.premises_of.get(name, NOTHING) for name in names))
 
-    def owe(self, op: Op, value: Term, low: int | None, high: int | None) -> None:
+    def require(self, op: Op, value: Term, low: int | None, high: int | None) -> None:
         """The result of the operation is right only if `value` is from `low` to `high`."""
         least, most = value.range
         if (low is None or least is not None and least >= low) and (high is None or most is not None and most <= high):
             return
-        self._owing.add(Owed(value, low, high, self.path, self.line(op)))
+        self._required.add(Premise(value, low, high, self.path, self.line(op)))
 
     def known(self, condition: Truth) -> bool:
         """Whether the condition holds wherever the walk is."""
@@ -207,19 +207,19 @@ class Walk:
     @property
     def reached(self) -> bool:
         """Whether anything runs here, as far as that is certain."""
-        return self.path.op != "false" or bool(self.path_owed)
+        return self.path.op != "false" or bool(self.path_premises)
 
     def line(self, op: Op) -> int | None:
         """The innermost line of the submission that the operation comes from."""
         return next((line for file, line, _ in op.location if file == self.file), None)
 
     @contextmanager
-    def under(self, condition: Truth, owed: frozenset[Owed]) -> Iterator[None]:
+    def under(self, condition: Truth, premises: frozenset[Premise]) -> Iterator[None]:
         """What is walked through inside runs where the condition holds."""
-        outer = self.path, self.path_owed
-        self.path, self.path_owed = both(self.path, condition), self.path_owed | owed
+        outer = self.path, self.path_premises
+        self.path, self.path_premises = both(self.path, condition), self.path_premises | premises
         yield
-        self.path, self.path_owed = outer
+        self.path, self.path_premises = outer
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
@@ -229,8 +229,8 @@ class Walk:
         self.silent = outer
 
     def touch(self, access: SymbolicAccess) -> None:
-        """Notes an access; one that is never made only where something must hold for that to be so."""
-        if not self.silent and (access.active.op != "false" or access.owed_always):
+        """Notes an access; one that is never made only where that has premises."""
+        if not self.silent and (access.active.op != "false" or access.premises_always):
             self.accesses.append(access)
 
 
@@ -273,7 +273,7 @@ def _deciding(op: Op) -> Sequence[str]:
 def _for(walk: Walk, op: Op) -> None:
     block = op.regions[0].blocks[0]
     low, high, step = (walk.get(name) for name in op.operands[:3])
-    owed = walk.owed(op.operands[:3])
+    premises = walk.premises(op.operands[:3])
     turn = turn_of(walk, op)
     if isinstance(low, Term) and isinstance(high, Term) and isinstance(step, Term) and walk.known(step >= 1):
         counter: Value = low + turn * step
@@ -284,11 +284,11 @@ def _for(walk: Walk, op: Op) -> None:
     carried = _Carried(walk, block, op.operands[3:], block.arguments[1:], block.argument_types[1:], turn)
 
     def body() -> Sequence[str]:
-        walk.bind(block.arguments[:1], [counter], [owed])
+        walk.bind(block.arguments[:1], [counter], [premises])
         walk.ops(block)
         return block.ops[-1].operands if block.ops and block.ops[-1].name == "scf.yield" else ()
 
-    carried.settle(body, inside, owed)
+    carried.settle(body, inside, premises)
     walk.bind(op.results, *carried.after(trips, op.result_types))
 
 
@@ -305,8 +305,8 @@ def _while(walk: Walk, op: Op) -> None:
     def body() -> Sequence[str]:
         walk.ops(before)
         condition, *passed = before.ops[-1].operands
-        walk.bind(after.arguments, [walk.get(p) for p in passed], [walk.owed([p]) for p in passed])
-        with walk.under(walk.condition(condition), walk.owed([condition])):
+        walk.bind(after.arguments, [walk.get(p) for p in passed], [walk.premises([p]) for p in passed])
+        with walk.under(walk.condition(condition), walk.premises([condition])):
             walk.ops(after)
         return after.ops[-1].operands if after.ops[-1].name == "scf.yield" else ()
 
@@ -321,52 +321,52 @@ class _Carried:
                  turn: Term) -> None:  # fmt: skip
         self.walk, self.names, self.types, self.turn = walk, names, types, turn
         self.initial = [walk.get(name) for name in initial]
-        self.owed = [walk.owed([name]) for name in initial]
+        self.premises = [walk.premises([name]) for name in initial]
         self.steps: list[Value] = [
             ZERO if isinstance(value, (Term, SymbolicPointer)) else OTHER for value in self.initial
         ]
         self.known = [not isinstance(value, type(OTHER)) for value in self.initial]
 
-    def settle(self, body: Callable[[], Sequence[str]], inside: Truth, owed: frozenset[Owed]) -> None:
+    def settle(self, body: Callable[[], Sequence[str]], inside: Truth, premises: frozenset[Premise]) -> None:
         """Finds what each value is in any turn, and walks through the body with it."""
         walk, outer = self.walk, self.walk.turns
         walk.turns = (*outer, self.turn)
-        with walk.under(inside, owed):
+        with walk.under(inside, premises):
             with walk.quietly():
                 self._guess(self._turn(body)[0])
                 while not self._check(self._turn(body)[0]):
                     pass
-                self._settle_owed(body)
+                self._settle_premises(body)
             self._turn(body)
         walk.turns = outer
 
-    def _settle_owed(self, body: Callable[[], Sequence[str]]) -> None:
-        """Finds what the values owe; raises TooLong where each turn owes something else, such as a half of the last."""
+    def _settle_premises(self, body: Callable[[], Sequence[str]]) -> None:
+        """Finds the premises of the values; raises TooLong where each turn has others, such as a half of the last."""
         for _ in range(len(self.names) + 2):
-            if not self._owe(self._turn(body)[1]):
+            if not self._add_premises(self._turn(body)[1]):
                 return
         raise TooLong("each turn of a loop asks for something else")
 
-    def _turn(self, body: Callable[[], Sequence[str]]) -> tuple[list[Value], list[frozenset[Owed]]]:
-        self.walk.bind(self.names, [self.at(position, self.turn) for position in range(len(self.names))], self.owed)
+    def _turn(self, body: Callable[[], Sequence[str]]) -> tuple[list[Value], list[frozenset[Premise]]]:
+        self.walk.bind(self.names, [self.at(position, self.turn) for position in range(len(self.names))], self.premises)
         yielded = body()
-        return [self.walk.get(name) for name in yielded], [self.walk.owed([name]) for name in yielded]
+        return [self.walk.get(name) for name in yielded], [self.walk.premises([name]) for name in yielded]
 
-    def _owe(self, yielded: Sequence[frozenset[Owed]]) -> bool:
-        """A value owes what the turns before this one owed; says whether that is news."""
-        before = self.owed
-        self.owed = [mine | {self._earlier(o) for o in more} for mine, more in zip(before, yielded, strict=True)]
-        return self.owed != before
+    def _add_premises(self, yielded: Sequence[frozenset[Premise]]) -> bool:
+        """A value has the premises of the turns before this one; says whether that is news."""
+        before = self.premises
+        self.premises = [mine | {self._earlier(o) for o in more} for mine, more in zip(before, yielded, strict=True)]
+        return self.premises != before
 
-    def _earlier(self, owed: Owed) -> Owed:
+    def _earlier(self, premise: Premise) -> Premise:
         turn = self.turn.atom
         assert turn is not None
         earlier = var(f"before {turn.args[0]}", 0, INT32)
-        if earlier.atom in atoms(owed.value, owed.path):
-            return owed
+        if earlier.atom in atoms(premise.value, premise.path):
+            return premise
         put = Substitution({turn: earlier}.get)
-        path = both(put.truth(owed.path), earlier < self.turn)
-        return replace(owed, value=put.term(owed.value), path=path)
+        path = both(put.truth(premise.path), earlier < self.turn)
+        return replace(premise, value=put.term(premise.value), path=path)
 
     def at(self, position: int, turn: Term) -> Value:
         """The value at the beginning of a turn."""
@@ -393,18 +393,18 @@ class _Carried:
                 self.known[position] = fine = False
         return fine
 
-    def after(self, trips: Term | None, types: Sequence[Type]) -> tuple[list[Value], list[frozenset[Owed]]]:
+    def after(self, trips: Term | None, types: Sequence[Type]) -> tuple[list[Value], list[frozenset[Premise]]]:
         """The values after the last turn."""
         count = len(types)
         if trips is None or count != len(self.names):
             return [self.walk.unknown(type) for type in types], [frozenset()] * count
         return [self.at(position, trips) for position in range(count)], [
-            frozenset(self._at_the_end(o, trips) for o in owed) for owed in self.owed
+            frozenset(self._at_the_end(o, trips) for o in premises) for premises in self.premises
         ]
 
-    def _at_the_end(self, owed: Owed, trips: Term) -> Owed:
+    def _at_the_end(self, premise: Premise, trips: Term) -> Premise:
         put = Substitution({self.turn.atom: trips}.get)
-        return replace(owed, value=put.term(owed.value), path=put.truth(owed.path))
+        return replace(premise, value=put.term(premise.value), path=put.truth(premise.path))
 
 
 def _difference(before: Value, after: Value) -> Value:
@@ -420,32 +420,32 @@ def _difference(before: Value, after: Value) -> Value:
 
 
 def _if(walk: Walk, op: Op) -> None:
-    condition, owed = walk.condition(op.operands[0]), walk.owed(op.operands[:1])
+    condition, premises = walk.condition(op.operands[0]), walk.premises(op.operands[:1])
     sides = []
     for way, region in zip((condition, ~condition), op.regions, strict=False):
-        with walk.under(way, owed):
+        with walk.under(way, premises):
             block = region.blocks[0] if region.blocks else OpBlock("", (), (), [])
             if walk.reached:
                 walk.ops(block)
             names = block.ops[-1].operands if block.ops and block.ops[-1].name == "scf.yield" else ()
-            sides.append(([walk.get(n) for n in names], [walk.owed([n]) for n in names]))
+            sides.append(([walk.get(n) for n in names], [walk.premises([n]) for n in names]))
     for position, result in enumerate(op.results):
         values = [side[0][position] for side in sides]
         value = selected(condition, *values)
         if value is OTHER:
             value = walk.unknown(op.result_types[position])
-        walk.bind([result], [value], [owed.union(*(side[1][position] for side in sides))])
+        walk.bind([result], [value], [premises.union(*(side[1][position] for side in sides))])
 
 
 def _call(walk: Walk, op: Op) -> None:
     function = walk.module.functions[op.attributes["callee"].lstrip("@")]
     arguments = [walk.get(name) for name in op.operands]
-    returned = walk.enter(function, arguments, [walk.owed([name]) for name in op.operands])
+    returned = walk.enter(function, arguments, [walk.premises([name]) for name in op.operands])
     values = [
         walk.unknown(type) if isinstance(value, type(OTHER)) else value
         for value, type in zip(returned or [OTHER] * len(op.results), op.result_types, strict=True)
     ]
-    walk.bind(op.results, values, [walk.owed(op.operands)] * len(op.results))
+    walk.bind(op.results, values, [walk.premises(op.operands)] * len(op.results))
 
 
 def _nothing(walk: Walk, op: Op) -> None:
@@ -489,7 +489,7 @@ def bits_of(op: Op) -> int:
 def fit(walk: Walk, op: Op, value: Term) -> Term:
     """`value`, which must be one that the result's type can hold."""
     half = 1 << (bits_of(op) - 1)
-    walk.owe(op, value, -half, half - 1)
+    walk.require(op, value, -half, half - 1)
     return value
 
 
@@ -517,7 +517,7 @@ def _divide(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     """Towards zero."""
     if b.number is not None and b.number < 0:
         return fit(walk, op, -_towards_zero(walk, a, -b))
-    walk.owe(op, b, 1, None)
+    walk.require(op, b, 1, None)
     return _towards_zero(walk, a, b)
 
 
@@ -529,7 +529,7 @@ def _towards_zero(walk: Walk, a: Term, b: Term) -> Term:
 @enters(RULES, "arith.remsi")
 def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     """With the sign of `a`."""
-    walk.owe(op, b, 1, None)
+    walk.require(op, b, 1, None)
     positive = a >= 0
     return a % b if walk.known(positive) else choose(positive, a % b, -(-a % b))
 
@@ -546,7 +546,7 @@ def _of(
         if unsigned:
             _not_negative(walk, op, *((a,) if divides else (a, b)))
         if divides:
-            walk.owe(op, b, 1, None)
+            walk.require(op, b, 1, None)
         return function(a, b)
 
     return rule
@@ -566,7 +566,7 @@ RULES |= {
 
 def _not_negative(walk: Walk, op: Op, *values: Term) -> None:
     for value in values:
-        walk.owe(op, value, 0, None)
+        walk.require(op, value, 0, None)
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
@@ -603,7 +603,7 @@ def _shift_right(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     if not _is_shift(b, bits_of(op)):
         return OTHER
     if op.name == "arith.shrui":
-        walk.owe(op, a, 0, None)
+        walk.require(op, a, 0, None)
     return a // (1 << b.number)  # type: ignore[operator]
 
 
@@ -620,7 +620,7 @@ def _widen(walk: Walk, op: Op, a: Value) -> Value:
     if isinstance(a, Truth):
         return choose(a, term(-1 if signed else 1), ZERO)
     if not signed:
-        walk.owe(op, a, 0, None)  # type: ignore[arg-type]
+        walk.require(op, a, 0, None)  # type: ignore[arg-type]
     return a
 
 

@@ -240,7 +240,7 @@ class _FormulaWalk(Walk):
     def followed(self, function: Function) -> frozenset[str]:
         return frozenset(name for op in operations(function.body) for name in op.results)
 
-    def owe(self, op: Op, value: Term, low: int | None, high: int | None) -> None: ...
+    def require(self, op: Op, value: Term, low: int | None, high: int | None) -> None: ...
 
     def op(self, op: Op) -> None:
         operands = [*map(self.get, op.operands)]

@@ -204,8 +204,7 @@ Way = tuple[Hashable, bool]
 
 @dataclass(frozen=True)
 class OtherWay:
-    """A step of a path that must go the other way, while those before it go as they did: all of them, or as many as
-    possible where the path need not be the `same_path`."""
+    """A step of a path that must go the other way; those before it, all on the `same_path`, or most, go as they did."""
 
     path: Path
     step: int

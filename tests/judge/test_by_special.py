@@ -80,6 +80,8 @@ def origin(text: str, x: torch.Tensor = X) -> Diagnosis | None:
     [
         ("    y = tl.sqrt(x)", "The first NaN is made by `sqrt(-3)` in line 8.", Cause.NAN),
         ("    y = tl.exp(x)", "The first infinity is made by `exp(100)` in line 8.", Cause.OVERFLOW),
+        ("    h = (x * 1e4).to(tl.float16)\n    y = h - h",
+         "The first NaN is made by `inf - inf` in line 9. The infinity in it is made by `8e+04 in float16` in line 8.", Cause.OVERFLOW),
         ("    y = (x - x) / (x - x)", "The first NaN is made by `0 / 0` in line 8.", Cause.NAN),
         ("    e = tl.exp(x)\n    y = e / tl.sum(e, axis=0)",
          "The first NaN is made by `inf / inf` in line 9. The infinity in it is made by `exp(100)` in line 8.", Cause.OVERFLOW),

@@ -160,7 +160,7 @@ class Difference:
 def compare(k: Kernel) -> tuple[int, Difference | None]:
     """How many lanes were compared, and the first in which formulas and engine differ.
 
-    A lane is compared where all holds that the formulas owe.
+    A lane is compared where all premises of the formulas hold.
     """
     module = parse(k.text)
     view = View(0, "float32", (1,), (1,))
@@ -180,7 +180,7 @@ def compare(k: Kernel) -> tuple[int, Difference | None]:
             for column in (0, 3, 7):
                 values = _values((x, y, 0), (row, column))
                 try:
-                    if not all(_holds(o.condition, values) for o in access.owed | access.owed_always):
+                    if not all(_holds(o.condition, values) for o in access.premises | access.premises_always):
                         continue
                     formula = (value_of(access.offset, values), bool(Evaluation(values, unknown=False).truth(access.mask)))
                 except Undefined:
