@@ -14,6 +14,7 @@ from gradekit import (
     assert_memory_clean,
     assert_speed,
     at_least,
+    beside,
     calls,
     domain_of,
     normal,
@@ -21,6 +22,7 @@ from gradekit import (
     reference,
 )
 
+beside(__file__, "outliers")
 LAYER_NORM = domain_of(__file__)["layer_norm"]
 PLAIN = ("contiguous",)
 AROUND_POWERS = {"M": [1, 3, 70_000], "N": [1, 2, 3, 127, 128, 129, 1000, 1023, 1024, 1025, 2049, 4097, 16_384]}
@@ -101,7 +103,12 @@ def gradient(submission, call, only):
 
 @points(12, handout="Rows are normalized by their own mean and variance")
 @given(
-    call=calls(LAYER_NORM, dtypes=["float32"], layouts=PLAIN, values={"x": ["normal", "mixed", "spike"], **PARAMETERS})
+    call=calls(
+        LAYER_NORM,
+        dtypes=["float32"],
+        layouts=PLAIN,
+        values={"x": ["normal", "mixed", "spike", "outliers"], **PARAMETERS},
+    )
 )
 def test_contiguous_float32(submission, call):
     """Agrees with torch's layer_norm on contiguous float32 inputs"""

@@ -25,7 +25,7 @@ def drawn(sizes, values=public.NORMAL, **more):
 @points(8)
 @pytest.mark.parametrize("dtype", FLOATS)
 @settings(max_examples=2)
-@given(call=drawn(WIDTHS, {**public.NORMAL, "x": ["spike", "normal"]}, dtypes=["float32"], layouts=public.PLAIN))
+@given(call=drawn(WIDTHS, {**public.NORMAL, "x": ["outliers", "spike", "normal"]}, dtypes=["float32"], layouts=public.PLAIN))
 def test_widths_of_models(submission, dtype, call):
     """Both passes are right for the widths of real models"""
     *inputs, upstream = (replace(tensor, dtype=dtype) for tensor in call)
