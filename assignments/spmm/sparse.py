@@ -95,14 +95,6 @@ def nan_row(shape, dtype, generator):
     return values
 
 
-@value_kind("inf_row")
-def inf_row(shape, dtype, generator):
-    """As `positive`, but row 0 is infinite: what is multiplied by 0 there, where no element is, makes NaN."""
-    values = make("positive", shape, dtype, generator).clone()
-    values[:1] = math.inf
-    return values
-
-
 def some(count, of, rows, generator):
     """For each of `rows` rows, `count` different numbers below `of`, ascending: one from each of `count` equal stretches
     where they are few."""
