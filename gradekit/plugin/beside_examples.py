@@ -48,10 +48,15 @@ from gradekit.relations.holding import (
     ways_of,
 )
 from gradekit.relations.relation import Relation, relations_of
+from gradekit.reuse import SharedCache, shared
+from gradekit.subject.call_spec import call_spec
 from gradekit.subject.rules import options
+from gradekit.subject.run_cache import key_of
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Call, Subject
 
+Example = tuple[Observation, list[Reference]]
+"""A call that was right, and what was expected of it."""
 UPSTREAM = "the gradient of the result"
 SHARED = "its inputs share memory"
 SEED = 90_000
@@ -112,19 +117,15 @@ Form = tuple[Hashable, Hashable]
 """The form of a call, and what its kernels' constants are and which ways they went."""
 
 
-def _by_form(
-    pairs: Sequence[tuple[Observation, list[Reference]]],
-) -> dict[Form, list[tuple[Observation, list[Reference]]]]:
-    forms: dict[Form, list[tuple[Observation, list[Reference]]]] = {}
+def _by_form(pairs: Sequence[Example]) -> dict[Form, list[Example]]:
+    forms: dict[Form, list[Example]] = {}
     for seen, wanted in pairs:
         if all(reference.asked is not None for reference in wanted):
             forms.setdefault(_form(seen), []).append((seen, wanted))
     return {key: sorted(mine, key=_rank) for key, mine in forms.items()}
 
 
-def _untried(
-    run: GradingRun, forms: Mapping[Form, list[tuple[Observation, list[Reference]]]]
-) -> tuple[list[Form], list[Form]]:
+def _untried(run: GradingRun, forms: Mapping[Form, list[Example]]) -> tuple[list[Form], list[Form]]:
     """The forms that no check has tried, with the way of the most telling example; and the other ways."""
     tried = {form for form, _ in run.exact}
     new = [key for key in forms if key not in run.exact]
@@ -143,7 +144,7 @@ def _form(seen: Observation) -> Form:
     return (seen.entry, seen.wanted, args, frozenset(forms.values())), ways
 
 
-def _rank(pair: tuple[Observation, list[Reference]]) -> tuple[float, ...]:
+def _rank(pair: Example) -> tuple[float, ...]:
     seen, _ = pair
     largest, sizes = _largest(seen), [size for arg in seen.inputs if isinstance(arg, Input) for size in arg.shape]
     whole = sum(size & size - 1 == 0 for size in sizes)  # no tile has lanes past the end
@@ -189,9 +190,36 @@ def _has_floats(op: Op) -> bool:
 # --- trying one ------------------------------------------------------------------------------------------------------
 
 
-def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Reference]]]) -> list[Outcome]:
+_shown: SharedCache[Hashable, list[Outcome]] = shared()
+"""What exact arithmetic has shown of calls with which nothing is wrong."""
+
+
+def _tried(subject: Subject, examples: Sequence[Example]) -> list[Outcome]:
     """What exact arithmetic shows of each result of the call that these are examples of."""
-    seen, wanted = examples[0]
+    telling = [examples[0], *(max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))]
+    key = _asked_of(subject, telling)
+    outcomes = _shown.get(key) or _tried_now(subject, *telling)
+    if key is not None and not any(isinstance(one, Failure) for one in outcomes):
+        _shown.put(key, outcomes)
+    return outcomes
+
+
+def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
+    """All that decides what trying these examples shows: equal for programs that compute the same. None where a test
+    made a tensor, or what is expected may have changed since."""
+    allow, domain = subject.assignment.allow, repr(subject.assignment.domain.get(examples[0][0].entry))
+    found: list[Hashable] = [domain]
+    for seen, expected in examples:
+        spec, keys = call_spec(seen.entry, seen.inputs, seen.wanted), [one.key for one in expected]
+        if not spec.is_known or None in keys:
+            return None
+        names = tuple(arg.name for arg in seen.inputs if isinstance(arg, Input))
+        found.append((key_of(seen.program, 0, spec, allow), seen.part, names, *keys))
+    return tuple(found)
+
+
+def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Example) -> list[Outcome]:
+    seen, wanted = first
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
         return [Seen(call)] * len(seen.program.results)
@@ -213,13 +241,12 @@ def _tried(subject: Subject, examples: Sequence[tuple[Observation, list[Referenc
         mine = replace(call, option=option)
         rows = [{}, *named, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
-    for dim, kind in ((-1, "sunk"), (-2, "sunk_rows")):
-        longest = max(examples, key=lambda pair: _length(pair[0], dim))
-        if longest is examples[0] or isinstance(long := _exact_call(subject, *longest), str):
+    for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
+        if large is first or isinstance(call := _exact_call(subject, *large), str):
             continue
-        rows = [*_all_far(names if dim == -1 else (), long.specs), *(row for row in named if kind in row.values())]
-        for option in _options(longest[0].program):
-            found += [_on_values(longest[0], replace(long, option=option), row, n) for n, row in enumerate(rows, 1)]
+        rows = [*_all_far(far, call.specs), *(row for row in named if kind in row.values())]
+        for option in _options(large[0].program):
+            found += [_on_values(large[0], replace(call, option=option), row, n) for n, row in enumerate(rows, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
 
 
@@ -373,7 +400,7 @@ class RightResults:
     """Observations of one check that were right, with what was expected of each."""
 
     def __init__(self) -> None:
-        self.pairs: list[tuple[Observation, list[Reference]]] = []
+        self.pairs: list[Example] = []
 
     def add(self, seen: Any, expected: list[Reference]) -> None:
         """Keep an observation; nothing else, such as a tensor that a test made itself."""
@@ -382,7 +409,7 @@ class RightResults:
         ):
             self.pairs.append((seen, expected))
 
-    def of(self, entry: str) -> list[tuple[Observation, list[Reference]]]:
+    def of(self, entry: str) -> list[Example]:
         """Those of small calls of `entry`."""
         return [pair for pair in self.pairs if pair[0].entry == entry and _largest(pair[0]) <= Limit.RELATED_ELEMENTS]
 
@@ -454,7 +481,7 @@ def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
     return tuple(arg.shape for arg in seen.inputs if isinstance(arg, Input))
 
 
-def _in_each_layout(pairs: Sequence[tuple[Observation, list[Reference]]]) -> Iterator[Any]:
+def _in_each_layout(pairs: Sequence[Example]) -> Iterator[Any]:
     """The largest calls in which each tensor with other values in an earlier call is contiguous once, and once not."""
     met = set[tuple[int, bool]]()
     for pair in sorted(pairs, key=_size, reverse=True):
@@ -469,9 +496,7 @@ def _changes(spec: Input) -> bool:
     return not torch.equal(values_of(with_other_values(spec)), spec.tensor())
 
 
-def _called_in_ways(
-    subject: Subject, entry: EntryDomain, pairs: Sequence[tuple[Observation, list[Reference]]]
-) -> list[str]:
+def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Example]) -> list[str]:
     """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
     another call."""
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
@@ -502,7 +527,7 @@ def _holds(relation: Relation, call: Callable[..., Observation], seen: Observati
         raise
 
 
-def _size(pair: tuple[Observation, list[Reference]]) -> int:
+def _size(pair: Example) -> int:
     return sum(arg.numel for arg in pair[0].inputs if hasattr(arg, "profile"))
 
 
