@@ -187,7 +187,7 @@ class Graders:
             with theirs:
                 self._template, self._about = ChildProcess(self._command(theirs), ours, patience=2.0), about
             ours.send(json.dumps([*about, dict(job.options) if self._warms else None, self._only]).encode())
-            self._forking = forks.Forks(ours, MODULE)
+            self._forking = forks.Forks(ours, (MODULE,))
         return self._forking
 
     def _command(self, theirs: socket.socket) -> Command:

@@ -1,7 +1,7 @@
 """Programs on a card: replayed and timed in a clean process, beside what torch itself takes for the same call.
 
-The worker's process (`python -m gradekit.gpu`) gets programs and specs of inputs, never an expected value. The grader's
-process keeps time of its own references, holds the expected values and judges.
+The worker's process (see __main__.py) gets programs and specs of inputs, never an expected value. The grader's process
+keeps time of its own references, holds the expected values and judges.
 
 card.py       which card, and its clocks          timing.py     one side's clock: CUDA-graph replays, cold cache
 inputs.py     inputs made on the card             baselines.py  torch eager and torch.compile, timed the same way

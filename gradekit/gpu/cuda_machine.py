@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -145,20 +146,9 @@ def number_for(kind: str, value: Any) -> int | float:
     return (whole + half) % (2 * half) - half
 
 
-class _Base:
-    """What a descriptor stands on: all that Triton asks of a tensor there."""
-
-    def __init__(self, address: int, dtype: torch.dtype) -> None:
-        self.dtype = dtype
-        self._address = address
-
-    def data_ptr(self) -> int:
-        """Its address."""
-        return self._address
-
-
 def _expanded(arg: Descriptor, meta: Any, memory: DeviceMemory) -> list[Any]:
     """The arguments that stand for a descriptor: a TMA descriptor and sizes; pointer and sizes where `meta` is None."""
-    base = _Base(memory.address(arg.view), getattr(torch, arg.view.dtype))
+    address = memory.address(arg.view)
+    base: Any = SimpleNamespace(data_ptr=lambda: address, dtype=getattr(torch, arg.view.dtype))  # all that is asked
     made = TensorDescriptor(base, list(arg.view.shape), list(arg.view.stride), list(arg.block), padding=arg.padding)
     return descriptor_arguments(made, meta)

@@ -7,30 +7,28 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from gradekit.gpu.card import Card, driver
 from gradekit.versions import cache_folder, version
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T")
 
 
-def known(card: Card, name: str, kind: type[T]) -> T | None:
+def known(card: Card, name: str, kind: Callable[..., T]) -> T | None:
     """What was kept under that name; None where nothing was, or nothing that makes one of this kind."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         return kind(**json.loads(_file(card, name).read_text(encoding="utf-8")))
     return None
 
 
-def keep(card: Card, name: str, facts: DataclassInstance) -> None:
-    """Keep it, if it can be kept: as a whole, whoever else reads or writes it."""
+def keep(card: Card, name: str, facts: Any) -> None:
+    """Keep what a dataclass holds, if it can be kept: as a whole, whoever else reads or writes it."""
     file = _file(card, name)
     with contextlib.suppress(OSError):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -40,9 +40,9 @@ _SOCKETS = ("socket", "bind", "listen")
 _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 
-def enter(folder: Path, device: str, parent: int, without: Collection[str] = ()) -> Means:
-    """Confines this process, and ends it with the thread of `parent` that started it; `device` is "cpu" or names a
-    card. What is in force from now on.
+def enter(folder: Path, device: str, without: Collection[str] = ()) -> Means:
+    """Confines this process, and ends it with the thread that started it; `device` is "cpu" or names a card. What is in
+    force from now on.
 
     Raises:
         OSError: this machine offered something that it then refused.
@@ -51,7 +51,7 @@ def enter(folder: Path, device: str, parent: int, without: Collection[str] = ())
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
     confinement = for_compilers(rules(card), needed, without)
     _keep_in_mind("/proc/self/task")
-    confinement.enter(str(folder), parent, later=_SOCKETS if card else ())
+    confinement.enter(str(folder), os.getppid(), later=_SOCKETS if card else ())
     return confinement.means
 
 

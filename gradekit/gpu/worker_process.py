@@ -28,7 +28,7 @@ from gradekit.program import Program
 from gradekit.sandbox import host
 from gradekit.versions import version
 
-MODULE = "gradekit.gpu"
+MODULE = "gradekit.gpu.__main__"
 
 DRIVER = Path("/dev/nvidiactl")
 
@@ -64,7 +64,7 @@ class WorkerProcess:
         self._sock, theirs = socket.socketpair()
         with theirs:
             inherited = (theirs.fileno(), self._progress)
-            arguments = (*map(str, inherited), str(self.folder), device, str(os.getpid()), *without)
+            arguments = (*map(str, inherited), str(self.folder), device, *without)
             settings = environment(self.folder, device)
             command = Command(MODULE, arguments, settings, self.folder, inherited, self._printed, self._said)
             self._child = ChildProcess(command, self._sock)

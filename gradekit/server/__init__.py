@@ -1,8 +1,8 @@
 """A process that has imported torch and Triton, from which graders and tracers are forked.
 
     gradekit check --client--> template --fork--> grader (the command, with the caller's environment and streams)
-                                  |                  | asks for a tracer
-                                  +--fork--> tracers --fork--> tracer (gradekit.tracer's supervisor)
+                                  |                  | asks for a tracer, and for a GPU's worker
+                                  +--fork--> tracers --fork--> tracer (gradekit.tracer's supervisor), GPU's worker
 
 The template is started with a clean environment. It forks before it reads anything that a client sends, so neither it
 nor what is forked from it later holds a word of a submission, an assignment or a user's environment. A private one

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +28,8 @@ QUIET_MS = 1000
 IDLE_MS = 30 * 60 * 1000
 """How long a process to which anybody of this user may connect waits for the next one before it ends."""
 
-STOP, PEER, FORK = b"stop", b".", b"fork"
+STOP, PEER, FORK, OWN_FORK = b"stop", b".", b"fork", b"own"
+"""What a peer says; its own forks are killed once it has gone."""
 _LONGEST = 16
 
 
@@ -65,29 +66,37 @@ class ForkedChild(Forked):
                 signal.pidfd_send_signal(self._pidfd, sig)
 
 
+WORKER = "gradekit.gpu.__main__"
+MODULES = ("gradekit.tracer.supervisor", WORKER)
+"""What is run in forks of a process that has imported torch and Triton, in place of new processes."""
+
+
 class Forks:
-    """Where a process has `module` run in forks: `sock` leads to a `Forker`. It is of no use to a fork of that
+    """Where a process has `modules` run in forks: `sock` leads to a `Forker`. It is of no use to a fork of that
     process."""
 
-    def __init__(self, sock: socket.socket, module: str = "gradekit.tracer.supervisor") -> None:
-        self._sock, self._module, self._owner = sock, module, os.getpid()
+    def __init__(self, sock: socket.socket, modules: Collection[str] = MODULES) -> None:
+        self._sock, self._modules, self._owner = sock, modules, os.getpid()
         self._lock = threading.Lock()
 
     def start(self, command: Command) -> subprocess.Popen[bytes] | None:
         """The running process; None where it has to be started in another way."""
-        if os.getpid() != self._owner or command.module != self._module or not command.descriptors:
+        if os.getpid() != self._owner or command.module not in self._modules:
             return None
-        environment, folder = dict(command.environment), str(command.folder or ".")
-        request = {"arguments": command.arguments[1:], "environment": environment, "folder": folder}
-        return self.fork(command.descriptors, request)
+        own = len(command.descriptors)
+        request = {"module": command.module, "descriptors": own, "arguments": command.arguments[own:]}
+        request |= {"environment": dict(command.environment), "folder": str(command.folder or ".")}
+        streams = (each for each in (command.stdout, command.stderr) if each not in (None, subprocess.DEVNULL))
+        kind = OWN_FORK if command.module == WORKER else FORK  # the others end by themselves, and tidy up
+        return self.fork([*command.descriptors, *streams], request, kind)
 
-    def fork(self, descriptors: Sequence[int], request: dict[str, Any]) -> ForkedChild | None:
+    def fork(self, descriptors: Sequence[int], request: dict[str, Any], kind: bytes = FORK) -> ForkedChild | None:
         """A fork that is told this; None where there is none to be had."""
         ours, theirs = socket.socketpair()
         try:
             with ours:
                 with theirs, self._lock:
-                    socket.send_fds(self._sock, [FORK], [theirs.fileno()])
+                    socket.send_fds(self._sock, [kind], [theirs.fileno()])
                     child = ForkedChild(self, int(self._sock.recv(_LONGEST) or 0))
                 wire.send_descriptors(ours, descriptors)
                 wire.send(ours, request)
@@ -146,7 +155,7 @@ class Forker:
         self._become, self._idle = become, iter(idle)
         self._kills, self._suits = kills, suits
         self._peers: dict[int, socket.socket] = {}
-        self._running: dict[int, tuple[int, int]] = {}  # by its pidfd, a fork and its peer
+        self._running: dict[int, tuple[int, int, bool]] = {}  # by its pidfd, a fork, its peer, and whether it is killed
         self._ended: dict[int, int] = {}  # wait statuses
         self._is_due = listening is not None  # what is to be done meanwhile
         self._poller = select.poll()
@@ -193,10 +202,11 @@ class Forker:
     def _answer(self, number: int, said: bytes, descriptors: Sequence[int]) -> None:
         if said == PEER:
             self._meet(socket.socket(fileno=descriptors[0]))
-        elif said == FORK and self._suits():
-            self._peers[number].send(str(self._fork(number, descriptors[0])).encode())
+        elif said in (FORK, OWN_FORK) and self._suits():
+            kills = self._kills or said == OWN_FORK
+            self._peers[number].send(str(self._fork(number, descriptors[0], kills)).encode())
         elif said.isdigit():
-            for pidfd in [pidfd for pidfd, (pid, _) in self._running.items() if pid == int(said)]:
+            for pidfd in [pidfd for pidfd, (pid, *_) in self._running.items() if pid == int(said)]:
                 self._reap(pidfd)
             self._peers[number].send(str(self._ended.pop(int(said), 0)).encode())
         else:
@@ -205,14 +215,14 @@ class Forker:
                 self._listen_no_more()
             self._leave(number)
 
-    def _fork(self, peer: int, descriptor: int) -> int:
+    def _fork(self, peer: int, descriptor: int, kills: bool) -> int:
         pid = os.fork()
         if pid == 0:
             self._let_go()
             self._become(descriptor)
         os.close(descriptor)
         pidfd = os.pidfd_open(pid)
-        self._running[pidfd] = pid, peer
+        self._running[pidfd] = pid, peer, kills
         self._poller.register(pidfd, select.POLLIN)
         return pid
 
@@ -224,7 +234,7 @@ class Forker:
             os.close(pidfd)
 
     def _reap(self, pidfd: int) -> None:
-        pid, peer = self._running.pop(pidfd)
+        pid, peer, _ = self._running.pop(pidfd)
         self._poller.unregister(pidfd)
         os.close(pidfd)
         status = os.waitpid(pid, 0)[1]
@@ -233,11 +243,11 @@ class Forker:
 
     def _leave(self, number: int) -> None:
         """Forgets a peer, which has gone."""
-        for pid in [pid for pid, peer in self._running.values() if peer == number and self._kills]:
-            for kill in (os.killpg, os.kill):
+        for pidfd, (pid, peer, kills) in self._running.items():
+            for kill in (os.killpg, os.kill) if peer == number and kills else ():
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     kill(pid, signal.SIGKILL)
-        self._running = {pidfd: (pid, -1 if peer == number else peer) for pidfd, (pid, peer) in self._running.items()}
+            self._running[pidfd] = pid, -1 if peer == number else peer, kills
         self._poller.unregister(number)
         self._peers.pop(number).close()
         self._is_due = True

@@ -287,7 +287,7 @@ def begin(*private: socket.socket) -> socket.socket:
 
 
 def serve_tracers(control: socket.socket) -> NoReturn:
-    """Forks tracers for the graders whose sockets come over `control`, until the last of them has ended."""
+    """Forks tracers and GPU workers for the graders whose sockets come over `control`, until the last has ended."""
     gc.disable()  # what is imported stays
     torch_import.the_rest()
     from gradekit.tracer import child
@@ -296,22 +296,23 @@ def serve_tracers(control: socket.socket) -> NoReturn:
     child.warm_up()
     gc.enable()
     child.pace()
-    forks.Forker(_become_tracer, control, idle=child.while_idle()).serve()
+    forks.Forker(_become_child, control, idle=child.while_idle()).serve()
 
 
-def _become_tracer(number: int) -> NoReturn:
-    """Makes this fork what `python -m gradekit.tracer.supervisor` is when it begins, and runs it."""
-    from gradekit.tracer.supervisor import watch
-
+def _become_child(number: int) -> NoReturn:
+    """Makes this fork what Python is when it begins with one of `forks.MODULES`, and runs that."""
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(number, 3)
         os.closerange(4, 1 << 20)
-        (descriptor,), request = forks.told(3)
-        scratch, *without = request["arguments"]
+        descriptors, request = forks.told(3, 2 + STREAMS)
+        own, module = request["descriptors"], request["module"]
+        for place, stream in enumerate(descriptors[own:], start=1):
+            os.dup2(stream, place)
         sys.argv[1:] = []
-        watch(descriptor, scratch, without)
+        if module in forks.MODULES:
+            importlib.import_module(module).main([*map(str, descriptors[:own]), *request["arguments"]])
     finally:
         os._exit(1)
 

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from gradekit.confine import identity, linux, namespaces
 from gradekit.confine.confinement import Confinement, for_submissions
@@ -113,5 +113,10 @@ def children() -> list[int]:
     return found
 
 
+def main(words: Sequence[str]) -> None:
+    """Watches, as these words say."""
+    watch(int(words[0]), words[1], words[2:])
+
+
 if __name__ == "__main__":
-    watch(int(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    main(sys.argv[1:])

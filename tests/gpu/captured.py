@@ -15,8 +15,8 @@ from typing import Any
 from gradekit.gpu import sandboxing
 
 if __name__ == "__main__":
-    sock, progress, folder, device, parent, *without = sys.argv[1:]
-    means = sandboxing.enter(Path(folder), device, int(parent), without)
+    sock, progress, folder, device, *without = sys.argv[1:]
+    means = sandboxing.enter(Path(folder), device, without)
     from gradekit.gpu import server
 
     def obey(self: server.Server, request: dict[str, Any]) -> dict[str, Any]:

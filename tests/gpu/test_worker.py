@@ -22,6 +22,7 @@ from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
 from gradekit.subject.device import Device
 from tests.patience import eventually
+from tests.server.forking import forked_tracers
 
 from .programs import (
     AUTOTUNED,
@@ -319,3 +320,23 @@ def test_nobody_can_take_a_part_of_it_back() -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(memory.descriptor, 0)
     memory.close()
+
+
+def test_a_worker_forked_from_a_process_with_torch_is_as_confined_as_any(standin: Worker) -> None:
+    """And answers alike"""
+    made, tensors = entry(COPY, normal(5, 40))
+    with forked_tracers(), Worker(None) as forked:
+        assert forked.means == standin.means
+        assert torch.equal(forked.run(made, tensors).results[0], standin.run(made, tensors).results[0])
+        assert b"gradekit.gpu" not in Path(f"/proc/{forked.pid}/cmdline").read_bytes()
+
+
+def test_a_forked_worker_ends_where_nobody_asks_it_any_more() -> None:
+    """A grader that was killed ends nothing itself"""
+    with forked_tracers():
+        left = Worker(None)
+        left.start()
+        pid = left.pid
+        assert pid is not None and not gone(pid)
+    assert eventually(lambda: gone(pid))
+    left.close()
