@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from gradekit.engine.host import written
-from gradekit.engine.memory import Memory, everywhere, first_true, index_in
+from gradekit.engine.memory import Memory, everywhere, first_true, index_in, index_of
 from gradekit.engine.observer import coordinates
 from gradekit.engine.promises import kernel_arguments
 from gradekit.findings import Cause, Finding
@@ -140,8 +140,7 @@ def unwritten(program: Program, memory: Memory, namer: Namer) -> list[Finding]:
             continue
         missing = result.numel - int(seen.count_nonzero())
         name = namer.storage(result.storage)
-        index = torch.unravel_index(first_true(~seen, SHOWN), result.shape)
-        elements = tuple(zip(*(part.tolist() for part in index), strict=True)) or ((),)
+        elements = tuple(index_of(number, result.shape) for number in first_true(~seen, SHOWN).tolist())
         message = f"{missing} of {result.numel} elements of {name} are never written, first {list(elements[0])}"
         findings.append(
             Finding(Cause.UNWRITTEN_OUTPUT, message, tensor=name, elements=elements, count=missing,

@@ -166,6 +166,15 @@ def first_true(mask: Tensor, most: int) -> Tensor:
     return torch.cat(found)[:most] if found else torch.empty(0, dtype=torch.int64)
 
 
+def index_of(number: int, shape: Sequence[int]) -> tuple[int, ...]:
+    """Where the element of this number, in row-major order, lies in a tensor of that shape."""
+    index = list[int]()
+    for size in reversed(shape):  # torch.unravel_index imports sympy, which takes a second
+        number, place = divmod(number, size)
+        index.append(place)
+    return tuple(reversed(index))
+
+
 def strided(flat: Tensor, shape: Sequence[int], stride: Sequence[int], offset: int) -> Tensor:
     """A view of a 1-D tensor by sizes, strides and offset in elements, relative to that tensor's own start."""
     return flat.as_strided(list(shape), list(stride), flat.storage_offset() + offset)

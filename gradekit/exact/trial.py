@@ -24,6 +24,7 @@ from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.executor import run_as
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
+from gradekit.engine.memory import index_of
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.in_words import in_words
@@ -315,7 +316,7 @@ def _same_form(result: Any, expected: Reference) -> None:
 
 
 def _place(values: Tensor) -> tuple[int, ...]:
-    return tuple(int(each) for each in torch.unravel_index(values.flatten().argmax(), values.shape))
+    return index_of(int(values.flatten().argmax()), values.shape)
 
 
 @functools.lru_cache(maxsize=256)

@@ -35,9 +35,7 @@ class Limit:
 
     # what a card can do
     CEILING_MS = 10.0  # of each measurement
-    STREAM_BYTES = (
-        256 << 20
-    )  # of each of three buffers: several times any cache (a sixteenth of memory if that is less)
+    STREAM_BYTES = 256 << 20  # of each of three buffers: several times any cache, and at most a sixteenth of memory
     STREAMED, MULTIPLIED = 16, 2  # calls in one sample: so many that what is left in the cache does not count
 
     # processes

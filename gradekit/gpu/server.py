@@ -55,20 +55,12 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
         {resource.RLIMIT_DATA: _data_bytes() + Limit.MEMORY_BYTES}
     )  # not of addresses: CUDA maps far more than it uses
     wire.send(sock, {"ok": {"means": means.as_data()}})
-    with contextlib.suppress(wire.WireError):
+    with contextlib.suppress(wire.WireError, ValueError):  # a request without its memory is none
         while not server.ended:
-            server.memory = _descriptor(sock)
+            (server.memory,) = wire.receive_descriptors(sock)
             wire.send(sock, server.answer(wire.receive(sock, wire.CAP)))
             os.close(server.memory)
     os._exit(0)  # sooner than taking torch and CUDA apart
-
-
-def _descriptor(sock: socket.socket) -> int:
-    """That of the memory with the tensors of the request that follows."""
-    descriptors = wire.receive_descriptors(sock)
-    if not descriptors:
-        raise wire.WireError("a request without a descriptor")
-    return descriptors[0]
 
 
 def _data_bytes() -> int:

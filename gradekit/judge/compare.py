@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradekit.causes import BY_CHANCE
+from gradekit.engine.memory import index_of
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison, bits_of
@@ -190,8 +191,8 @@ def summary(comparison: Comparison) -> dict[str, Any]:
 
     `along` says for each dimension how many of its indices have a wrong element, and the first and the last of them.
     """
-    wrong, first = comparison.wrong, _index(comparison.wrong.flatten().to(torch.uint8).argmax(), comparison)
-    worst = _index(comparison.error.flatten().argmax(), comparison)
+    wrong, error = comparison.wrong, comparison.error
+    first, worst = (index_of(int(each.flatten().argmax()), wrong.shape) for each in (wrong.to(torch.uint8), error))
     return {
         "wrong": comparison.wrong_count,
         "total": wrong.numel(),
@@ -201,14 +202,6 @@ def summary(comparison: Comparison) -> dict[str, Any]:
         "worst": _element(comparison, worst),
         "along": [_along(wrong, dim) for dim in range(wrong.dim())],
     }
-
-
-def _index(flat: torch.Tensor, comparison: Comparison) -> tuple[int, ...]:
-    position, index = int(flat), list[int]()
-    for size in reversed(comparison.wrong.shape):  # torch.unravel_index takes a millisecond
-        position, place = divmod(position, size)
-        index.append(place)
-    return tuple(reversed(index))
 
 
 def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:
