@@ -4,7 +4,6 @@ torch would not take, gradients that autograd refuses for their shape, and what 
 from __future__ import annotations
 
 import ast
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 
@@ -35,25 +34,6 @@ def never_used(evidence: Evidence) -> Diagnosis | None:
                 line,
                 "compare with the formula: is a part of it missing? What is not needed may be deleted",
             )
-    return None
-
-
-def same_twice(evidence: Evidence) -> Diagnosis | None:
-    """A kernel of a wrong result computes one expression under two names, one line after the other, as where a line was
-    copied and not changed. What is added to a name is another value each time."""
-    for kernel in _kernels(evidence):
-        added = {id(one.value) for one in kernel.statements if isinstance(one, ast.AugAssign)}
-        for (one, first), (other, second) in itertools.pairwise(kernel.assigned):
-            if id(first) in added or id(second) in added:
-                continue
-            is_formula = any(isinstance(part, ast.BinOp) for part in ast.walk(first)) and not called(first)
-            if one != other and is_formula and ast.dump(first) == ast.dump(second):
-                return Diagnosis(
-                    evidence.failure.cause,
-                    f"Lines {first.lineno} and {second.lineno} compute the same, and call it `{one}` and `{other}`.",
-                    second.lineno,
-                    "compare both with the formula: was one copied from the other?",
-                )
     return None
 
 

@@ -25,7 +25,6 @@ RULES = (
     by_value.integers_as_floats,
     by_finding.loads_outside,
     by_text.same_steps,
-    by_text.same_twice,
     by_text.never_used,
 )
 """In the order in which they are asked: proofs by computation first, circumstantial evidence last."""

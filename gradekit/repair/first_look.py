@@ -57,9 +57,9 @@ class FirstLook:
         found = screen.survivors(calls, clues.kernels, clues.others, more, clues.astray, is_confirmed, settled)
         if any(change.kind in LIKELY for change in found):
             return mends_of(found, source)
-        tries.in_part = halves_of(screen.in_part(), source) if not found else []
         host = tries.texts.host_screen(tries.text, screen, self._work)
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
+        tries.in_part = halves_of([*host.in_part, *screen.in_part()], source) if not found and not on_host else []
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
         copies = [
             replace(mend, rank=Rank.OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None

@@ -36,11 +36,12 @@ class HostScreen:
         self._mended: Counter[int] = Counter()
         self._unchanged: Counter[int] = Counter()
         self.copies: list[Change] = []  # of views, with which calls are right: they may only work around wrong strides
+        self.in_part: list[Change] = []  # with which the failing call is right, and another not: each may be one of two
 
     def survivors(self, failing: ShownCall, more: Iterable[ShownCall]) -> list[Change]:
         """The changes with which a failing call, and `more` that are asked for while any change is left, are right.
         Nothing where a walk does not give what the call gave."""
-        replay = self._replay(failing)
+        replay, self.in_part = self._replay(failing), []
         if replay is None or replay.walk is None:
             return []
         site = HostSite(self.source, replay.walk)
@@ -59,6 +60,7 @@ class HostScreen:
             right = [pair for pair in sorted(mine, key=latest) if self._is_right(pair[1], (failing, replay))]
             if found := self._held(sorted(right, key=mine.index), again):
                 break
+            self.in_part += [change for change, _ in right]
         return [change for change, _ in sorted(found, key=lambda pair: pair[0].kind)]
 
     def _held(self, found: Pairs, more: Iterable[ShownCall]) -> Pairs:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
-from gradekit.interpreter.tile_values import OutsideEverywhere
+from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
@@ -65,10 +65,11 @@ class MendTries:
         return Tries(is_right, self.spent, passed, *seen)
 
     def after(self, text: str) -> MendTries | None:
-        """The same for another text, with the first example that fails for it, of this check or else the simplest of
-        another that compares results; behind what goes wrong in memory, one whose values do. None where none does."""
+        """The same for another text, with an example that fails for it: the simplest one that a walk finds wrong, else
+        the first of this check or of another; behind what goes wrong in memory, one whose values do. None where none
+        does."""
         subject, found = self.subject_of(text), None
-        for example in (*self.check.tried, *self._simplest_wrong(text)) if self.check.example is not None else ():
+        for example in self._simplest_wrong(text) if self.check.example is not None else ():
             subject.forget_calls()
             error = example.run(subject)
             if is_too_long(error):
@@ -86,13 +87,20 @@ class MendTries:
         return MendTries(found, self.texts, text) if found is not None else None
 
     def _simplest_wrong(self, text: str) -> Iterator[Example]:
-        """Of the further examples and those of other checks, those that a walk does not find right; at last those that
-        compare nothing, and are watched in memory."""
+        """The check's examples, further ones and those of other checks that a walk does not find right: what it finds
+        wrong, first the simplest that have enough elements to tell much; then what it cannot tell; at last what
+        compares nothing, and is watched in memory."""
         walked = self.walked_examples(text)
-        found = dict.fromkeys([*self.texts.further(self.check), *self.held()])
-        for one in sorted(found, key=lambda one: (not one.compares, one.is_strided, one.elements)):
-            if walked is None or not one.compares or walked.error(one) is not None:
+        every = dict.fromkeys([*self.check.tried, *self.texts.further(self.check), *self.held()])
+        tells_little = lambda one: (not one.compares, one.elements < Limit.FEW_ELEMENTS, one.is_strided, one.elements)
+        unknown: list[Example] = []
+        for one in sorted(every, key=tells_little):
+            error = walked.error(one) if walked is not None and one.compares else NotWalked()
+            if isinstance(error, Failure):
                 yield one
+            elif error is not None:
+                unknown.append(one)
+        yield from sorted(unknown, key=lambda one: (not one.compares, one not in self.check.tried))
 
     def is_right(self, text: str, has_made_right: bool = False) -> bool:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
@@ -105,6 +113,7 @@ class MendTries:
                 self._passed += 1
                 continue
             if not (self._passes(subject, one) and self._makes_no_other(subject)):
+                self._passed *= not emptied
                 self._passed += not self._passed and self._is_put_right_in_memory(subject)
                 return False
             emptied = emptied and is_emptied(self.error, subject)
@@ -176,10 +185,13 @@ class MendTries:
         return all(one.failure(subject, "") is None for one in telling)
 
     def mended(self, text: str, most: int) -> int:
-        """How many of the smallest examples that are planned a text makes right, at a walk."""
-        walked, planned = self.walked_examples(text), self.texts.planned
-        mine = (one for one in planned if one.check == self.check.name)
-        return sum(walked.error(one) is None for one in itertools.islice(mine, most)) if walked is not None else 0
+        """How many examples a text makes right, at a walk: of the smallest of each check in turn, its own first."""
+        walked, of_each = self.walked_examples(text), dict[str, list[Example]]({self.check.name: []})
+        for one in self.texts.planned:
+            of_each.setdefault(one.check, []).append(one)
+        in_turn = (one for turn in itertools.zip_longest(*of_each.values()) for one in turn if one is not None)
+        smallest = itertools.islice((one for one in in_turn if one.compares), most)
+        return sum(walked.error(one) is None for one in smallest) if walked is not None else 0
 
     def walked_examples(self, text: str) -> WalkedExamples | None:
         """Examples with another text, by walks."""

@@ -241,7 +241,8 @@ class Mending:
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:
         self.tried += 1
         right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
-        self._work.spend(least + tries.spent())
+        if not (right and self.has_made_right(text)):  # which is asked once for each check that fails
+            self._work.spend(least + tries.spent())
         self._was_right = right
         return right
 

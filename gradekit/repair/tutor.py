@@ -178,8 +178,10 @@ class Tutor:
         return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
-        """The mends that may be one of two, those first that make most of a few examples right."""
-        mended = lambda mend: tries.mended(mend.applied(self._mending.text), Limit.SHOWN)
+        """The mends that may be one of two: what made another check right, then those that make most of a few examples
+        right."""
+        first = self._mending.told_first
+        mended = lambda mend: (mend == first, tries.mended(mend.applied(self._mending.text), 2 * Limit.SHOWN))
         with survived("The look at what helps in part"):
             return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[: Limit.HALVES]
         return []

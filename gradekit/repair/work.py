@@ -11,7 +11,7 @@ class Limit:
     # what all checks of a submission with one mistake may use, and the shares of it
     WORK = 2_500_000_000
     TRIED, IN_KERNELS = 0.78, 0.17  # texts that are run, changes of kernels that are walked; the rest is for host code
-    AT_LEAST = 0.1  # for a text in which one of two mistakes is mended, where less of the whole is left
+    AT_LEAST = 0.2  # for a text in which one of two mistakes is mended, where less of the whole is left
     FOR_ONE_CHECK = 0.75  # of what is left, but at least two tries
     OF_A_CALL, OF_A_CALL_ON_HOST = 0.05, 0.1  # of what is left: of a call that takes more, few changes could be tried
     KEPT_FOR_OTHER_CALLS = 0.2  # of what is left: to try on other calls what makes the failing one right
@@ -53,7 +53,7 @@ class Limit:
     OF_REFUSED = 16  # of a kernel that Triton does not compile, or that does not come to its end
     BEFORE_SCREENING = 6  # of those that rules put first, before what screening gives: rules say best what is wrong
     BEFORE_VAGUE = 16  # of rules, before one of screening that can only say where something is wrong
-    HALVES, LIKELY_HALVES = 2, 40  # taken for one of two mistakes; walked, to see which of them help most
+    HALVES, LIKELY_HALVES = 3, 24  # taken for one of two mistakes; walked, to see which of them help most
     SURVIVORS, SURVIVORS_IN_PART = 4, 24  # of screening: traced and run; given, of those that help in part
     ALIKE_ON_A_LINE = 4  # of one line that make all calls right, of which the likeliest is named
     OTHERS = 0.5  # that may do as well, for each change that puts one name to something

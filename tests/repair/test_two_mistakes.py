@@ -68,7 +68,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
-SAMPLE = {"fc_half_strides", "va_no_masks_minus", "va_dtype_mask"}
+SAMPLE = {"fc_half_strides", "va_no_masks_minus", "va_dtype_mask", "dr_rest_and_seed"}
 
 
 def text_with(two: dict[str, Any]) -> str:

@@ -338,7 +338,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     yield from _idle_parameter(site, node)
     yield from _one_off(site, node, text) if kind == "size" and not isinstance(node, ast.Constant) else ()
     says = sentence_of("lacks", part=shown(site.source.of(node)), place=site.context(node))
-    for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse")):
+    for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse"), ("(1 - {})", "lacks-rest")):
         if kind != "number of a tensor" and not isinstance(node, ast.Constant):
             yield site.change(ChangeKind.WRAPPED, node, form.format(text), (says, hint_of(role)))
     for name, value in site.names(node).items():
