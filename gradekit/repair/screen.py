@@ -58,6 +58,7 @@ class Screen:
         self._digests: dict[tuple[int, ast.AST], Hashable] = {}
         self._values: dict[ast.AST, Any] = {}
         self._elements = 0
+        self._of_indices: bool | None = None  # whether changes of indices alone are looked at, or all others
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
@@ -69,6 +70,7 @@ class Screen:
         made. `more` calls are asked for one after another while many changes are left; of few, it is asked first
         whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
         lines is changed. Of some kernels there are `settled` lines, which nothing is changed in."""
+        kernels, others = (kernels, others) if kernels else (others, ())
         self._settled = settled
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
@@ -86,22 +88,28 @@ class Screen:
         looked = walked[0]
         if (smaller := with_smaller_tiles(*walked[0])) is not None:
             looked, also = (walked[0][0], smaller), [walked[0], *also]
-        reserve, found = int(Limit.KEPT_FOR_OTHER_CALLS * self._work.left), list[TriedChange]()
-        kept, direct = list[TriedChange](), list[TriedChange]()
-        for turns, mine in itertools.product(STAGES, filter(None, (kernels, others))):
-            again, next_ones = itertools.tee(again)
-            kept_back = self._work.left // 2 if mine is others and kernels and turns is not STAGES[-1] else reserve
-            found += self._found(looked, mine, turns, max(reserve, kept_back))
-            kept = self._held(found, also, next_ones, confirmed)
-            direct = [one for one in kept if one.kernel in kernels or not one.is_of_an_index]
-            if any(one.change.kind in LIKELY for one in direct) or direct and self._are_confirmed:
+        reserve = int(Limit.KEPT_FOR_OTHER_CALLS * self._work.left)
+        found, kept = list[TriedChange](), list[TriedChange]()
+        in_turn = [one for turns in STAGES for one in ((turns, kernels, None), (turns, others, False))]
+        in_turn += [(turns, others, True) for turns in STAGES]
+        for turns, mine, self._of_indices in (one for one in in_turn if one[1]):
+            if self._of_indices and kept:
                 break
-        kept = direct or kept
+            again, next_ones = itertools.tee(again)
+            is_last = turns is STAGES[-1] and (self._of_indices or not others)
+            kept_back = reserve if is_last or turns is not STAGES[-1] and mine is kernels else self._work.left // 2
+            found += (new := self._found(looked, mine, turns, max(reserve, kept_back)))
+            kept = self._held([*kept, *new], also, next_ones, confirmed)
+            if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
+                break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
+            self._of_indices = None
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # changes elsewhere may only work around it
         are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
-        return self._that_mend_most([one.change for one in (writers if are_likely else kept)])
+        changes = [one.change for one in (writers if are_likely else kept)]
+        most = max((self._mended[change] for change in changes), default=0)  # one mistake explains most calls
+        return [change for change in changes if self._mended[change] == most]
 
     def of_idle(self, call: ShownCall, kernels: Sequence[str]) -> list[Change]:
         """The changes that use a name which nothing uses, in a call whose right result is not known."""
@@ -110,11 +118,6 @@ class Screen:
         walked = (kernel for kernel in kernels if kernel in replay.begun)
         every = (change for kernel in walked for change, _ in self._every(replay, kernel, STAGES[0]))
         return [change for change in every if change.turn == Turn.IDLE and not change.lacks]
-
-    def _that_mend_most(self, found: list[Change]) -> list[Change]:
-        """The changes with which most calls are right that may have stayed wrong: one mistake explains them all."""
-        most = max((self._mended[change] for change in found), default=0)
-        return [change for change in found if self._mended[change] == most]
 
     def _held(
         self, found: list[TriedChange], also: list[Walked], more: Iterator[Walked | None], confirmed: Confirmed
@@ -142,20 +145,15 @@ class Screen:
 
     def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
         """All changes of some turns with which a call is right; a reserve of work is for other calls."""
-        self._work.spend(reserve)
-        found = self._looked(one, kernels, turns)
-        self._work.spend(-reserve)
-        return [like for one in found for like in with_alike(one)]
-
-    def _looked(self, one: Walked, kernels: Sequence[str], turns: range) -> list[TriedChange]:
-        """The changes with which a call is right, as far as the work goes; `_better` has those that help in part."""
         call, replay = one
         found: list[TriedChange] = []
+        self._work.spend(reserve)
         for batch in self._batches(replay, kernels, turns):
             if self._work.left < 0:
                 break
             found += self._right(batch, call, replay, is_first=True)
-        return found
+        self._work.spend(-reserve)
+        return [like for one in found for like in with_alike(one)]
 
     def in_part(self) -> list[Change]:
         """The changes that have made the last call that was looked at right in part, and no more; those first with
@@ -198,6 +196,7 @@ class Screen:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
         walked = [kernel for kernel in kernels if kernel in replay.begun]
         every = [(*one, kernel) for kernel in walked for one in self._every(replay, kernel, turns)]
+        every = [one for one in every if self._of_indices in (None, is_of_an_index(*one[:2]))]
         later: list[list[TriedChange]] = []
         for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
             for kernel in kernels:
@@ -217,7 +216,7 @@ class Screen:
         if key not in self._made:
             settled = self._settled.get(kernel, ())
             every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made, settled)
-            every = (pair for pair in every if any(line not in settled for line in pair[0].lines))
+            every = (pair for pair in every if any(line not in settled for line in (*pair[0].lines, pair[0].line)))
             self._made[key] = [pair for pair in every if not self._astray or self._may_lead(*pair)]
         return self._made[key]
 
@@ -397,11 +396,6 @@ class TriedChange:
     alike: tuple[Change, ...] = ()
 
     @property
-    def is_of_an_index(self) -> bool:
-        """Whether it changes a whole number: in a kernel that feeds another, that may only work around a mistake."""
-        return self.kind is not None and self.kind.of == "integer" and self.change.kind is not ChangeKind.NAME
-
-    @property
     def pairs(self) -> list[tuple[ast.AST, ast.AST]]:
         """What is there, and what is put in its place."""
         return list(zip((part.node for part in self.change.parts), self.new, strict=True))
@@ -437,6 +431,12 @@ def place_of(kernel: KernelDraft, node: ast.AST, function: ast.FunctionDef) -> i
 
 
 _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "view", "broadcast_to", "static_range"}
+
+
+def is_of_an_index(change: Change, site: ChangeSite) -> bool:
+    """Whether it changes a whole number: in a kernel that feeds another, that may only work around a mistake."""
+    kind = site.kind(change.node)
+    return kind is not None and kind.of == "integer" and change.kind not in (ChangeKind.IDLE, ChangeKind.NAME)
 
 
 def needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:

@@ -161,9 +161,9 @@ class Mending:
                 self._work.spend(Limit.REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
-            held = self._held(mend, tries, each)
+            held = self._held(mend, tries, each, clues)
             if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
-                again = self._held(copied, tries, each)
+                again = self._held(copied, tries, each, clues)
                 mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
                 yield self._as_told(mend, looked)
@@ -180,10 +180,10 @@ class Mending:
                     yield self._as_told(mend, looked)
         yield from (self._as_told(mend, looked) for held, mend in halves.items() if mend in looked)
 
-    def _held(self, mend: Mend, tries: Tries, each: int) -> OtherChecks:
+    def _held(self, mend: Mend, tries: Tries, each: int, clues: Clues) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""
         right = self._is_right(mend.applied(self.text), tries, each)
-        if not right or mend.family is Family.GRID and tries.repeats():
+        if not right or (mend.family is Family.GRID or Cause.WRITE_CONFLICT in clues.causes) and tries.repeats():
             return OtherChecks.NOT
         if mend in self._right:
             return OtherChecks.ALL

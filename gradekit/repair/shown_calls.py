@@ -48,15 +48,12 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     def wrong(results: Sequence[Any]) -> torch.Tensor:
         return torch.stack([_wrong_of_each(results[place], reference, may_be) for place in places]).amin(0)
 
+    astray = any(finding.cause in OUT_OF_BOUNDS for finding in observation.findings)
     few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
     return ShownCall(
         observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
-        _on_host(error, call), may_be=any_may_be, compared=tuple(places), astray=_goes_outside(observation),
+        _as_called(call) if error.repeat is None else None, may_be=any_may_be, compared=tuple(places), astray=astray,
     )  # fmt: skip
-
-
-def _goes_outside(seen: Observation) -> bool:
-    return any(finding.cause in OUT_OF_BOUNDS for finding in seen.findings)
 
 
 MayBe = Callable[[torch.Tensor], torch.Tensor]
@@ -158,11 +155,6 @@ def _places(actual: torch.Tensor, results: Sequence[Any]) -> list[int]:
 def _tensors(call: Call) -> list[torch.Tensor]:
     given = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]
     return [arg.tensor() if isinstance(arg, Input) else arg for arg in given]
-
-
-def _on_host(error: Failure, call: Call) -> HostCall | None:
-    """What host code was called with; None where several calls were compared."""
-    return _as_called(call) if error.repeat is None else None
 
 
 def _as_called(call: Call) -> HostCall:

@@ -25,6 +25,7 @@ from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
 from gradekit.repair.search import RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
+from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit
@@ -68,7 +69,8 @@ class Tutor:
         """What is said of checks in the end, by their names, where that differs from what was said when they failed.
 
         A mend is a hypothesis about the whole submission. One that makes the failing examples of more checks right
-        takes the place of others. It is refuted where it leaves as many as they were as it makes right. For what else
+        takes the place of others. It is refuted where it leaves as many as they were as it makes right; what says no
+        more than that one change of a line helps, where it leaves one. For what else
         it leaves wrong, a second mistake is looked for.
         """
         said, found = list(self._said.values()), dict[str, Diagnosis | None]()
@@ -82,7 +84,9 @@ class Tutor:
         symptoms = {_symptom(one.check.error) for one in told}
         silent = [one.check for one in said if one.mend is None and _symptom(one.check.error) in symptoms]
         left = [check for check in silent if (error := after[best].get(check.name)) and fail_alike(check.error, error)]
-        if left and len(left) >= made_right(best):
+        again = [MendTries(check, self._texts, self._mending.text) for check in silent if LOOK in best.hint]
+        is_refuted = not all(one.is_right(best.applied(one.text), has_made_right=True) for one in again)
+        if is_refuted or left and len(left) >= made_right(best):
             return {one.check.name: None for one in told}
         tries = MendTries(told[0].check, self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):

@@ -28,7 +28,11 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     says = _use_of_a_name(site, node)
     of = "pointer" if mine.of.startswith("pointer") else mine.of
-    for name, kind in site.names(node).items():
+    is_for_this = node.id in site.kernel.values and site.kernel.uses.get(node.id) == 1
+    here = site.kernel.names(site.kernel.statement(node))  # of names that have one value, those are likelier
+    for name, kind in sorted(site.names(node).items(), key=lambda one: one[0] not in here):
+        if is_for_this and not site.is_idle(name):
+            continue  # what is computed for this place alone would be of no use
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
         if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
             is_alike = site.role(name) == site.role(node.id)
