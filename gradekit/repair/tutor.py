@@ -212,8 +212,8 @@ class Tutor:
                 if after is None or (second := mending.on_top(half)) is None:
                     continue
                 other = second.found(after.clues, self._asked(after, second))
-                if other is None or after.holds(other) is not OtherChecks.ALL:
-                    continue
+                if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
+                    continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
                 alone = apart.applied(mending.text) if apart is not None else None
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):

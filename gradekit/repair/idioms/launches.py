@@ -28,6 +28,7 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                         _fit(draft, first, q) + _fit(draft, second, p) - _fit(draft, first, p) - _fit(draft, second, q)
                     )
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
+                    rank = 4 if _is_reversed(draft, first, second) else rank
                     yield _swapped(draft, launch, (first, second), (p, q), rank)
 
 
@@ -65,6 +66,12 @@ _MAKING_ANOTHER = {"contiguous", "to", "float", "half", "reshape", "view", "flat
 """Methods of a tensor that return another, or a view, and leave it as it is."""
 
 
+def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
+    """Whether they are two strides of one tensor, the later dimension first."""
+    one, other = (re.fullmatch(r"(.*)\.stride\((-?\d+)\)", draft.source.of(node)) for node in (first, second))
+    return one is not None and other is not None and one[1] == other[1] and int(one[2]) > int(other[2])
+
+
 def _kind(launch: LaunchCall, param: str) -> str:
     kernel = launch.kernel
     if param in kernel.constexprs:
@@ -74,9 +81,13 @@ def _kind(launch: LaunchCall, param: str) -> str:
 
 def _fit(draft: Draft, argument: ast.expr, param: str) -> float:
     """How much an argument's text looks like a parameter's name."""
-    plain = re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
+    plain = _plain(param)
     text = re.sub(r"(stride|[^a-z0-9])", "", draft.source.of(argument).lower())
     return difflib.SequenceMatcher(None, plain, text).ratio()
+
+
+def _plain(param: str) -> str:
+    return re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
 
 
 def _swapped(

@@ -313,7 +313,9 @@ def _copied(site: HostSite) -> Iterator[Change]:
         *most, last = dict.fromkeys(site.source.of(of_each[id(site.value(node))][0]) for node in nodes)
         draft, name = draft_of(site.source.text), (most or [last])[0]
         line, where = loaded_in(draft, name) if draft is not None else (None, "")
-        sentence, hint = words("copied", names=f"{', '.join(most)} and {last}" if most else last, where=where)
+        asked = any(getattr(site.parents[node], "attr", "") == "stride" for node in nodes)
+        role = "copied-with-strides" if asked else "copied"
+        sentence, hint = words(role, names=f"{', '.join(most)} and {last}" if most else last, where=where)
         reads = f" Line {line} reads {name} as if it were contiguous." if line else ""
         told = replace(first, sentence=sentence + reads, hint=hint, at=line or first.line, also=tuple(rest))
         yield replace(told, cause=Cause.IGNORES_STRIDES)
