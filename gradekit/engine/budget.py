@@ -11,9 +11,8 @@ class Limit:
     """How programs are run together, and what is kept of a run."""
 
     PROGRAMS = 1 << 27  # of one launch: a byte is kept for each, and no right grid here has a thousandth of them
-    LANES = (
-        1 << 19
-    )  # of the largest tile in all programs together: enough to hide torch's cost per call, few enough for L2
+    # of the largest tile in all programs together: enough to hide torch's cost per call, few enough for L2
+    LANES = 1 << 19
     LIVE_BYTES = 1 << 27  # of tiles that programs evaluated together hold at a time
     FEW_ROWS = 8  # of a grid, evaluated one by one: in a row, addresses rise evenly and tiles are views
     SHUFFLED = 1 << 16  # programs; those of a larger grid run in reverse order
@@ -27,10 +26,8 @@ class Limit:
 
     # what is kept
     EVENTS, CLOCKS = 1 << 16, 1 << 26  # lanes of atomics that are followed one by one; entries of all clocks together
-    WAITING, WAITING_OF_LARGE = (
-        1 << 16,
-        1 << 23,
-    )  # lanes in a history; of a large storage one for each unit, up to these
+    # lanes in a history; of a large storage one for each unit, up to these
+    WAITING, WAITING_OF_LARGE = 1 << 16, 1 << 23
     PRINTED = 64  # lines of device_print
     NESTING = 60  # levels of locations and of regions; frames of one location
     PIECE = 1 << 20  # elements that are looked at together for the first that are true

@@ -18,10 +18,8 @@ class Limit:
     """How much is tried for a proof, in the solver's own steps and never in time."""
 
     SOLVER_STEPS = 15_000_000  # of all questions of one solver, where nobody says less
-    TRIES = (
-        80_000,
-        *3 * (250_000,),
-    )  # of one question: each try looks in an order of its own, for hundredths of a second
+    # of one question: each try looks in an order of its own, for hundredths of a second
+    TRIES = (80_000, *3 * (250_000,))
     COUNTEREXAMPLES = 24  # kept, to be tried on later questions
     SMALL = (8, 200, 5000, 100_000, 1 << 21)  # sizes up to which counterexamples are looked for, one after the other
     FAR = (1 << 20, 1 << 17, 1 << 12, 64, 2)  # times a size, the first first: a tile or a tensor may be too large there
@@ -33,10 +31,8 @@ class Limit:
 
     # tiles that no program writes
     ROWS = 1 << 17  # turns of programs for one claim: some hundredths of a second
-    FEW_TILES, SPECIAL = (
-        (1, 2, 3, 5),
-        1 << 12,
-    )  # along an axis, whatever the numbers are; the largest that counts as special
+    # along an axis, whatever the numbers are; the largest that counts as special
+    FEW_TILES, SPECIAL = (1, 2, 3, 5), 1 << 12
 
     # calls that are followed in place of examples
     PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)  # sizes, one for each dimension: falling, all but the last odd

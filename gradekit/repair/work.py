@@ -88,10 +88,8 @@ class Turn:
     IDLE = -1  # the use of a name that nothing uses: before all others, and alone where one is right
     COMBINED = 3  # names put to all of a formula; to a part of one, and to what is loaded, they come later
     LAST = 5  # when nothing else was found
-    HOST_LATER, HOST_LAST = (
-        1,
-        2,
-    )  # in host code: what brings in something, where nothing else was right; copies of views
+    # in host code: what brings in something, where nothing else was right; copies of views
+    HOST_LATER, HOST_LAST = 1, 2
 
 
 class Share:

@@ -23,10 +23,8 @@ class Limit:
 
     WORK = 250_000_000_000  # of all runs of a check: some four minutes; a right kernel of a plain style takes a tenth
     WORK_IN_ALL = 3 * WORK  # of all checks, so that grading ends where each takes nearly what it may
-    HURRY, CHECK_IN_A_HURRY = (
-        1_500_000_000,
-        10_000_000_000,
-    )  # of a run and a check, once a run has used up a whole budget
+    # of a run and a check, once a run has used up a whole budget
+    HURRY, CHECK_IN_A_HURRY = 1_500_000_000, 10_000_000_000
     BRIEF_WORK = 400_000_000  # of a submission that is tried for a few small calls
     DEATHS = 2  # of its process, by which it is called no more: each costs the student ten seconds
     FIRST_SECONDS = 4.0  # on the wall, of the first rounds of one call that is timed

@@ -31,25 +31,18 @@ class Limit:
     NEAR_ELEMENTS = 1 << 16  # of a call whose sizes are about alike
     ROOT = 20  # the least root of a number that is looked at beside it: smaller sizes are anyway
     USUAL, LARGER = 33, 4  # the largest call: LARGER times the sizes of the smallest, or of USUAL, if that is more,
-    LARGER_ELEMENTS = (
-        1 << 16
-    )  # and no more elements than the smallest, or than this: for large ones references take longest
+    # and no more elements than the smallest, or than this: for large ones references take longest
+    LARGER_ELEMENTS = 1 << 16
     MANY_ELEMENTS = 1 << 12  # beside so large a call a larger one is made: the last of many may be right by chance
     HARDLY_MORE = 1.25  # times the fewest elements
-    WHOLE, ROOMY = (
-        256,
-        48,
-    )  # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows
+    # sizes that fill tiles to their ends; those of calls with some thousand elements in several rows
+    WHOLE, ROOMY = 256, 48
     SAMPLE, WIDER = 4096, 2  # elements by which a kind's range is told; how far beyond it the next seed may draw
 
     # long dimensions: primes, or nearly, which no tile divides
     LENGTHS = (17, 257, 4099, 65_551)  # each beyond a power of two
-    SHORTER = (
-        (1 << 23) + 9,
-        (1 << 20) + 7,
-        65_537,
-        4099,
-    )  # one has to touch a tensor as a whole, by MANY_TILES or more
+    # one has to touch a tensor as a whole, by MANY_TILES or more
+    SHORTER = ((1 << 23) + 9, (1 << 20) + 7, 65_537, 4099)
     MANY_TILES = 32
     SHORTEST = 4096  # dimensions that are promised no longer are tried as they are
     LONG_ELEMENTS, GRADIENT_ELEMENTS = 1 << 20, 1 << 18  # where gradients are asked for, references take longest
