@@ -88,7 +88,7 @@ class View:
 
     @property
     def expanded(self) -> bool:
-        """Whether elements share memory, since a dimension longer than 1 has the stride 0."""
+        """Whether elements share memory because a dimension longer than 1 has stride 0."""
         return self.numel > 0 and any(n > 1 and s == 0 for n, s in zip(self.shape, self.stride, strict=True))
 
 
@@ -267,9 +267,14 @@ class Program:
     kept: int = 0
 
     @property
+    def kept_allocations(self) -> list[Allocate]:
+        """The allocations before the call that it uses."""
+        return [step for step in every_step(self.steps[: self.kept]) if isinstance(step, Allocate)]
+
+    @property
     def results_kept(self) -> bool:
         """Whether a result lies in memory that was allocated before the call."""
-        made = {step.storage for step in every_step(self.steps[: self.kept]) if isinstance(step, Allocate)}
+        made = {step.storage for step in self.kept_allocations}
         return any(isinstance(result, View) and result.numel and result.storage in made for result in self.results)
 
     def launches(self) -> Iterator[Launch]:

@@ -29,7 +29,7 @@ from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_un
 from gradekit.engine.ttir_locations import line_of
 from gradekit.findings import Cause, Finding
 from gradekit.observations import SHOWN
-from gradekit.program import Allocate, Launch, Program, every_step, views_in
+from gradekit.program import Launch, Program, every_step, views_in
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
 SECOND_CALL = "In a second call, with what a first call with other values has left in kept memory"
@@ -100,8 +100,8 @@ def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:
 
 
 def kept_memory(program: Program) -> frozenset[int]:
-    """The bytes of each storage that kernels of the call use and that was allocated before it."""
-    made = [step for step in every_step(program.steps[: program.kept]) if isinstance(step, Allocate)]
+    """The sizes in bytes of the storages that were allocated before the call and that its kernels use."""
+    made = program.kept_allocations
     launches = [step for step in every_step(program.steps[program.kept :]) if isinstance(step, Launch)] if made else ()
     used = [{view.storage for view in views_in(launch.args)} | program.addresses.keys() for launch in launches]
     return frozenset(step.nbytes for step in made if any(step.storage in storages for storages in used))

@@ -1,4 +1,4 @@
-"""What a call never reads of its inputs, where its wrong result is what comes of inputs without that."""
+"""Which part of the inputs no kernel reads, where leaving it out gives the same wrong result."""
 
 from __future__ import annotations
 
@@ -81,8 +81,7 @@ def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) 
 
 def _places(view: View) -> Tensor:
     """Where each element of a view lies in its storage."""
-    end = view.offset + sum((size - 1) * step for size, step in zip(view.shape, view.stride, strict=True)) + 1
-    return strided(torch.arange(max(end, 0)), view.shape, view.stride, view.offset)
+    return strided(torch.arange(view.reach), view.shape, view.stride, view.offset)
 
 
 def _said(unread: Tensor, name: str) -> str:

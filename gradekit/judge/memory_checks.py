@@ -98,7 +98,7 @@ def assert_inputs_unmodified(observation: Observed) -> None:
 
 def assert_result_is_new(program: Program, gradients: bool = False) -> None:
     """Raise if a result of the call that became `program` lies in memory that was there before, or has less memory
-    than elements. Where the results are `gradients`, they may: autograd copies such a one before it adds to it.
+    than elements. `gradients` may be expanded: autograd copies such a one before it accumulates into it.
 
     Raises:
         Failure: kept-result.

@@ -58,7 +58,6 @@ class Screen:
         self._digests: dict[tuple[int, ast.AST], Hashable] = {}
         self._values: dict[ast.AST, Any] = {}
         self._elements = 0
-        self._of_indices: bool | None = None  # whether changes of indices alone are looked at, or all others
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
@@ -92,18 +91,17 @@ class Screen:
         found, kept = list[TriedChange](), list[TriedChange]()
         in_turn = [one for turns in STAGES for one in ((turns, kernels, None), (turns, others, False))]
         in_turn += [(turns, others, True) for turns in STAGES]
-        for turns, mine, self._of_indices in (one for one in in_turn if one[1]):
-            if self._of_indices and kept:
+        for turns, mine, of_indices in (one for one in in_turn if one[1]):
+            if of_indices and kept:
                 break
             again, next_ones = itertools.tee(again)
-            is_last = turns is STAGES[-1] and (self._of_indices or not others)
+            is_last = turns is STAGES[-1] and (of_indices or not others)
             kept_back = reserve if is_last or turns is not STAGES[-1] and mine is kernels else self._work.left // 2
-            found += (new := self._found(looked, mine, turns, max(reserve, kept_back)))
+            found += (new := self._found(looked, mine, turns, max(reserve, kept_back), of_indices))
             kept = self._held([*kept, *new], also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
                 break
         if not found and telling is not walked[0]:  # of few elements, none may be right in part
-            self._of_indices = None
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # changes elsewhere may only work around it
         are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
@@ -143,12 +141,15 @@ class Screen:
             self._better += [(-len(self._better), one) for one in kept]
         return kept
 
-    def _found(self, one: Walked, kernels: Sequence[str], turns: range, reserve: int) -> list[TriedChange]:
-        """All changes of some turns with which a call is right; a reserve of work is for other calls."""
+    def _found(
+        self, one: Walked, kernels: Sequence[str], turns: range, reserve: int, of_indices: bool | None = None
+    ) -> list[TriedChange]:
+        """All changes of some turns with which a call is right, those `of_indices` alone or all but those where that is
+        said; a reserve of work is for other calls."""
         call, replay = one
         found: list[TriedChange] = []
         self._work.spend(reserve)
-        for batch in self._batches(replay, kernels, turns):
+        for batch in self._batches(replay, kernels, turns, of_indices):
             if self._work.left < 0:
                 break
             found += self._right(batch, call, replay, is_first=True)
@@ -192,11 +193,13 @@ class Screen:
             return None
         return replay if call.is_given_by(results, replay.strays) else None
 
-    def _batches(self, replay: WalkedCall, kernels: Sequence[str], turns: range) -> Iterator[list[TriedChange]]:
+    def _batches(
+        self, replay: WalkedCall, kernels: Sequence[str], turns: range, of_indices: bool | None
+    ) -> Iterator[list[TriedChange]]:
         """The changes in groups that can be tried at once: the likely ones, then the others."""
         walked = [kernel for kernel in kernels if kernel in replay.begun]
         every = [(*one, kernel) for kernel in walked for one in self._every(replay, kernel, turns)]
-        every = [one for one in every if self._of_indices in (None, is_of_an_index(*one[:2]))]
+        every = [one for one in every if of_indices in (None, is_of_an_index(*one[:2]))]
         later: list[list[TriedChange]] = []
         for turn in sorted({change.turn for change, _, _ in every if change.turn in turns}):
             for kernel in kernels:

@@ -76,10 +76,10 @@ class HostInputs:
             others = other_layouts(draws, wanted.path.form).items()
             each = [{f"layout {name}": options[0]} for name, options in others if options]
             begun = {f"layout {name}": "offset" for name, options in draws.layouts if "offset" in options}
-            for picks in [begun, *each]:
+            for picks in filter(None, (begun, *each)):
                 way = (branch, *picks), wanted.way[1]
                 chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
-                calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen if picks]
+                calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen]
                 small = [call for call in calls if _elements(call) <= Limit.LARGER * Limit.LARGER_ELEMENTS]
                 for call in sorted(small, key=_elements)[:1]:
                     tried = functools.partial(self.tried.add, way)
