@@ -189,7 +189,7 @@ def itemsize_of(type: Type) -> int:
 
 
 def known_itemsize(type: Type | None) -> int:
-    """The same for a type that nobody may know: 1 then, as it is for those of eight bits."""
+    """The same, or 1 where the type is not known."""
     with contextlib.suppress(Unsupported):
         return itemsize_of(type) if type else 1
     return 1

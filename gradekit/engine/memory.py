@@ -167,7 +167,7 @@ def first_true(mask: Tensor, most: int) -> Tensor:
 
 
 def index_of(number: int, shape: Sequence[int]) -> tuple[int, ...]:
-    """Where the element of this number, in row-major order, lies in a tensor of that shape."""
+    """The index along each dimension of the element that is at `number` in row-major order."""
     index = list[int]()
     for size in reversed(shape):  # torch.unravel_index imports sympy, which takes a second
         number, place = divmod(number, size)

@@ -246,7 +246,7 @@ def _answer(child: Child, request: dict[str, Any], output: Output) -> dict[str, 
 
 
 TICKS = 8
-"""In so many steps the time that is left is counted."""
+"""The steps in which a time limit is counted down."""
 
 
 def _alarm(seconds: float, wall_seconds: float, patience: float = 0) -> None:
@@ -261,7 +261,7 @@ def _alarm(seconds: float, wall_seconds: float, patience: float = 0) -> None:
 
 
 class _Countdown:
-    """Counts a timer's ticks. Once there are too many, each raises TimeUp: code may catch it once."""
+    """Counts a timer's ticks. Each one beyond the limit raises TimeUp, since a submission may catch the first."""
 
     def __init__(self, patience: float) -> None:
         self._own, self._all = TICKS, TICKS * (1 + patience)
