@@ -13,9 +13,10 @@ and the next request meets a new process.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +38,9 @@ from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
 
 CPU = torch.device("cpu")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 Result = Tensor | int | float | bool | str | None
 
@@ -74,6 +78,22 @@ class Prepared:
     seconds: float = 0.0
 
 
+def _again_if_killed(request: Callable[P, R]) -> Callable[P, R]:
+    """The request, made a second time where something else killed the worker: no program can do that, so that nobody
+    loses a point for what the machine had too little memory for at that moment."""
+
+    @functools.wraps(request)
+    def made(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return request(*args, **kwargs)
+        except LostWorker as lost:
+            if not lost.killed:
+                raise
+        return request(*args, **kwargs)
+
+    return made
+
+
 class Worker:
     """Programs on a card, or without one (`card` None) on the CPU emulation. It starts at the first request, unless it
     is given a process that was started `early`.
@@ -89,6 +109,7 @@ class Worker:
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
+    @_again_if_killed
     def run(
         self,
         program: Program,
@@ -117,6 +138,7 @@ class Worker:
             findings = tuple(_finding(caught, program, names) for caught in answer["caught"])
             return CardRun(results, float(answer["seconds"]), self._printed(), findings)
 
+    @_again_if_killed
     def prepare(
         self,
         program: Program,

@@ -158,11 +158,16 @@ class WorkerProcess:
         kind: Kind = "hang" if late else "crash"
         if at["what"] == "compile":
             kind, message = "compile", f"the compiler: {message}"
-        return LostWorker(kind, message, str(at["kernel"]), at["line"] if type(at["line"]) is int else None)
+        lost = LostWorker(kind, message, str(at["kernel"]), at["line"] if type(at["line"]) is int else None)
+        lost.killed = isinstance(error, wire.ConnectionClosed) and status == -signal.SIGKILL
+        return lost
 
 
 class LostWorker(CardFault):
-    """The worker's process has ended, or had to be ended."""
+    """The worker's process has ended, or had to be ended; `killed` says that something else killed it, as the kernel
+    does where memory runs out."""
+
+    killed = False
 
 
 def checked(answer: Any) -> dict[str, Any]:

@@ -174,6 +174,25 @@ def test_a_process_that_dies_is_a_crash(standin: Worker, monkeypatch: pytest.Mon
     assert caught.value.kind == "crash"
 
 
+def test_a_process_that_something_else_kills_once_costs_nothing(
+    standin: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does where memory runs out"""
+    made, tensors = entry(COPY, normal(8))
+    standin.run(made, tensors)
+    send, killed = wire.send, []
+
+    def send_and_kill_once(*message: Any) -> None:
+        if not killed:
+            killed.append(standin.pid)
+            os.kill(standin.pid, signal.SIGKILL)
+        send(*message)
+
+    monkeypatch.setattr(wire, "send", send_and_kill_once)
+    assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
+    assert killed and standin.pid not in killed
+
+
 def test_what_was_prepared_is_gone_with_its_process(standin: Worker) -> None:
     made, tensors = entry(COPY, normal(8))
     prepared = standin.prepare(made, [normal(8)])
