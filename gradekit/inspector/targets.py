@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WARP, REGISTERS, REGISTER_PORTION, PARTITIONS = 32, 64 << 10, 256, 4
-"""Threads of a warp; registers of an SM, and how many of them are handed out at once; parts of an SM with a scheduler and
-a quarter of the registers each: a warp stays in one."""
+"""Threads of a warp; registers of an SM, and how many of them are handed out at once; parts of an SM with a scheduler
+and a quarter of the registers each: a warp stays in one."""
 
 
 @dataclass(frozen=True)
