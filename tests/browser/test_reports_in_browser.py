@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import pytest
@@ -11,8 +12,14 @@ from tests.browser import sample_reports
 from tests.browser.devtools import Browser
 from tests.browser.test_steps_in_browser import LOOKS
 
-PAGES = {"report": sample_reports.report_page(), "class": sample_reports.dashboard_page()}
-PAGES |= sample_reports.course_pages_of()
+PAGES = ("report", "class", "course", "student", "leaderboard")
+
+
+@functools.cache
+def page_of(name: str) -> str:
+    if name in ("report", "class"):
+        return sample_reports.report_page() if name == "report" else sample_reports.dashboard_page()
+    return sample_reports.course_pages_of()[name]
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -21,7 +28,7 @@ def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(
     browser: Browser, name: str, width: int, dark: bool
 ) -> None:
     browser.look(width, dark=dark)
-    browser.open(PAGES[name])
+    browser.open(page_of(name))
     browser.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert (browser.requests(), browser.complaints()) == ([], [])
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
@@ -30,21 +37,21 @@ def test_every_look_is_accessible_quiet_and_no_wider_than_the_screen(
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_read_the_same_without_a_script_and_print_dark_on_light(browser: Browser, name: str) -> None:
-    browser.open(PAGES[name])
+    browser.open(page_of(name))
     browser.evaluate("document.querySelectorAll('button.sort').forEach((each) => { each.replaceWith(each.textContent); })")
     browser.evaluate("document.querySelectorAll('button, #filters').forEach((each) => { each.remove(); })")
     usual = browser.evaluate("document.body.innerText.trim()").replace(" \n", "\n")
     browser.look(script=False)
-    browser.open(PAGES[name])
+    browser.open(page_of(name))
     assert browser.evaluate("document.body.innerText.trim()").replace(" \n", "\n") == usual
     browser.look(dark=True, media="print")
-    browser.open(PAGES[name])
+    browser.open(page_of(name))
     assert browser.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
 def test_a_class_is_searched_filtered_and_sorted(browser: Browser) -> None:
-    browser.open(PAGES["class"])
+    browser.open(page_of("class"))
     names = "[...document.querySelectorAll('#class tbody tr:not([hidden]) th')].map((one) => one.textContent)"
     everybody = browser.evaluate(names)
     browser.evaluate("(() => { search.value = 'student 17 '; search.dispatchEvent(new Event('input')); })()")
@@ -59,7 +66,7 @@ def test_a_class_is_searched_filtered_and_sorted(browser: Browser) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_screen_reader_finds_landmarks_and_headings_in_order(browser: Browser, name: str) -> None:
-    browser.open(PAGES[name])
+    browser.open(page_of(name))
     nodes = browser.send("Accessibility.getFullAXTree")["nodes"]
     roles = [node.get("role", {}).get("value") for node in nodes if not node.get("ignored")]
     assert roles.count("main") == roles.count("banner") == 1
@@ -70,7 +77,7 @@ def test_a_screen_reader_finds_landmarks_and_headings_in_order(browser: Browser,
 
 
 def test_a_link_from_a_check_goes_to_its_line(browser: Browser) -> None:
-    browser.open(PAGES["report"])
+    browser.open(page_of("report"))
     browser.evaluate("document.querySelector('a[href=\"#line-15\"]').focus()")
     browser.press("Enter")
     assert browser.evaluate("location.hash") == "#line-15"
@@ -79,7 +86,7 @@ def test_a_link_from_a_check_goes_to_its_line(browser: Browser) -> None:
 
 def test_a_policy_stops_what_escaping_would_miss(browser: Browser) -> None:
     attack = "<script>document.title='owned'</script><img src='http://example.invalid/x'><style>body{display:none}</style>"
-    browser.open(PAGES["report"].replace("<main>", f"<main>{attack}"))
+    browser.open(page_of("report").replace("<main>", f"<main>{attack}"))
     assert browser.evaluate("document.title") != "owned"
     assert browser.evaluate("getComputedStyle(document.body).display") == "block"
     refused = [text for text in browser.complaints() if "Content Security Policy" in text]

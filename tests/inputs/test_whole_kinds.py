@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,11 @@ def made(kind: str, shape: tuple[int, ...] = (6, 50), dtype: str = "int64", seed
     return make(kind, shape, getattr(torch, dtype), torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", [*(k for k in WHOLE if k != "index"), "index:7", "between:3:9"])
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (3, 4), (2, 0)])
-def test_every_kind_fits_every_shape_and_dtype(kind: str, shape: tuple[int, ...], dtype: str) -> None:
-    tensor = Input(dtype, shape, tuple(torch.empty(shape).stride()), profile=kind).tensor()
-    assert tensor.shape == shape and str(tensor.dtype) == f"torch.{dtype}"
+def test_every_kind_fits_every_shape_and_dtype(kind: str) -> None:
+    for dtype, shape in itertools.product(DTYPES, [(), (0,), (1,), (5,), (3, 4), (2, 0)]):
+        tensor = Input(dtype, shape, tuple(torch.empty(shape).stride()), profile=kind).tensor()
+        assert (tensor.shape, str(tensor.dtype)) == (shape, f"torch.{dtype}")
 
 
 def test_an_index_has_every_place_below_a_size_and_both_ends() -> None:

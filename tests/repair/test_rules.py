@@ -6,7 +6,7 @@ import ast
 import logging
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -63,10 +63,11 @@ EVERY = [one for path in (GENERAL, *sorted(ROOT.glob("assignments/*/idioms.toml"
 # --- any text ---------------------------------------------------------------------------------------------------------
 
 
-def submissions() -> list[str]:
+def submissions(ids: Iterable[str]) -> list[str]:
+    """Right submissions of all assignments, and the corpora of these."""
     own = [*sorted(ROOT.glob("assignments/*/*.py")), *sorted(ROOT.glob("solutions/*/*.py"))]
     files = [*own, *(path for id in right.assignments() for path in right.files(id))]
-    return [text(path) for path in files] + [mistake.text for id in assignments() for mistake in corpus(id)]
+    return [text(path) for path in files] + [mistake.text for id in ids for mistake in corpus(id)]
 
 
 def distorted(source: str, rng: random.Random) -> str:
@@ -101,7 +102,8 @@ def is_python(source: str) -> bool:
 
 @pytest.mark.parametrize("many", [20, pytest.param(1500, marks=pytest.mark.slow)])
 def test_no_rule_raises_whatever_the_text(many: int) -> None:
-    rng, right = random.Random(f"distorted {many}"), submissions()
+    rng = random.Random(f"distorted {many}")
+    right = submissions(rng.sample(assignments(), 2) if many < 100 else assignments())
     tried = 0
     while tried < many:
         source = distorted(rng.choice(right), rng)
