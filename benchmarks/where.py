@@ -186,7 +186,7 @@ def _check(file: Path, assignment: str) -> None:
     from gradekit.sandbox import host
 
     reuse.keep_between_submissions()
-    checking.check(file, assignment, GradingOptions(device="cpu"))
+    checking.check(file, assignment, GradingOptions(jobs=1, device="cpu"))
     host.stop()  # so that what its processes took is counted
 
 

@@ -17,7 +17,7 @@ from gradekit import versions
 
 ROOT = Path(__file__).parent.parent
 HANDOUTS = Path(__file__).parent / "handouts"
-sys.path.insert(0, str(ROOT))  # for tests.browser.sample and tools.messages
+sys.path.insert(0, str(ROOT))  # for tests.browser.sample
 
 project = "gradekit"
 author = "the gradekit authors"
@@ -75,8 +75,8 @@ def write_handout_gallery(app: Sphinx) -> None:
 
 
 def write_messages(app: Sphinx) -> None:
-    """The page that tools/messages.py prints."""
-    from tools import messages
+    """The page that `gradekit messages` prints."""
+    from gradekit.report import messages
 
     HANDOUTS.parent.joinpath("messages.md").write_text(messages.page(), encoding="utf-8")
 

@@ -16,11 +16,13 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
+from gradekit import reuse
 from gradekit.assignment import course_setting
 from gradekit.authoring.commands import COMMANDS as AUTHORING
 from gradekit.batch.class_commands import COMMANDS as BATCH
 from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
+from gradekit.processes import usual_jobs
 from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
@@ -103,6 +105,14 @@ def main(assignments: str | None, lang: str | None) -> None:
         os.environ.setdefault("GRADEKIT_DOCS", docs)
 
 
+@main.command()
+def messages() -> None:
+    """Print every fixed sentence that a student may read, as Markdown: for those who review or translate them."""
+    from gradekit.report import messages as table
+
+    click.echo(table.page(), nl=False)
+
+
 @main.command("list")
 def list_() -> None:
     """List the assignments in the order of learning: points, what they are about, and how far you are.
@@ -182,6 +192,11 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
 )
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(1),
+    default=lambda: 1 if reuse.is_keeping() else usual_jobs(),  # other processes would keep nothing
+    help="Run checks in N processes at once; by default one for each core, at most 4, and one with a server.",
+)  # fmt: skip
 @click.option(
     "--server/--no-server", default=None, expose_value=False,
     help="Use a process that stays ready for the next check, or none; by default, not in CI and containers.",

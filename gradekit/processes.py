@@ -222,6 +222,25 @@ def _end_fork(pid: int, connection: multiprocessing.connection.Connection, owner
         os.waitpid(pid, 0)
 
 
+MOST_JOBS, JOB_BYTES = 4, 1 << 30
+"""Checks that run at once by themselves, and the memory that must be there for each."""
+
+
+def usual_jobs() -> int:
+    """How many checks run at once where nobody says: as many as there are processors, and memory."""
+    there = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(min(processors(), MOST_JOBS, there // JOB_BYTES), 1)
+
+
+def processors() -> int:
+    """How many processors this process may use, a container's quota counted in whole ones."""
+    allowed = len(os.sched_getaffinity(0))
+    with contextlib.suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        allowed = min(allowed, max(int(quota) // int(period), 1))
+    return allowed
+
+
 def _is_alive(popen: subprocess.Popen[bytes]) -> bool:
     """Asked without reaping it: until it is reaped, no other process group can have its number."""
     if popen.returncode is not None:

@@ -43,6 +43,7 @@ class GradingOptions:
         shrink: look for the smallest example that fails; else the simplest that was drawn is shown, which is faster.
         diagnose: look for the cause of a failure, also by mended programs; else a failure has its message alone.
         stop: end at the first check that fails; those after it are left out.
+        jobs: run checks in so many processes at once, where no card takes part and it pays.
         isolation: the level of isolation below which no submission is run (see doctor); None: any.
 
     Raises:
@@ -61,6 +62,7 @@ class GradingOptions:
     shrink: bool = True
     diagnose: bool = True
     stop: bool = False
+    jobs: int = 1
     isolation: int | None = None
 
     def __post_init__(self) -> None:

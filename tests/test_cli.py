@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from gradekit import doctor
+from gradekit import doctor, reuse
 from gradekit.assignment import UsageError
 from gradekit.cli import main
 from gradekit.course import verify
@@ -104,14 +104,23 @@ def test_check_shows_the_report_and_hands_its_options_on(checked: list[Any]) -> 
     result = run("check", "a.py", "-a", "softmax", "-k", "test_a", "--seed", "3", "--quick")
     assert (result.exit_code, result.output) == (0, TEXT)
     ((path, id, options),) = checked
-    wanted = GradingOptions(keyword="test_a", profile="quick", seed=3)
+    wanted = GradingOptions(keyword="test_a", profile="quick", seed=3, jobs=options.jobs)
     assert (path, id, options) == (Path("a.py"), "softmax", wanted)
 
 
 def test_check_means_this_folder_where_no_path_is_given(checked: list[Any]) -> None:
-    run("check")
+    run("check", "-j", "1")
     ((path, id, options),) = checked
     assert (path, id, options) == (Path("."), None, GradingOptions())
+
+
+def test_check_runs_in_a_process_for_each_core_and_in_one_with_a_server(checked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(3)))
+    monkeypatch.setattr("os.sysconf", lambda name: 1 << 20)
+    run("check")
+    with reuse.kept():
+        run("check")
+    assert [options.jobs for _, _, options in checked] == [3, 1]
 
 
 def test_the_files_are_written_beside_the_report(checked: list[Any], tmp_path: Path) -> None:
@@ -140,7 +149,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     (tmp_path / "tmp").mkdir()
     (tmp_path / "submission.py").write_text("import time\nopen('/dev/null')\ntime.sleep(600)\n")
     environment = os.environ | {"TMPDIR": str(tmp_path / "tmp"), "GRADEKIT_SERVER": "0"}
-    words = [sys.executable, "-m", "gradekit", "check", str(tmp_path / "submission.py"), "-a", "vector_add"]
+    words = [sys.executable, "-m", "gradekit", "check", str(tmp_path / "submission.py"), "-a", "vector_add", "-j", "2"]
     asking = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert eventually(lambda: len(descendants(asking.pid)) >= 3)
     started = descendants(asking.pid)

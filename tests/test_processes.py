@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.processes import ChildProcess, Command, ForkedProcess, clean_environment
+from gradekit.processes import ChildProcess, Command, clean_environment
 
 from .patience import GUARD, eventually
 
@@ -91,33 +91,3 @@ def test_what_has_ended_is_not_alive_and_keeps_its_exit_code(tmp_path: Path) -> 
 def test_hostile_data_meets_nothing_of_the_users_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEKIT_TEST_SECRET", "s")
     assert "GRADEKIT_TEST_SECRET" not in clean_environment("/tmp")
-
-
-# --- forks of this process ---------------------------------------------------------------------------------------------
-
-
-def test_a_forked_process_answers_in_order_and_ends_with_its_object() -> None:
-    forked = ForkedProcess(lambda message: message + str(os.getpid() == here).encode())
-    for message in (b"one ", b"two "):
-        forked.ask(message)
-    assert [forked.take(GUARD), forked.take(GUARD)] == [b"one False", b"two False"]
-    (pid,) = [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() if _is_fork(one)]
-    del forked
-    gc.collect()
-    assert not Path(f"/proc/{pid}").exists()
-
-
-here = os.getpid()
-
-
-def _is_fork(pid: str) -> bool:
-    """Whether a child has this process's own command line."""
-    return Path(f"/proc/{pid}/cmdline").read_bytes() == Path("/proc/self/cmdline").read_bytes()
-
-
-def test_a_forked_process_that_breaks_down_is_gone() -> None:
-    forked = ForkedProcess(lambda message: b"" if message else 1 // 0)  # type: ignore[return-value]
-    forked.ask(b"")
-    with pytest.raises((EOFError, OSError)):
-        forked.take(GUARD)
-    forked.end()

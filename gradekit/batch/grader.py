@@ -444,7 +444,7 @@ def release(assignment: Assignment) -> str:
 USUAL = {"hidden": True}
 """How a class is graded unless staff say otherwise: with the hidden tests."""
 
-NEUTRAL = {"seed", "secret_seed", "isolation"}
+NEUTRAL = {"seed", "secret_seed", "isolation", "jobs"}
 """The options that are kept beside a grading, or cannot change a result."""
 
 

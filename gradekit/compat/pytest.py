@@ -33,3 +33,13 @@ def run_quietly(item: pytest.Item) -> None:
     """Runs a test by itself, without telling pytest's reporters of it."""
     with relies_on("pytest"):
         runtestprotocol(item, log=False, nextitem=None)
+
+
+def report_passed(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Tells pytest that a test has passed, which was not run here, and that `nextitem` comes next."""
+    with relies_on("pytest"):
+        item.session._setupstate.teardown_exact(nextitem)
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    report = pytest.TestReport(item.nodeid, item.location, dict(item.keywords), "passed", None, "call")
+    item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

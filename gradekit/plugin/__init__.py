@@ -5,7 +5,7 @@
     lifecycle       what happens at each of pytest's steps in a grading run
     check_points    points and partial credit, which instructors write
     check_run       runs one check and collects its evidence; `examples` stands between it and Hypothesis
-    earlier_failures  a look at what failed last time, in a fork of the grader
+    check_workers   checks that run in forks of the grader, and a look at what failed last time
     design          the examples that a check plans, and those that were drawn before
     further_run     calls for what the design has not seen of the submission
     beside_examples what else a check tries and proves: exact arithmetic, related calls, all sizes

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gradekit.compat.pytest import format_comparisons_without_terminal
+from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
 from gradekit.plugin.check_run import CHECK, CheckRun, evidence_of, run_secretly
+from gradekit.plugin.check_workers import CheckWorkers, FirstLook
 from gradekit.plugin.design import drawn_by
-from gradekit.plugin.earlier_failures import FirstLook
 from gradekit.plugin.run_state import RUN, GradingRun
 from gradekit.report.text import counted
 
@@ -28,6 +28,7 @@ class GradingPlugin:
     def __init__(self, run: GradingRun, first_look: FirstLook | None = None) -> None:
         self.run = run
         self._first_look = first_look or FirstLook(run)
+        self._workers = CheckWorkers(run)
         self._collected: list[str] = []
         self.left_out: list[str] = []
         self.report: Report | None = None
@@ -80,14 +81,21 @@ class GradingPlugin:
         if session.items and self.run.rejection is None:
             self.run.load()
             if self.run.rejection is None:
+                self._workers.share_out(session.items)
                 self._first_look.begin(self.run.items)
 
     # --- each check --------------------------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Tell those who watch that a check begins."""
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Tell those who watch that a check begins; one that has passed in another process is not run here."""
         self.run.on_progress(check_points.title(item), len(self.run.checks), len(self.run.items))
+        check = self._workers.passed(item)
+        if check is None:
+            return None
+        report_passed(item, nextitem)
+        self._record(check, evidence_of(item), None)
+        return True
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self) -> None:
@@ -122,9 +130,12 @@ class GradingPlugin:
             evidence.error = error
             check = check_results.check_of(item, self.run, error, evidence)
             _as_pytest_says(report, check, item)
-            self.run.checks.append(check)
-            self.run.on_evidence(check, evidence, error)
+            self._record(check, evidence, error)
         return report
+
+    def _record(self, check: Check, evidence: check_results.CheckEvidence, error: BaseException | None) -> None:
+        self.run.checks.append(check)
+        self.run.on_evidence(check, evidence, error)
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -140,6 +151,7 @@ class GradingPlugin:
         """
         run = self.run
         self._first_look.close()
+        self._workers.close()
         self._settle()
         missing = [item for item in run.items if item.name not in {check.id for check in run.checks}]
         if run.rejection is not None:  # -x or not, every check ends with it

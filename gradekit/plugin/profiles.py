@@ -17,7 +17,10 @@ class Limit:
     """What a check does beside its examples. Work is in the engine's units, about a nanosecond each; elements are those
     of an example's largest tensor where nothing else is said."""
 
-    ANSWER_SECONDS = 600.0  # for a check in another process: one that does not answer is broken
+    # checks in other processes
+    WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
+    WORTH_A_WORKER = 100  # examples of a run for another process to pay: it begins by executing the submission
+    DRAWN, BESIDE_DESIGN = 40, 10  # of a check, about
 
     # calls for what examples have not seen
     ROUNDS = 3  # a new path may have comparisons of its own

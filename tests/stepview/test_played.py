@@ -162,7 +162,7 @@ def test_what_the_last_check_saw_fail_is_played_and_written_down_without_another
     file = tmp_path / "submission.py"
     file.write_text((SOLUTIONS / "vector_add" / "wrong_missing_mask.py").read_text())
     words = [str(file), "-a", "vector_add"]
-    CliRunner().invoke(main, ["check", *words, "--quick", "-k", "memory"])
+    CliRunner().invoke(main, ["check", *words, "--quick", "-j", "1", "-k", "memory"])
     asked: list[PlayRequest] = []
     monkeypatch.setattr("gradekit.stepview.played.step_record", lambda one: asked.append(one) or step_record(one))
     assert CliRunner().invoke(main, ["view", *words]).exit_code == 0

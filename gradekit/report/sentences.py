@@ -1,10 +1,5 @@
-"""All fixed sentences that a student may read, as one page of Markdown, for those who review or translate them:
-
-    python tools/messages.py
-
-They come from gradekit's own source and its tables of words and of idioms: what varies in them is {1}, {2} ... in code and
-words, and $name in idioms.
-"""
+"""The sentences that a student may read, from gradekit's own source and its tables of words and of idioms: what varies
+in them is {1}, {2} ... in code and words, and $name in idioms."""
 
 from __future__ import annotations
 
@@ -13,61 +8,13 @@ import functools
 import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import gradekit
 from gradekit.assignment import discover
-from gradekit.causes import Cause
-from gradekit.tracer.hints import HINTS
 
-
-def page() -> str:
-    """The causes of the record with what they mean and what to do, what is said of Triton's and Python's errors, and
-    the sentences of the judge and the tutor."""
-    causes = ((f"`{cause}`", cause.meaning, cause.hint) for cause in Cause)
-    errors = ((f"`{pattern}`", advice) for pattern, advice in HINTS)
-    in_code = [(heading, sentences(room)) for room, heading in ROOMS.items()]
-    parts = [
-        "# Messages",
-        "A check that fails says what was seen, the line, and the smallest input that shows it.",
-        "## Causes",
-        "Where the cause is clear, the record has one of these words, and the report says what to do.",
-        re.sub(r"(?m)^\| `(.+?)`", r'| <a id="\1"></a>`\1`', _table(("cause", "what happened", "what to do"), causes)),
-        "## Errors of Triton, torch and Python",
-        "Where the message of an error matches, the report adds a sentence of its own.",
-        _table(("the error's message (a regular expression)", "what to do"), errors),
-        "## Sentences and parts of sentences",
-        "What these take in, such as a line or a name, is written {1}, {2} and so on, or $name.",
-        *(part for heading, rows in in_code for part in (f"### {heading}", _list(rows))),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [heads, ("---",) * len(heads), *(tuple(map(_cell, row)) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _list(rows: Iterable[tuple[str, ...]]) -> str:
-    """A point for each sentence, with what goes with it, such as the advice, behind it."""
-    return "\n".join(f"- {' / '.join(_escaped(text.strip()) for text in row)}" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """`text` as a cell, which a bar would end."""
-    return _escaped(text.replace("\n", " ")).replace("|", "\\|")
-
-
-def _escaped(text: str) -> str:
-    """`text` as Markdown: code between backticks stays as it is."""
-    pieces = text.split("`")
-    return "`".join(piece if n % 2 else re.sub(r"[\[\]*_<{]", r"\\\g<0>", piece) for n, piece in enumerate(pieces))
-
-
-# --- the sentences of a room ---------------------------------------------------------------------------------------------
-
-ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_name("messages.toml").read_text(encoding="utf-8"))["headings"]
+ROOMS: dict[str, str] = tomllib.loads(Path(__file__).with_name("rooms.toml").read_text(encoding="utf-8"))["headings"]
 """By room of the source, the heading of its sentences."""
 
 LEAST_WORDS = 3
@@ -78,7 +25,7 @@ _FOR_STAFF = {
 }  # fmt: skip
 """What is raised with these is no student's, but in the tracer, where it is told as an exception of the host's code."""
 
-_LEFT_OUT = {"tracer/hints.py", "plugin/hooks.py"}
+_LEFT_OUT = {"report/messages.py", "report/sentences.py", "tracer/hints.py", "plugin/hooks.py", "plugin/options.py"}
 """Files whose texts are on the page already, or are for those who run pytest."""
 
 _HELP = {"help", "metavar"}
@@ -151,7 +98,3 @@ def template(node: ast.AST) -> str:
     text = "".join(str(piece) if isinstance(piece, str) else f"{{{next(numbers)}}}" for piece in pieces)
     is_pattern = re.search(r"\w\|\w|[\n\\]", text)
     return "" if is_pattern or sum(word.isalpha() for word in text.split()) < LEAST_WORDS else text
-
-
-if __name__ == "__main__":
-    print(page(), end="")

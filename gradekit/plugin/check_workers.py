@@ -1,0 +1,198 @@
+"""Checks that other processes run while this one runs the rest: forks of it, each with processes of its own for the
+submission.
+
+What passes there, with nothing that a report would tell, counts as it is. Anything else is run here as if nobody had
+looked at it before: so no verdict, and no word of a report, depends on which process was first. Which checks are given
+away depends on the checks alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from gradekit.compat.hypothesis import strategies
+from gradekit.compat.pytest import run_quietly
+from gradekit.findings import Check, Outcome
+from gradekit.inputs.calls import draws_of
+from gradekit.plugin.check_points import claims
+from gradekit.plugin.profiles import Limit
+from gradekit.plugin.run_state import GradingRun
+from gradekit.processes import ForkedProcess
+from gradekit.subject.subject import Subject
+
+
+@dataclass
+class CheckWorker:
+    """One such process, with the `items` that it was given, in the order in which it runs them."""
+
+    items: Sequence[pytest.Item]
+    subject: Subject
+    _fork: ForkedProcess | None = None
+    _left: list[pytest.Item] = field(default_factory=list)
+    _passed: dict[pytest.Item, Check | None] = field(default_factory=dict)
+
+    def start(self, run: GradingRun) -> None:
+        """Begins with the first check.
+
+        Raises:
+            OSError, TraceError: there can be no such process.
+        """
+        self.subject.start()
+        self._fork = ForkedProcess(lambda message: self._answer(run, self.items[int(message)]))
+        self._left = list(self.items)
+        for number in range(len(self.items)):
+            self._fork.ask(str(number).encode())
+
+    def take(self) -> tuple[Check, bool]:
+        """The record of the next check, and whether it has passed with nothing else to tell.
+
+        Raises:
+            OSError, EOFError: the process has ended, or does not answer.
+        """
+        assert self._fork is not None
+        found: tuple[Check, bool] = pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
+        return found
+
+    def passed(self, item: pytest.Item) -> Check | None:
+        """The record of a check that has passed there; None where it has to be run here."""
+        while item in self._left:
+            try:
+                check, is_clean = self.take()
+            except (OSError, EOFError):
+                self.close()
+            else:
+                self._passed[self._left.pop(0)] = check if is_clean else None
+        return self._passed.get(item)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._left.clear()
+        if self._fork is not None:
+            self._fork.end()
+        self.subject.close()
+
+    def _answer(self, run: GradingRun, item: pytest.Item) -> bytes:
+        """What the fork does: runs a check until an example fails, without looking for a simpler one or for a cause."""
+        run.subject, run.only_tries = self.subject, True
+        run.request = replace(run.request, options=replace(run.request.options, diagnose=False))
+        run.checks.clear()
+        self.subject.found_in_memory.clear()
+        run_quietly(item)
+        (check,) = run.checks
+        is_clean = check.outcome is Outcome.PASSED and not self.subject.found_in_memory and not run.faults
+        return pickle.dumps((check, is_clean))
+
+
+class FirstLook:
+    """Runs the checks with `names`, which failed last time, before their turn, and tells a listener
+    (`GradingRun.on_failing`) which fail again. Nothing else comes of it: all checks run in their order afterwards, so
+    that a record does not depend on what was graded before."""
+
+    def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
+        self._run, self._names = run, names
+        self._worker: CheckWorker | None = None
+
+    def begin(self, items: Sequence[pytest.Item]) -> None:
+        """Starts it, if there is anything to look at: not where a card takes part, for a fork cannot use it."""
+        chosen = [item for item in items if item.name in self._names]
+        if self._run.on_failing is None or not chosen or self._run.has_card or self._run.request.programs is not None:
+            return
+        with contextlib.suppress(Exception):  # whatever it is, the run itself then meets it, too
+            self._worker = CheckWorker(chosen, self._run.another_subject())
+            self._worker.start(self._run)
+            threading.Thread(target=self._listen, args=(self._worker, self._run.on_failing), daemon=True).start()
+
+    def close(self) -> None:
+        """Ends it."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def _listen(self, worker: CheckWorker, on_failing: Callable[[str, str], None]) -> None:
+        with contextlib.suppress(OSError, EOFError):
+            for _ in worker.items:
+                check, _ = worker.take()
+                if check.outcome is Outcome.FAILED:
+                    on_failing(check.title, check.message)
+
+
+class CheckWorkers:
+    """All of them for one grading run."""
+
+    def __init__(self, run: GradingRun) -> None:
+        self._run = run
+        self._workers: list[CheckWorker] = []
+
+    def share_out(self, items: list[pytest.Item]) -> None:
+        """Gives checks away, if that pays, and moves those to the end of `items`: they are asked for last."""
+        parts = shared_out(items, self._jobs(items))
+        for given in parts[1:]:
+            worker = CheckWorker(given, self._run.another_subject())
+            self._workers.append(worker)
+            try:
+                worker.start(self._run)
+            except Exception:  # noqa: BLE001  (whatever it is, this process then meets it, too)
+                worker.close()
+        last = {item for part in parts[1:] for item in part}
+        items.sort(key=lambda item: (item in last, claims(item, "assert_memory_clean")))
+
+    def passed(self, item: pytest.Item) -> Check | None:
+        """The record of a check that has passed in one of them. What answers for the memory of all calls answers for
+        those that were made here as well."""
+        subject = self._run.subject
+        if claims(item, "assert_memory_clean") and subject is not None and subject.found_in_memory:
+            return None
+        return next((worker.passed(item) for worker in self._workers if item in worker.items), None)
+
+    def close(self) -> None:
+        """Ends them."""
+        for worker in self._workers:
+            worker.close()
+        self._workers.clear()
+
+    def _jobs(self, items: Sequence[pytest.Item]) -> int:
+        run, options = self._run, self._run.request.options
+        alone = options.trivial or options.inputs or run.request.programs is not None or run.has_card
+        few = run.profile.name == "quick" or sum(_load([item]) for item in items) < Limit.WORTH_A_WORKER
+        return 1 if alone or few else options.jobs
+
+
+def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item]]:
+    """The items in so many parts with about as many examples each, those of each in their order; the first part is for
+    this process, which keeps what is timed, and nothing that answers for the memory of all calls, for that comes last.
+    Checks of the same calls stay together: what one has run, the others need not."""
+    parts: list[list[pytest.Item]] = [[] for _ in range(jobs)]
+    loads = [0] * jobs
+    groups: dict[Any, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(_drawn_from(item), []).append(item)
+    for group in sorted(groups.values(), key=_load, reverse=True):
+        is_last = any(claims(item, "assert_memory_clean") for item in group)
+        open_to = range(1 if is_last and jobs > 1 else 0, 1 if _load(group) == 0 else jobs)
+        place = min(open_to, key=loads.__getitem__)
+        loads[place] += _load(group)
+        parts[place] += group
+    order = {item: number for number, item in enumerate(items)}
+    return [sorted(part, key=order.__getitem__) for part in parts]
+
+
+def _drawn_from(item: pytest.Item) -> Any:
+    """What tells the calls of a check from those of others."""
+    given = [draws_of(strategy) for strategy in strategies(getattr(item, "obj", None)).values()]
+    return tuple(given) if given and None not in given else item if given else None
+
+
+def _load(group: Sequence[pytest.Item]) -> int:
+    """About how many examples checks run that are tried on the same calls."""
+    drawn = _drawn_from(group[0])
+    if drawn is None:
+        return 0
+    return Limit.BESIDE_DESIGN * len(group) + (
+        sum(len(draws.design()) for draws in drawn) if isinstance(drawn, tuple) else Limit.DRAWN
+    )

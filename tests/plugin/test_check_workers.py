@@ -1,0 +1,152 @@
+"""Checks that run in other processes at the same time count as if they had run in one, one after the other."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradekit.assignment import Assignment
+from gradekit.findings import Outcome, Report
+from gradekit.plugin.profiles import Limit
+from gradekit.processes import ForkedProcess
+from gradekit.report.record import to_dict
+from tests.graded import grade
+from tests.patience import GUARD
+from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED
+
+Make = Callable[..., Assignment]
+Write = Callable[[str], Path]
+
+TESTS = '''
+import os
+from pathlib import Path
+from hypothesis import given, settings
+from gradekit import assert_close, assert_memory_clean, points, reference, vectors
+
+PROCESSES = Path(__file__).parent / "processes"
+GRADER = {grader}
+
+def twice(x):
+    return x + x
+
+def ran(check):
+    with PROCESSES.open("a") as file:
+        print(check, "here" if os.getpid() == GRADER else "elsewhere", file=file)
+
+@points(10)
+@settings(max_examples=4)
+@given(x=vectors(dtypes=["float32"], size=(1, 300)))
+def test_first(submission, x):
+    """The first"""
+    ran("first")
+    assert_close(submission.double(x), reference(twice, x))
+
+@points(10)
+@settings(max_examples=4)
+@given(x=vectors(dtypes=["float16"], size=(1, 300)))
+def test_second(submission, x):
+    """The second"""
+    ran("second")
+    {second}
+    assert_close(submission.double(x), reference(twice, x))
+
+@points(20, kind="memory")
+@settings(max_examples=4)
+@given(x=vectors(dtypes=["float32"], size={memory}))
+def test_memory(submission, x):
+    """Stays inside its tensors"""
+    ran("memory")
+    assert_memory_clean(submission.double(x))
+'''
+
+
+def checks(second: str = "", memory: str = "(1, 300)") -> str:
+    return TESTS.format(grader=os.getpid(), second=second, memory=memory)
+
+
+def graded(made: Assignment, path: Path, jobs: int, **options: Any) -> tuple[Report, dict[str, str]]:
+    """The report, and for each check where it ran last."""
+    seen = made.folder / "processes"
+    seen.unlink(missing_ok=True)
+    report = grade(made, path, jobs=jobs, **options)
+    return report, dict(line.split() for line in seen.read_text().splitlines())
+
+
+@pytest.fixture(autouse=True)
+def worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limit, "WORTH_A_WORKER", 0)
+
+
+def told(report: Report) -> list[Any]:
+    """What a report says of its checks, but for what was proved and tried once for all of them."""
+    return [[check | {"details": {}} for check in to_dict(report)["checks"]], report.score]
+
+
+def test_a_right_submission_is_checked_in_several_processes_with_the_same_record(assignment: Make, submitted: Write) -> None:
+    made, path = assignment(checks()), submitted(RIGHT)
+    alone, here = graded(made, path, jobs=1)
+    report, where = graded(made, path, jobs=2)
+    assert set(here.values()) == {"here"} and sorted(where.values()) == ["elsewhere", "elsewhere", "here"]
+    assert told(report) == told(alone) and report.score.earned == 40
+
+
+@pytest.mark.parametrize("text", [TRIPLES, UNMASKED])
+def test_what_fails_is_told_as_one_process_tells_it(assignment: Make, submitted: Write, text: str) -> None:
+    made, path = assignment(checks()), submitted(text)
+    report, where = graded(made, path, jobs=3)
+    failed = [check for check in report.checks if check.outcome is Outcome.FAILED]
+    assert failed and told(report) == told(graded(made, path, jobs=1)[0])
+    assert {where[check.id.removeprefix("test_")] for check in failed} == {"here"}
+
+
+def test_a_check_of_memory_answers_for_the_calls_of_all_processes(assignment: Make, submitted: Write) -> None:
+    """The kernel stores beyond the result where that has 17 elements: in no call of the memory check's own."""
+    beyond = RIGHT.replace("mask=i < n)\n\n\n", "mask=(i < n) | (n == 17))\n\n\n")
+    assert beyond != RIGHT
+    made = assignment(checks(memory="(18, 300)").replace("size=(1, 300)", "size=(17, 17)"))
+    report, _ = graded(made, submitted(beyond), jobs=2)
+    assert {check.id: check.outcome for check in report.checks}["test_memory"] is Outcome.FAILED
+    assert told(report) == told(graded(made, submitted(beyond), jobs=1)[0])
+
+
+def test_checks_of_a_process_that_dies_run_here(assignment: Make, submitted: Write) -> None:
+    made = assignment(checks(second="os.getpid() == GRADER or os._exit(1)"))
+    report, where = graded(made, submitted(RIGHT), jobs=3)
+    assert where["second"] == "here" and report.score.earned == 40
+
+
+def test_a_quick_look_takes_one_process(assignment: Make, submitted: Write) -> None:
+    _, where = graded(assignment(checks()), submitted(RIGHT), jobs=2, profile="quick")
+    assert set(where.values()) == {"here"}
+
+
+def test_a_forked_process_answers_in_order_and_ends_with_its_object() -> None:
+    forked = ForkedProcess(lambda message: message + str(os.getpid() == here).encode())
+    for message in (b"one ", b"two "):
+        forked.ask(message)
+    assert [forked.take(GUARD), forked.take(GUARD)] == [b"one False", b"two False"]
+    (pid,) = [int(one) for one in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split() if _is_fork(one)]
+    del forked
+    gc.collect()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+here = os.getpid()
+
+
+def _is_fork(pid: str) -> bool:
+    """Whether a child has this process's own command line."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes() == Path("/proc/self/cmdline").read_bytes()
+
+
+def test_a_forked_process_that_breaks_down_is_gone() -> None:
+    forked = ForkedProcess(lambda message: b"" if message else 1 // 0)  # type: ignore[return-value]
+    forked.ask(b"")
+    with pytest.raises((EOFError, OSError)):
+        forked.take(GUARD)
+    forked.end()
