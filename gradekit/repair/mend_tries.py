@@ -23,6 +23,7 @@ from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.walked_submission import WalkedExamples
 from gradekit.repair.work import Limit
+from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Subject
 
 _CHANGES_VALUES = {Cause.RACE, Cause.WRITE_CONFLICT, Cause.UNINITIALIZED_READ, Cause.UNDEFINED_LANES}
@@ -158,10 +159,9 @@ class MendTries:
         return seen <= self._known and not seen & self._mine
 
     def _is_put_right_in_memory(self, subject: Subject) -> bool:
-        """Whether nothing goes wrong in memory any more, where values stay wrong: that may be one of two mistakes."""
+        """Whether less goes wrong in memory, where something stays wrong: that may be one of two mistakes."""
         seen = subject.calls[-1].observation if subject.calls else None
-        mine = any(cause.traits & IN_MEMORY for cause in self._mine)
-        return mine and seen is not None and not any(one.cause.traits & IN_MEMORY for one in seen.findings)
+        return seen is not None and _in_memory(seen) < _in_memory(self._call.observation)
 
     def holds(self, mend: Mend) -> OtherChecks:
         """What becomes of the other checks with the last text that was right, that of a mend of a kernel, where that
@@ -240,6 +240,12 @@ class MendTries:
             return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
         except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
             return False
+
+
+def _in_memory(observation: Observation | None) -> set[tuple[Cause, int | None]]:
+    """What goes wrong in memory in a call, and in which lines."""
+    findings = observation.findings if observation is not None else ()
+    return {(one.cause, one.line) for one in findings if one.cause.traits & IN_MEMORY}
 
 
 def _stores_again(subject: Subject) -> bool:

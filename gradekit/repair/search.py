@@ -156,8 +156,7 @@ class Mending:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
                 continue  # the few that a look has found, or that made other checks right, are tried in any case
-            is_mask = mend.cause is Cause.MISSING_MASK and clues.causes & OUT_OF_BOUNDS  # which no value refutes
-            if mend not in looked and not is_mask and tries.refutes(mend.applied(self.text)):
+            if mend not in looked and not is_of_memory(mend, clues) and tries.refutes(mend.applied(self.text)):
                 self._work.spend(Limit.REFUTED)
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
@@ -283,6 +282,12 @@ def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
     """What a tutor says of a mend, with what shows that it is right."""
     hint = f"{mend.hint} (with this alone changed, {proof})"
     return Diagnosis(mend.cause or clues.likeliest, mend.sentence, mend.line or None, hint)
+
+
+def is_of_memory(mend: Mend, clues: Clues) -> bool:
+    """Whether a mend is of what was seen to go wrong in memory, which no value refutes."""
+    is_mask = mend.cause is Cause.MISSING_MASK and bool(clues.causes & OUT_OF_BOUNDS)
+    return is_mask or mend.cause in clues.causes and bool(mend.cause.traits & IN_MEMORY)
 
 
 def _edited(mend: Mend, text: str) -> list[int]:

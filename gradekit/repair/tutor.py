@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import SAYS_ALL, Cause
@@ -24,7 +24,7 @@ from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
 from gradekit.repair.other_checks import fail_alike
-from gradekit.repair.search import RIGHT, RIGHT_IN_PART, Mending, OtherChecks, Tries, diagnosis_of
+from gradekit.repair.search import RIGHT, Mending, OtherChecks, Tries, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
@@ -33,13 +33,8 @@ from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
 
-
-@dataclass(frozen=True)
-class Said:
-    """A check that something was said of, and the mend that this is about."""
-
-    check: FailedCheck
-    mend: Mend | None
+Said = tuple[FailedCheck, Mend | None]
+"""A check that something was said of, and the mend that this is about."""
 
 
 class Tutor:
@@ -62,7 +57,7 @@ class Tutor:
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
         found, mend = self._mended(check)
-        self._said[check.name] = Said(check, mend)
+        self._said[check.name] = check, mend
         return found
 
     def settled(self) -> dict[str, Diagnosis | None]:
@@ -74,42 +69,42 @@ class Tutor:
         it leaves wrong, a second mistake is looked for.
         """
         said, found = list(self._said.values()), dict[str, Diagnosis | None]()
-        mends = list(dict.fromkeys(one.mend for one in said if one.mend is not None))
-        if not mends or all(one.mend == mends[0] for one in said):
+        mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
+        if not mends or all(mend == mends[0] for _, mend in said):
             return {}
         after = {mend: self._after(mend, said) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
-        told = [one for one in said if one.mend == best]
-        symptoms = {_symptom(one.check.error) for one in told}
-        silent = [one.check for one in said if one.mend is None and _symptom(one.check.error) in symptoms]
+        told = [check for check, mend in said if mend == best]
+        symptoms = {_symptom(check.error) for check in told}
+        silent = [check for check, mend in said if mend is None and _symptom(check.error) in symptoms]
         left = [check for check in silent if (error := after[best].get(check.name)) and fail_alike(check.error, error)]
         again = [MendTries(check, self._texts, self._mending.text) for check in silent if LOOK in best.hint]
         is_refuted = not all(one.is_right(best.applied(one.text), has_made_right=True) for one in again)
         if is_refuted or left and len(left) >= made_right(best):
-            return {one.check.name: None for one in told}
-        tries = MendTries(told[0].check, self._texts, self._mending.text)
+            return {check.name: None for check in told}
+        tries = MendTries(told[0], self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
             after[both] = self._after(both, said)
             best = max(best, both, key=made_right)
-        for one in (one for one in said if one.mend != best and one.check.name in after[best]):
-            if after[best][one.check.name] is None and (one.mend is None or made_right(one.mend) < made_right(best)):
-                found[one.check.name] = self._told_again(best, one)
+        for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
+            if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
+                found[check.name] = self._told_again(best, check)
         return found
 
     def _after(self, mend: Mend, said: Sequence[Said]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a mend."""
         subject, found = self._texts.subject_of(mend.applied(self._mending.text)), dict[str, BaseException | None]()
-        for check in (one.check for one in said):
+        for check in (check for check, _ in said):
             judge = check.example.run if check.example is not None else check.judge
             if judge is not None:
                 subject.forget_calls()
                 found[check.name] = judge(subject)
         return found
 
-    def _told_again(self, mend: Mend, said: Said) -> Diagnosis | None:
+    def _told_again(self, mend: Mend, check: FailedCheck) -> Diagnosis | None:
         """What is told of a mend that makes another check's failing example right."""
-        tries = MendTries(said.check, self._texts, self._mending.text)
+        tries = MendTries(check, self._texts, self._mending.text)
         known = self._mending.remembered(mend)
         return known or self._with_numbers(tries, mend) or diagnosis_of(mend, tries.clues, RIGHT)
 
@@ -149,45 +144,36 @@ class Tutor:
 
     def _another(self, check: FailedCheck) -> Diagnosis | None:
         mending, error = self._mending, check.error
-        if (half := in_form(mending.text, error, check.call)) is None:
+        half, tries = in_form(mending.text, error, check.call), MendTries(check, self._texts, mending.text)
+        after = tries.after(half.applied(mending.text)) if half is not None else None
+        if half is None or after is None or after.error.cause is error.cause:
             return None
-        tries, second = MendTries(check, self._texts, mending.text), mending.on_top(half)
-        if second is None or (after := tries.after(second.text)) is None or after.error.cause is error.cause:
-            return None
-        other = second.found(after.clues, self._asked(after, second))
-        if other is None or after.holds(other) is not OtherChecks.ALL:
-            return Diagnosis(
-                error.cause, f"With that put right, there is another mistake: {_lower(after.error.message)}"
-            )
-        alone = without(half, other, mending.text)
-        if alone is not None:
-            mending.remember(alone, diagnosis_of(other, after.clues, RIGHT))
-        sentence = f"With that put right, there is another mistake: {_lower(other.sentence)}"
-        hint = f"first: {half.hint}; then: {other.hint} (with both changed, this example and others are right)"
-        return Diagnosis(error.cause, sentence, None, hint if half.hint else other.hint)
+        told = self._of_two(tries, [half]) or self._with_numbers(tries, half)
+        return replace(told, cause=error.cause, line=None) if told is not None else None
 
     def _with_numbers(self, tries: MendTries, mend: Mend, asked: Tries | None = None) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
         same access goes astray in another example: it was right for the sizes of one."""
         told = self._mending.told(mend, tries.clues, asked) if asked is not None else None
         with survived("The look at what is left"):
-            after, half = tries.after(mend.applied(self._mending.text)), diagnosis_of(mend, tries.clues, RIGHT_IN_PART)
+            after = tries.after(mend.applied(self._mending.text))
             if after is None or tries.clues.astray & after.clues.astray:
                 return told if after is None else None
-            left = f"With that put right, there is another: {_lower(after.error.message)}"
-            return replace(half, sentence=f"There are two mistakes. {mend.sentence} {left}")
+            sentence = _with_another(mend, after.error.message)
+            return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, mend.hint)
         return told
 
     def _asked(self, tries: MendTries, mending: Mending) -> Tries:
         return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
-        """The mends that may be one of two: what made another check right, then those that make most of a few examples
-        right."""
+        """The mends that may be one of two: what made another check right, then what puts memory right, then those that
+        make most of a few examples right."""
         first = self._mending.told_first
-        mended = lambda mend: (mend == first, tries.mended(mend.applied(self._mending.text), 2 * Limit.SHOWN))
+        mended = lambda mend: tries.mended(mend.applied(self._mending.text), 2 * Limit.SHOWN)
+        helps = lambda mend: (mend == first, is_of_memory(mend, tries.clues), mended(mend))
         with survived("The look at what helps in part"):
-            return sorted(self._mending.halves(tries.in_part), key=mended, reverse=True)[: Limit.HALVES]
+            return sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)[: Limit.HALVES]
         return []
 
     def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
@@ -322,10 +308,16 @@ def _names(edits: Iterable[Edit]) -> set[str]:
 
 def diagnosis_of_both(one: Mend, other: Mend, clues: Clues) -> Diagnosis:
     """What is said of both."""
-    sentence = f"There are two mistakes. {one.sentence} With that put right, there is another: {_lower(other.sentence)}"
     hint = f"first: {one.hint}; then: {other.hint} (with both changed, this example and others are right)"
     cause, line = one.cause or other.cause or clues.likeliest, one.line or other.line or None
-    return Diagnosis(cause, sentence, line, hint)
+    return Diagnosis(cause, _with_another(one, other.sentence), line, hint if one.hint else other.hint)
+
+
+def _with_another(mend: Mend, other: str) -> str:
+    """What is said of a mend, where a message has not said it, and of another mistake."""
+    if not mend.sentence:
+        return f"With that put right, there is another mistake: {_lower(other)}"
+    return f"There are two mistakes. {mend.sentence} With that put right, there is another: {_lower(other)}"
 
 
 def mend_of_both(text: str, with_both: str, half: Mend) -> Mend:
