@@ -96,9 +96,11 @@ def boxes_left(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Gene
 @value_kind("boxes_left_between")
 @of_four
 def boxes_left_between(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Boxes half a step beside those of `boxes_left`; their bottoms are above 0, so that none is padding."""
+    """Boxes half a step beside those of `boxes_left`; their bottoms are above 0, so that none is padding: every fourth
+    one's is the smallest normal number of the dtype."""
     values = boxes_left(shape, dtype, generator) + 2.0**-16
     values[..., 3] = values[..., 3] + 102  # at least 3: the lowest bottom is 1
+    values[..., 3:].masked_fill_(_every_fourth(shape), torch.finfo(dtype).smallest_normal)
     return values
 
 

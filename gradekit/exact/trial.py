@@ -247,13 +247,10 @@ class _Trial:
             result, allowance = self._rounded[rounding][part], self._in_float32[place].allowance
             moved = (result - self._exact[part]).abs()
             wrong = self._known(place) & (moved > allowance)
-            wrong &= (result - self._once_rounded(part, place)).abs() > allowance
+            once = self._exact[part].to(self._own[place].native.dtype)  # what the dtype of the result makes of it
+            wrong &= (result - once.double()).abs() > allowance
             if bool(wrong.any()):
                 raise self._of_rounding(rounding, self._own[place], wrong, moved)
-
-    def _once_rounded(self, part: int, place: int) -> Tensor:
-        """The exact result as the dtype of the result has it: where a place makes just that, it is the result's own."""
-        return self._exact[part].to(self._own[place].native.dtype).double()
 
     def _known(self, place: int) -> Tensor:
         return self._own[place].exact.isfinite() & self._own[place].native.isfinite()

@@ -230,10 +230,10 @@ def _spike(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
 
 
 def _some_nan(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    values = _normal(shape, dtype, generator).masked_fill_(_ints(0, 7, shape, generator) == 0, math.nan).to(dtype)
+    values = _normal(shape, dtype, generator).masked_fill_(_ints(0, 7, shape, generator) == 0, math.inf).to(dtype)
     bits = values.view(getattr(torch, f"int{8 * dtype.itemsize}"))
-    payload = _ints(0, round(0.5 / torch.finfo(dtype).eps) - 1, shape, generator)
-    bits |= torch.where(values.isnan(), payload, 0).to(bits.dtype)
+    payload = _ints(1, round(1 / torch.finfo(dtype).eps) - 1, shape, generator)
+    bits |= torch.where(values.isinf(), payload, 0).to(bits.dtype)
     return values
 
 
@@ -422,7 +422,7 @@ PROFILES: dict[str, Kind] = {
     "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row, in the first at its beginning
-    "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits: for what is said of NaN
+    "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits, also signalling: for what is said of NaN
     # normal, times 8: scores made of two such rows are spread over hundreds
     "spread": lambda shape, dtype, generator: _normal(shape, dtype, generator) * 8,
     "faded": _faded,  # 0 first in each row, and -4 to -16 after it: many small weights together

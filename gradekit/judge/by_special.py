@@ -122,7 +122,8 @@ class _Follower:
         if same:
             return next((known for known in same if known is not None), None)
         if not operands or not op.name.startswith(_ELEMENTWISE):
-            return None if not operands else Origin(done.line, _crossing(op), op.name, _computed(operands))
+            crossing = "a sum of products" if op.name.startswith("tt.dot") else "a reduction"
+            return None if not operands else Origin(done.line, crossing, op.name, _computed(operands))
         return Origin(done.line, _said(op, [number for number, _ in operands]), op.name, _computed(operands))
 
 
@@ -140,10 +141,6 @@ def _said(op: Op, numbers: Sequence[Tensor]) -> str:
         return f"{texts[0]} in {op.result_types[0].element.replace('bf', 'bfloat').replace('f16', 'float16')}"
     name = str(op.attributes.get("symbol", "")).removeprefix("__nv_") or op.name.partition(".")[2]
     return f"{name}({', '.join(texts)})"
-
-
-def _crossing(op: Op) -> str:
-    return "a sum of products" if op.name.startswith("tt.dot") else "a reduction"
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,10 @@ def _misread(spec: Input, ignored: str) -> torch.Tensor:
     stride = row_major(spec.shape) if ignored == "all" else (*spec.stride[:-1], 1)
     wrong = Input(spec.dtype, spec.shape, stride, spec.offset)
     tensor = spec.tensor()
-    storage = torch.full((max(wrong.storage_size, spec.storage_size),), _nothing(tensor.dtype), dtype=tensor.dtype)
+    nothing = math.nan if tensor.is_floating_point() else -1  # all bits set, as memory that nobody has written
+    storage = torch.full((max(wrong.storage_size, spec.storage_size),), nothing, dtype=tensor.dtype)
     storage[: spec.storage_size] = tensor.as_strided((spec.storage_size,), (1,), 0)
     return storage.as_strided(spec.shape, stride, spec.offset)
-
-
-def _nothing(dtype: torch.dtype) -> float | int:
-    return math.nan if dtype.is_floating_point else -1  # all bits set, as memory that nobody has written
 
 
 def _stride_sentence(evidence: Evidence, positions: tuple[int, ...], ignored: str) -> str:

@@ -144,7 +144,8 @@ def _assert_same_form(result: Any, reference: Reference, what: str) -> None:
     native = reference.native
     if not isinstance(result, torch.Tensor):
         hint = ". Is there a return at the end?" if result is None else "."
-        raise Failure(Cause.WRONG_TYPE, f"{_upper(what)} must be a tensor, and is {_type(result)}{hint}")
+        found = "None" if result is None else f"of Python's type {type(result).__name__}"
+        raise Failure(Cause.WRONG_TYPE, f"{_upper(what)} must be a tensor, and is {found}{hint}")
     if result.shape != native.shape:
         facts = {"shape": list(result.shape), "expected_shape": list(native.shape)}
         raise Failure(
@@ -159,10 +160,6 @@ def _assert_same_form(result: Any, reference: Reference, what: str) -> None:
             f"{_upper(what)} is {_name(result.dtype)}, and must be {_name(native.dtype)}.",
             facts=names,
         )
-
-
-def _type(value: Any) -> str:
-    return "None" if value is None else f"of Python's type {type(value).__name__}"
 
 
 def _upper(text: str) -> str:

@@ -41,7 +41,7 @@ class Comparison:
     def nan(self) -> torch.Tensor:
         """True where the result is NaN and must not be. Where a copy is asked for, that of some wrong elements may be
         other elements', and then there is none."""
-        found = self.wrong & self.value.isnan()
+        found = self.wrong & self.value.isnan() & ~self.reference.native.isnan()
         return found & (found == self.wrong).all() if self.is_copied else found
 
     @cached_property

@@ -309,7 +309,8 @@ def _hold(
     memory = [sum(_allocated(program, given(domain, program))) for program in programs]
     costs = {"memory": memory, "launches": [len(list(program.launches())) for program in programs]}
     if is_run and "work" in domain.grows and not any(tensor.range for tensor in domain.tensors):
-        costs["work"] = [_moved(entry.gradient(*a, **b) if b else entry(*a)) for a, b in made]
+        seen = [entry.gradient(*args, **backward) if backward else entry(*args) for args, backward in made]
+        costs["work"] = [int(one.counters.bytes_loaded + one.counters.bytes_stored) for one in seen]
     for what, law in domain.grows.items():
         used, allowed = costs.get(what, []), [float(evaluate(law, one)) for one in calls]
         steps = zip(itertools.pairwise(used), itertools.pairwise(allowed), strict=False)
@@ -344,10 +345,6 @@ def _failure(
     facts = {"grows": {"size": name, "exponent": f"{exponent:.2f}", "may": law}}
     line = line_of(extra_allocation(program)) if what == "memory" else None
     return Failure(cause, message, line=line, facts=facts)
-
-
-def _moved(seen: Observed) -> int:
-    return int(seen.counters.bytes_loaded + seen.counters.bytes_stored)
 
 
 def _allocated(program: Program, others: Collection[int]) -> list[int]:

@@ -249,11 +249,7 @@ def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]], as
     return tuple(Reference(lambda: answer, i, (number, i), asked) for i in range(len(answer)))
 
 
-def _tensors(answer: tuple[Worked, ...]) -> list[torch.Tensor]:
-    return [tensor for worked in answer for tensor in worked.tensors]
-
-
-_worked = Shared(lambda: contents.TensorCache(_tensors))
+_worked = Shared(lambda: contents.TensorCache(lambda answer: [one for worked in answer for one in worked.tensors]))
 _known: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
 """Of each key that was asked: its number, which no other ever has, and how many results it has."""
 _numbers = itertools.count()

@@ -28,7 +28,8 @@ def constant(expected: Results, inputs: Results) -> list[torch.Tensor]:
 def first_input(expected: Results, inputs: Results) -> list[torch.Tensor]:
     """The first input's elements, in their order, as often as it takes."""
     flat = inputs[0].flatten() if inputs and inputs[0].numel() else torch.zeros(1)
-    return [_repeat(flat, e.numel()).reshape(e.shape).to(e.dtype) for e in expected]
+    repeated = (flat.repeat(-(-e.numel() // len(flat)))[: e.numel()] for e in expected)
+    return [flat.reshape(e.shape).to(e.dtype) for flat, e in zip(repeated, expected, strict=True)]
 
 
 def lower_precision(expected: Results, inputs: Results) -> list[torch.Tensor]:
@@ -91,7 +92,3 @@ def _mean(value: torch.Tensor) -> float | int:
     finite = value.double()[value.double().isfinite()]
     mean = float(finite.mean()) if finite.numel() else 0.0
     return mean if value.is_floating_point() else round(mean)
-
-
-def _repeat(flat: torch.Tensor, count: int) -> torch.Tensor:
-    return flat.repeat(-(-count // len(flat)))[:count]

@@ -435,7 +435,7 @@ def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[s
     if worth(item).kind is not Kind.CORRECTNESS:
         return {}
     tried = [name for entry in subject.assignment.domain.values() for name in _relations_tried(subject, entry, right)]
-    _assert_right_after_other_sizes(subject, run.keeping, right)
+    _assert_right_after_other_sizes(subject, right)
     return {"relations": tried} if tried else {}
 
 
@@ -457,19 +457,18 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
     return tried + _called_in_ways(subject, entry, pairs)
 
 
-def _assert_right_after_other_sizes(subject: Subject, keeping: list[Observation], right: RightResults) -> None:
+def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> None:
     """Repeats calls that use memory kept from before, each after a call of other sizes that uses a storage of as many
-    bytes. `keeping` collects such calls of all checks, since the other call may be an earlier check's.
+    bytes: one of the same check, so that its points do not depend on which others were made before it.
 
     Raises:
         Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
     """
     mine = [pair for pair in right.pairs if _largest(pair[0]) <= Limit.FAR_ELEMENTS and kept_memory(pair[0].program)]
     mine = sorted(mine, key=_size, reverse=True)[: Limit.KEEPING]
-    keeping += [seen for seen, _ in mine]
     for seen, expected in mine[: Limit.TRIED]:
         given, kept = (seen.entry, seen.wanted, len(seen.inputs)), kept_memory(seen.program)
-        alike = [one for one in keeping if (one.entry, one.wanted, len(one.inputs)) == given]
+        alike = [one for one, _ in mine if (one.entry, one.wanted, len(one.inputs)) == given]
         others = {_shapes(one): one for one in alike if kept & kept_memory(one.program)}
         for shapes in sorted(others.keys() - {_shapes(seen)}, reverse=True)[: Limit.TRIED]:
             again, says = subject.after(seen, others[shapes]), CALLED_AGAIN.format(seen.entry)

@@ -143,7 +143,7 @@ class FurtherInputs:
 
     def _long(self, draws: Draws, found: FurtherRun, name: str) -> Iterator[FurtherCall]:
         forms, work = self._traced(), 0
-        for stretch in self._stretches.begun(self._check, draws, forms, self._kernels.counts_in_few_bits):
+        for stretch in self._stretches.begun(self._check, draws, forms, bool(self._kernels.few_bits)):
             while work < Limit.FURTHER_WORK and (call := stretch.next()):
                 self._last, failed = 0, len(found.untried)
                 if repr({name: call.call}) not in found.ran:
@@ -167,7 +167,8 @@ class FurtherInputs:
         unseen = [*told["unseen"], *self._kernels.unseen(), *untried]
         data = {"of": told["of"] + of, "seen": told["seen"] + seen, "unseen": unseen[: Limit.UNSEEN_NAMED]}
         lost, opaque = self._host.branches.lost, self._host.branches.opaque
-        unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque)])
+        few = ((line, f"whole numbers may need more than {n} bits") for line, n in self._kernels.few_bits.items())
+        unfollowed = dict.fromkeys([*self._text.unfollowed(lost), *sorted(opaque), *few])
         return data | (
             {"unfollowed": [{"line": line, "what": what} for line, what in unfollowed]} if unfollowed else {}
         )

@@ -35,7 +35,7 @@ class Limit:
     FORMS, WAYS = 4, 2  # that one check tries: more have had their turn in earlier checks, or have it later
     RELATED_ELEMENTS, KEPT_ELEMENTS = 1 << 14, 1 << 18  # of calls made again for a relation; kept for anything
     KEPT_CALLS, CACHED_CHECKS = 64, 512  # of one check; whose examples are cached
-    KEEPING = 12  # calls of one check that use memory from before them: they are made again before those of later ones
+    KEEPING = 12  # calls of one check that use memory from before them: they are made again before others of it
     TRIED, AGAIN = 4, 3  # calls looked at until one has another that belongs to it by a relation; calls made again
     LOOKED_AT_AGAIN, REPEATED = 6, 4  # calls whose result is looked at once more; how often the last is called
     CLAIMS = 60  # that a report lists for one pass

@@ -71,8 +71,7 @@ class GradingRun:
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
     this one. `on_progress` to `on_failing` are who watches. `exact` has what exact arithmetic showed of each form of a
-    call, `keeping` those observations that use memory from before their calls.
-    `tutor` has what was found out of the submission's mistakes.
+    call, `tutor` has what was found out of the submission's mistakes.
     """
 
     request: GradingRequest
@@ -87,7 +86,6 @@ class GradingRun:
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     exact: dict[Any, Any] = field(default_factory=dict)
-    keeping: list[Any] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     on_progress: OnProgress = nobody
     on_subject: OnSubject = nobody

@@ -119,8 +119,5 @@ def _described(terms: Sequence[Leaf], number: int, name: Callable[[Leaf], str], 
         return f"next_power_of_2({parts[0]})"
     if not parts:
         return "..."
-    return parts[1] if term[0] == "*" and parts[0] == "1" else f" {term[0]} ".join(map(_bracketed, parts))
-
-
-def _bracketed(text: str) -> str:
-    return f"({text})" if " " in text else text
+    bracketed = (f"({part})" if " " in part else part for part in parts)
+    return parts[1] if term[0] == "*" and parts[0] == "1" else f" {term[0]} ".join(bracketed)

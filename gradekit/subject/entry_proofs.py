@@ -99,7 +99,8 @@ def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gra
             return subject.follow(Form(entry.name, tuple(args), wanted))
         except TraceError as error:
             failed.append(error)
-            raise NotFollowed(f"a call with {_shapes(call)} does not run: {str(error)[:200]}") from None
+            shapes = " and ".join(f"a {one.dtype} tensor of {list(one.shape)}" for one in call if isinstance(one, View))
+            raise NotFollowed(f"a call with {shapes} does not run: {str(error)[:200]}") from None
 
     calls = [call for call in calls_of(entry, gradient) if _is_dense(entry, call)]
     return prove(calls, names_of(entry, gradient), follow, entry, budget), not failed
@@ -111,10 +112,6 @@ def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:
     return all(
         dense(arg) for what, arg in pairs if isinstance(what, domain.Tensor) and what.written and isinstance(arg, View)
     )
-
-
-def _shapes(call: Sequence[Argument]) -> str:
-    return " and ".join(f"a {view.dtype} tensor of {list(view.shape)}" for view in call if isinstance(view, View))
 
 
 def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:

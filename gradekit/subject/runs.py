@@ -21,6 +21,7 @@ from gradekit.engine.branch_coverage import merged
 from gradekit.engine.conditions import Conditions
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
+from gradekit.inputs.value_kinds import PROFILES
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
 from gradekit.observations import Counters
@@ -128,10 +129,11 @@ class Case:
         return [a.tensor() if isinstance(a, Input) else a for a in self.args if isinstance(a, (Input, torch.Tensor))]
 
     def other_tensors(self) -> list[torch.Tensor]:
-        """The tensors of a call of the same form that may have come before: other floats, and whole numbers that are
-        all as large as is promised, where nothing says how they go together."""
-        together = any(isinstance(a, Input) and a.ascending for a in self.args)
-        specs = [_other(a) if isinstance(a, Input) and not together else a for a in self.args]
+        """The tensors of a call of the same form that may have come before: other floats, of every second call so large
+        that sums overflow, and whole numbers that are all as large as is promised, where nothing says how they go
+        together."""
+        together, large = any(isinstance(a, Input) and a.ascending for a in self.args), self.number >> 16 & 1
+        specs = [_other(a, bool(large)) if isinstance(a, Input) and not together else a for a in self.args]
         return replace(self, args=tuple(specs)).tensors
 
 
@@ -142,10 +144,11 @@ def _storage_bytes(arg: Any) -> int:
     return arg.untyped_storage().nbytes() if isinstance(arg, torch.Tensor) else 0
 
 
-def _other(spec: Input) -> Input:
+def _other(spec: Input, large: bool) -> Input:
     if spec.within is not None:
         return replace(spec, profile=f"most:{spec.within[0]}:{spec.within[1]}")
-    return replace(spec, seed=spec.seed + 1)
+    profile = "large" if large and spec.profile in PROFILES and "float" in spec.dtype else spec.profile
+    return replace(spec, seed=spec.seed + 1, profile=profile)
 
 
 @dataclass

@@ -50,7 +50,8 @@ class Limit:
     SUMMED_WORK = (
         300_000_000  # where a dimension is in no result: how far a program comes in it shows in long calls alone
     )
-    FEW_BITS = 4  # times as much, where a program counts in few bits
+    # where whole numbers have to do with few bits: times as much, and more elements than float32 counts, an odd number
+    FEW_BITS, COUNTED = 4, (1 << 24) + 1025
     PROGRAMS = 1 << 22  # of a launch for each of which the turns of a loop are worked out
 
     # the dimensions beside a long one: with short ones, a program often has many elements of the long one

@@ -287,7 +287,8 @@ class HostBranches:
                 self.opaque.add((condition.source.line, "a comparison with a number that is not followed"))
             elif leaves:
                 text = self._described(form, terms, condition)
-                special = condition.relation == "==" and not _asks_for_zero(terms, condition)
+                asks_for_zero = ("number", 0) in (terms[condition.left], terms[condition.right])
+                special = condition.relation == "==" and not asks_for_zero
                 yield condition, HostBranch(condition.source.line, text, form.kind if special else ())
 
     def _described(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
@@ -307,7 +308,3 @@ class HostBranches:
 
         left, right = (described(terms, n, name) for n in (condition.left, condition.right))
         return f"{left} {condition.relation} {right}"
-
-
-def _asks_for_zero(terms: Sequence[Leaf], condition: Condition) -> bool:
-    return ("number", 0) in (terms[condition.left], terms[condition.right])

@@ -145,10 +145,23 @@ class KernelText:
         kept = ((op.name, len(op.results)) for op in self.ops if not _OF_DTYPES.match(op.name))
         return hash(tuple((_NUMBERS.sub(r"\1", name), count) for name, count in kept))
 
-    @property
-    def counts_in_few_bits(self) -> bool:
-        """Whether the kernel adds integers of 8 or 16 bits."""
-        return any(op.name == "arith.addi" and op.result_types[0].element in ("i8", "i16") for op in self.ops)
+    @functools.cached_property
+    def few_bits(self) -> dict[int, int]:
+        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16, are or become a
+        float of few, or share an integer with others."""
+        each = ((self.line(op), self._bits(op)) for op in reversed(self.ops))
+        return {line: bits for line, bits in each if line and bits}
+
+    def _bits(self, op: Op) -> int:
+        """With how few bits the whole numbers of an operation have to do; 0 where these are many."""
+        result = op.result_types[0].element if op.result_types else ""
+        is_narrowed = op.name in ("arith.sitofp", "arith.uitofp") and result in ("f16", "bf16")
+        if op.name in ("arith.fptosi", "arith.fptoui") or (is_narrowed and op.operand_types[0].element != "i1"):
+            floats = op.result_types[0] if is_narrowed else op.operand_types[0]
+            return 1 - round(math.log2(torch.finfo(dtype_of(floats)).eps))
+        if op.name == "arith.shli" and self.computed_from(op.operands[:1]) & {"tt.histogram", "tt.reduce"}:
+            return int(self.number(op.operands[1]) or 0)
+        return int(result[1:]) if op.name == "arith.addi" and result in ("i8", "i16") else 0
 
     def number(self, name: str) -> float | None:
         """The number that a value is, as a tile or in another precision; None where it is none."""

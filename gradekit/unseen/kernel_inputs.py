@@ -43,7 +43,6 @@ class KernelInputs:
     _far: set[KernelBranch] = field(default_factory=set)
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
-    _known_numbers: tuple[int, ...] | None = None
 
     def begin_check(self) -> None:
         """Another check begins, which has seen nothing yet."""
@@ -70,15 +69,12 @@ class KernelInputs:
                 if found is None or len(text.arguments) > len(found.text.arguments):  # fewer sizes are constants in it
                     self._first[branch] = Missing(branch, text, number)
         if len(self._texts) > before:
-            self._groups, self._known_numbers = dtype_groups(self._texts.values()), None
+            self._groups = dtype_groups(self._texts.values())
 
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
         alike, those that none has gone with dtypes that it treats alike."""
         return sorted((one for one in self._together().values() if one is not None), key=lambda one: one.order)
-
-    def _is_missing(self, branch: KernelBranch) -> bool:
-        return self._together().get(branch, branch) is not None
 
     def _together(self) -> dict[KernelBranch, Missing | None]:
         """The ways, dtypes that are treated alike as one: None of one that a run has gone."""
@@ -96,16 +92,13 @@ class KernelInputs:
         return [{"line": line, "what": what} for line, what in told]
 
     @property
-    def counts_in_few_bits(self) -> bool:
-        """Whether a kernel adds integers that are soon too large."""
-        return any(text.counts_in_few_bits for text in self._texts.values())
+    def few_bits(self) -> dict[int, int]:
+        """With how few bits whole numbers have to do, by lines: those that need more are wrong there."""
+        return {line: bits for text in self._texts.values() for line, bits in text.few_bits.items()}
 
     def _numbers(self) -> tuple[int, ...]:
-        if self._known_numbers is None:
-            every = sorted((self._first[branch] for branch in self._ways), key=lambda one: one.order)
-            numbers = dict.fromkeys(n for one in every for n in numbers_in(one.behind, floating=False))
-            self._known_numbers = tuple(numbers)
-        return self._known_numbers
+        every = sorted((self._first[branch] for branch in self._ways), key=lambda one: one.order)
+        return tuple(dict.fromkeys(n for one in every for n in numbers_in(one.behind, floating=False)))
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -167,7 +160,7 @@ class KernelInputs:
     ) -> Iterator[FurtherCall]:
         few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= Limit.MANY_ELEMENTS
         tried = functools.partial(self._far.add, one.branch)
-        is_wanted = functools.cache(functools.partial(self._is_missing, one.branch))
+        is_wanted = functools.cache(lambda: self._together().get(one.branch, one) is not None)
         purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
         for sizes in solved[:1] if few else solved:
             yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.says(), one.line, purpose, tried, is_wanted)

@@ -21,7 +21,7 @@ from gradekit.engine import Op, Region
 from gradekit.engine.def_use import ATOMICS, LOADS, STORES
 from gradekit.engine.ttir import Function
 from gradekit.inputs.draws import Draws, shape_of
-from gradekit.inputs.layouts import row_major
+from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.program import (
     Choice,
     Descriptor,
@@ -39,7 +39,7 @@ from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, fits, made, rank_of
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.kernel_branches import KernelText, Place, kernel_text, turns
-from gradekit.unseen.scope import CallScope
+from gradekit.unseen.scope import CallScope, layouts_like
 
 Checks = Sequence[tuple[str, Draws]]
 """All checks of an assignment in their order, by name, with what each draws its calls from."""
@@ -72,11 +72,14 @@ class LongDimensions:
         mine = [one for one in forms if fits(draws, one) and one.elements]
         if not mine:
             return
-        form = min(mine, key=lambda one: abs(rank_of(draws, one) - _rank(draws)))
+        views = [one for one in mine if not all(is_row_major(view.shape, view.stride) for view in one.views)]
+        form = min(views if few_bits and views else mine, key=lambda one: abs(rank_of(draws, one) - _rank(draws)))
         scope = CallScope(draws, rank_of(draws, form), True, Limit.FAR)
         for name in scope.sizes:
-            if few_bits and not _outer(draws, name) and self._is_first(check, draws, name, draws.values):
-                yield Stretch(draws, form, scope, name, 1, most=Limit.ELEMENTS)  # one counter has them all
+            if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts)):
+                other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
+                far, more = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED), layouts_like(draws, form)[-1]
+                yield Stretch(draws, form, far, name, other, most=Limit.COUNTED, more=more)
             yield from self._usual(check, draws, form, scope, name)
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:
@@ -101,7 +104,7 @@ class LongDimensions:
 def _keys(check: str, draws: Draws) -> Iterator[Hashable]:
     """What a check stretches where no check before it does."""
     for name in CallScope(draws, _rank(draws)).sizes:
-        for what in (None, draws.values, _told_apart(check, draws), *_choices(draws)):
+        for what in (None, (draws.values, draws.layouts), _told_apart(check, draws), *_choices(draws)):
             yield draws.entry.name, draws.upstream, name, what
 
 
@@ -129,8 +132,9 @@ def _choices(draws: Draws) -> Iterator[tuple[tuple[str, Any], ...]]:
 
 def _outer(draws: Draws, name: str) -> int:
     """How far out a dimension lies in the results: what is added up lies in none, or is the last of the inputs."""
+    own = ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
     parts = [(place, part) for one in draws.entry.results for place, part in enumerate(reversed(one.shape), start=1)]
-    return max((place for place, part in parts if name in part.split()), default=0)
+    return max((place for place, part in parts if own in part.split()), default=0)
 
 
 @dataclass
@@ -204,7 +208,7 @@ class Stretch:
     def _most_work(self) -> int:
         if _outer(self.draws, self.name):
             return Limit.WORK
-        return Limit.SUMMED_WORK * (Limit.FEW_BITS if self.most == Limit.ELEMENTS else 1)
+        return Limit.SUMMED_WORK * (Limit.FEW_BITS if self.most == Limit.COUNTED else 1)
 
     @functools.cached_property
     def _single(self) -> str:

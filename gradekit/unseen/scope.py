@@ -23,13 +23,14 @@ from gradekit.unseen.host_branches import TracedForm
 
 @dataclass(frozen=True)
 class CallScope:
-    """Calls of a check's `draws` with `rank` dimensions that have no name. `wide` says that sizes which the check lists
-    may be any that the entry promises."""
+    """Calls of a check's `draws` with `rank` dimensions that have no name, and at `most` so many elements of a tensor.
+    `wide` says that sizes which the check lists may be any that the entry promises."""
 
     draws: Draws
     rank: int
     wide: bool = False
     beyond: int = 1
+    most: int = Limit.ELEMENTS
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -58,7 +59,7 @@ class CallScope:
     @property
     def at_most(self) -> int:
         """Elements of the largest tensor."""
-        return min(self.beyond * max(self.draws.at_most, 1 << 12), Limit.ELEMENTS)
+        return min(self.beyond * max(self.draws.at_most, 1 << 12), self.most)
 
     def range(self, name: str) -> tuple[int, int]:
         """The least and the largest that `name` may be."""

@@ -1,6 +1,7 @@
 """What staff check of dropout beyond the public tests: large tensors, edges of p and of seeds, and values that spread."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -43,10 +44,18 @@ def test_edges(submission, call):
 @settings(max_examples=1)
 @given(call=huge(seed=(1234,), sizes=RARE, at_most=1 << 23))
 def test_rarest(submission, p, call):
-    """Drops the right share for p of a few in a million"""
+    """Drops the right share for p of a few in a million, and others with the next seed"""
     x, _, seed = call
-    dropped = ~public.mask_of(submission.dropout(x, p, seed), x)
-    public.assert_count(int(dropped.sum()), dropped.numel(), p, f"With p = {p}, an element was dropped")
+    places = []
+    for values, own in ((x, seed), (replace(x, shape=(500, x.shape[1])), seed + 1)):
+        dropped = ~public.mask_of(submission.dropout(values, p, own), values)
+        public.assert_count(int(dropped.sum()), dropped.numel(), p, f"With p = {p}, an element was dropped")
+        places.append(dropped.flatten().nonzero().flatten())
+    apart, counts = (places[0][:, None] - places[1]).unique(return_counts=True)  # of all pairs, few are equally far apart
+    if len(counts):
+        most = int(counts.argmax())
+        what = f"With p = {p}, an element was dropped {int(apart[most])} places after one that the next seed drops"
+        public.assert_count(int(counts[most]), len(places[0]), len(places[1]) / x.numel, what)
 
 
 @points(6)

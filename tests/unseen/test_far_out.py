@@ -104,6 +104,19 @@ def test_what_goes_wrong_at_the_promised_end_alone_is_found(old: str, new: str, 
     assert origin_of_failure(Limited("cross_entropy", "contiguous_float32", old, new), tmp_path) == origin
 
 
+IN_FEW_BITS = [
+    Limited("histogram", "test_counts", "tl.atomic_add(out_ptr + b, counts,", "tl.atomic_add(out_ptr + b, (counts << 16) >> 16,"),
+    Limited("vector_add", "any_stride", "row = offsets // size2 % size1",
+            "row = ((offsets.to(tl.float32) + 0.5) / size2).to(tl.int64) % size1"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.assignment) for one in IN_FEW_BITS])
+def test_what_counts_in_few_bits_is_tried_with_more_elements_than_these_tell(one: Limited, tmp_path: Path) -> None:
+    assert " is 16,778,241, the others " in origin_of_failure(one, tmp_path)
+
+
 @pytest.mark.parametrize(("power", "longest"), [(0, 524_288), (1, 12_000), (2, 257)])
 def test_lengths_grow_to_the_end_or_as_far_as_the_work_allows(power: int, longest: int) -> None:
     draws = draws_of(calls(domain_of(get("softmax").tests)["softmax"]))
