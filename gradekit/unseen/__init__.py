@@ -51,7 +51,7 @@ class Limit:
         300_000_000  # where a dimension is in no result: how far a program comes in it shows in long calls alone
     )
     # where whole numbers have to do with few bits: times as much, and more elements than float32 counts, an odd number
-    FEW_BITS, COUNTED = 4, (1 << 24) + 1025
+    FEW_BITS, COUNTED = 8, (1 << 24) + 1025
     PROGRAMS = 1 << 22  # of a launch for each of which the turns of a loop are worked out
 
     # the dimensions beside a long one: with short ones, a program often has many elements of the long one
