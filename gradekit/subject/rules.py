@@ -348,7 +348,8 @@ def check_handed_numbers(program: Program, entry: str) -> None:
     _check_tables([step for step in steps if isinstance(step, Literal)], entry)
     single = {value for step in steps for value in _values(step) if isinstance(value, float)}
     _wait_for_a_person("different numbers", len(single), Limit.WRITTEN, steps)
-    _wait_for_a_person("integers", sum(map(_different_steps, _sequences(program, steps))), Limit.PLACES, steps)
+    different = sum(len({b - a for a, b in itertools.pairwise([0, *one])}) for one in _sequences(program, steps))
+    _wait_for_a_person("integers", different, Limit.PLACES, steps)
 
 
 def _check_tables(written: Sequence[Literal], entry: str) -> None:
@@ -415,7 +416,3 @@ def _places(program: Program, step: Step) -> Iterator[tuple[Any, Any]]:
         yield from (("fill", step.value), ("filled", step.target.offset))
     elif isinstance(step, Copy):
         yield from (("from", step.origin.offset), ("to", step.target.offset))
-
-
-def _different_steps(values: Sequence[int]) -> int:
-    return len({b - a for a, b in itertools.pairwise([0, *values])})
