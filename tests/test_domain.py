@@ -9,6 +9,9 @@ import pytest
 
 from gradekit import domain
 from gradekit.assignment import discover
+from tests.beside import beside
+
+CASES = beside(__file__)
 
 ASSIGNMENTS = {id: assignment for id, assignment in discover().items() if not assignment.is_quiz}
 SCALE = """
@@ -53,53 +56,7 @@ def test_no_tensor_is_promised_that_offsets_of_32_bits_do_not_reach(tmp_path: Pa
     )  # the result has twice as many
 
 
-@pytest.mark.parametrize(
-    ("said", "instead", "line", "told"),
-    [
-        ("limits", "limit", 5, "scale.limit is no key (did you mean limits?)"),
-        ("most = 50", "most = 50, lest = 1", 7, "scale.sizes.M.lest is no key (did you mean least?)"),
-        ("most = 50", "most = 0", 7, "scale.sizes.M has no sizes: they go from 1 to 0"),
-        ("limits =", 'aliases = ["x factor"]\nlimits =', 5, "not two tensors of as many dimensions"),
-        (
-            "limits =",
-            'relations = { alone = ["N"] }\nlimits =',
-            5,
-            "names N, which must stand by itself in every shape",
-        ),
-        (
-            "limits =",
-            'relations = { alon = ["N"] }\nlimits =',
-            5,
-            "scale.relations.alon is no key (did you mean alone?)",
-        ),
-        ("limits =", 'relations = { linear = ["X"] }\nlimits =', 5, "names 'X', which is not there (there is x)"),
-        ("M * N", "M * K", 5, "scale.limits[0] has 'K' in 'M * K <= 100', which is no size (there are M, N)"),
-        ("M * N <=", "M * * N <=", 5, "no expression"),
-        (
-            'dtypes.T = ["float32"',
-            'dtypes.T = ["float31"',
-            6,
-            "has 'float31', which is no dtype (did you mean float32?)",
-        ),
-        (
-            'dtype = "T", values',
-            'dtype = "S", values',
-            9,
-            "scale.tensors.x.dtype is 'S': neither a dtype nor a variable",
-        ),
-        ('"M", "N"]', '"M", "L"]', 9, "scale.tensors.x.shape has 'L' in 'L', which is no size"),
-        ('["normal"]', '["normal"], layouts = ["transpose"]', 9, "must be a layout (did you mean transposed?)"),
-        ('["normal"]', '["lengths:{K}"]', 9, "has {K} in 'lengths:{K}', which is not there"),
-        ('["x", "factor"]', '["x"]', 10, "scale.scalars.factor is no argument; arguments are x"),
-        ('["x", "factor"]', '["x", "factor", "y"]', 3, "has 'y', which neither tensors nor scalars describe"),
-        ("sizes.M = { most = 50 }", "sizes.M = { least = 50 }", 7, "scale.sizes.M has no most"),
-        ("limits", 'gradients = ["y"]\nlimits', 5, "names 'y'"),
-        ("sizes.N", "sizes.B = { most = 9 }\nsizes.N", 8, "scale.sizes.B stands in no shape: no argument tells it"),
-        ('type = "int", least', 'type = "int", lest', 10, "did you mean least?"),
-        ('"N + 1"]', '"N ** 2"]', 10, "has 'N ** 2', which need not be whole"),
-        ('"N + 1"]', '"N / 2"]', 10, "has 'N / 2', which need not be whole"),
-    ],
-)
+@pytest.mark.parametrize(("said", "instead", "line", "told"), CASES["refused"])
 def test_what_makes_no_sense_is_refused_with_its_line(
     said: str, instead: str, line: int, told: str, tmp_path: Path
 ) -> None:

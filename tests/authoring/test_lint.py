@@ -14,6 +14,9 @@ import pytest
 from gradekit.assignment import discover, get, load, named_folder
 from gradekit.authoring.lint import Complaint, lint, reads_well
 from gradekit.course.verify import tried
+from tests.beside import beside
+
+CASES = beside(__file__)
 
 ALL = discover()
 
@@ -70,40 +73,10 @@ sizes.N = { most = 9 }
     assert "says ['x', 'pair', 'y', 'a list of c, d']" in told.message
 
 
-TESTS, HIDDEN, DOMAIN, MISTAKES = "test_softmax.py", "../test_softmax_hidden.py", "domain.toml", "../mistakes.toml"
+TESTS = "test_softmax.py"
 
 
-@pytest.mark.parametrize(
-    ("file", "before", "after", "told"),
-    [
-        (DOMAIN, "values =", "valuess =", "domain.toml:LINE: softmax.tensors.x.valuess is no key (did you mean values?)"),
-        (DOMAIN, "alone =", "alon =", "domain.toml:LINE: softmax.relations.alon is no key (did you mean alone?)"),
-        (DOMAIN, '"integers"', '"integer"', "domain.toml:LINE: softmax.tensors.x.values has the kind 'integer', which there is not (did you mean integers?)"),
-        (DOMAIN, '\nvalues = ["ones"', '\nlayouts = ["transpose"]\nvalues = ["ones"', "domain.toml:LINE: softmax.tensors.x.layouts[0] is 'transpose', but must be a layout (did you mean transposed?)"),
-        (DOMAIN, '"float16"', '"float15"', "domain.toml:LINE: softmax.dtypes.T has 'float15', which is no dtype (did you mean float16?)"),
-        (DOMAIN, 'shape = ["M", "N"]\ndtype', 'shape = ["M", "K"]\ndtype', "domain.toml:LINE: softmax.tensors.x.shape has 'K' in 'K', which is no size (there are M, N)"),
-        (DOMAIN, "M = {", "M = = {", "is not valid TOML"),
-        (DOMAIN, "[softmax]", "[softmx]", "domain.toml:1: softmax has no arguments"),
-        ("assignment.toml", "allow = []", 'allow = ["sum"]', "assignment.toml:LINE: allow[0] is 'sum', but must be a step of torch, such as"),
-        ("assignment.toml", "allow =", "allowed =", "assignment.toml:LINE: allowed is no key (did you mean allow?)"),
-        (TESTS, 'kind="memory"', 'kind="mem"', "test_softmax.py:LINE: points: there is no kind 'mem' (did you mean memory?)"),
-        (TESTS, "assert_close(submission.softmax(*call)", "assert_clos(submission.softmax(*call)", "test_softmax.py:LINE: assert_clos is not defined (did you mean assert_close?)"),
-        (TESTS, "    assert_close,\n", "    assert_closes,\n", "gradekit offers no assert_closes (did you mean assert_close?)"),
-        (TESTS, "(submission, call)", "(submision, call)", "takes submision, which is neither a fixture nor drawn (did you mean submission?)"),
-        (TESTS, "submission.softmax(*call)", "submission.softmx(*call)", "test_softmax.py:LINE: submission.softmx: there is no such entry (did you mean softmax?)"),
-        (TESTS, "use both", "use one", "test_softmax.py:LINE: points: the handout has 'It has two strides; use one' 0 times, not once"),
-        (TESTS, '@points(16, handout="It returns the softmax of x over its last dimension")\n', "", "test_softmax.py:LINE: test_contiguous_float32 has no @points(...): it is worth nothing"),
-        (TESTS, '["normal", "ties"]', '["norml", "ties"]', "test_softmax.py:LINE: calls: there is no kind of values 'norml' (did you mean normal?)"),
-        (TESTS, 'sizes={"M": [1, 2, 7, 30], "N"', 'sizes={"M": [1, 2, 7, 30], "n"', "test_softmax.py:LINE: calls: there is no size 'n'"),
-        (TESTS, 'domain_of(__file__)["softmax"]', 'domain_of(__file__)["sofmax"]', "domain.toml has no entry 'sofmax' (did you mean softmax?)"),
-        (TESTS, "def softmax(x):", "def softmax(x:", "is no Python"),
-        (HIDDEN, "public.expected(*call)", "publik.expected(*call)", "publik is not defined (did you mean public?)"),
-        ("starter.py", "def softmax(x:", "def softmx(x:", "starter.py:1: it does not define softmax, the entry of assignment.toml (did you mean softmx?)"),
-        ("../solution.py", "def softmax(x", "def softmax(y", "softmax takes ['y'], and domain.toml says ['x']"),
-        (MISTAKES, "test_contiguous_float32 wrong-values", "test_contiguous_float32 wrong-value", "there is no cause wrong-value (did you mean wrong-values?)"),
-        (MISTAKES, "test_contiguous_float32 wrong-values", "test_contiguous wrong-values", "which is no test (did you mean test_contiguous_float32?)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("file", "before", "after", "told"), CASES["mistakes"])
 def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
     softmax: Path, changed: Callable[[str, str, str], list[Complaint]], file: str, before: str, after: str, told: str
 ) -> None:

@@ -7,7 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from tests.beside import beside
+
 from .test_floors import MODULES, TREES, imports
+
+CASES = beside(__file__)
 
 PACKAGES = ("triton", "torch", "hypothesis", "pytest", "_pytest", "pluggy", "distributed", "sqlalchemy", "nbformat")
 """Whose names are looked at where they are imported."""
@@ -103,46 +107,12 @@ def test_private_names_of_other_packages_stand_in_compat_alone(own: frozenset[st
     assert not [(module, use) for module in CHECKED for use in private_uses(TREES[module], own)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import torch._C",
-        "import torch._dynamo as dynamo",
-        "from torch._subclasses import fake_tensor",
-        "from torch import _C",
-        "import triton.backends.nvidia",
-        "from triton.runtime import driver",
-        "from triton import knobs",
-        "from triton.language import core; core._aggregate",
-        "triton.runtime.driver.active",
-        "triton.compiler.compile = None",
-        "from hypothesis.internal.conjecture import providers",
-        "from hypothesis import internal",
-        "from hypothesis.configuration import set_hypothesis_home_dir",
-        "import _pytest.config",
-        "item._fixtureinfo",
-        "torch._C.StorageBase",
-        "operator._schema.name",
-        "getattr(test, '_hypothesis_internal_use_settings', None)",
-        "getattr(torch.cuda, '_lazy_init')",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["private"])
 def test_a_private_name_is_seen(text: str) -> None:
     assert list(private_uses(ast.parse(text))) != []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import torch.utils.data, triton.language as tl",
-        "from triton.tools.tensor_descriptor import TensorDescriptor",
-        "from triton.language.extra import libdevice",
-        "from hypothesis import strategies as st",
-        "os._exit(1); sys._getframe(1); item.__dict__; record._replace(a=1)",
-        "self._own + other._own",
-        "getattr(self, '_own')",
-    ],
-)
+@pytest.mark.parametrize("text", CASES["public"])
 def test_public_names_and_names_of_ones_own_are_let_be(text: str) -> None:
     assert list(private_uses(ast.parse(text), frozenset({"_own"}))) == []
 

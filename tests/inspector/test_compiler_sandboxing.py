@@ -16,29 +16,16 @@ from gradekit.confine import landlock, seccomp
 from gradekit.inspector import compile as compiling
 from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.program import Kernel
+from tests.beside import beside
 from tests.hostile.world import commanded, opened, read
 from tests.patience import eventually
+
+CASES = beside(__file__)
 
 TOKEN = "the-secret-that-nobody-may-read"
 pytestmark = pytest.mark.skipif(not (seccomp.available() and landlock.version()), reason="no seccomp or Landlock here")
 
-ORDERS = {
-    "reads a secret": "got = open({secret!r}).read()",
-    "reads a secret by a program": "import subprocess; got = subprocess.run(['cat', {secret!r}], "
-    "capture_output=True).stdout",
-    "reads the solution": "got = open({solution!r}).read()[:0] + {token!r}",
-    "reads the other kernels": "import os; got = os.listdir(os.path.dirname(folder)) and {token!r}",
-    "reads gradekit's judge": "import gradekit; got = open(gradekit.__path__[0] + '/judge/compare.py').read()[:0] + "
-    "{token!r}",
-    "writes beside its folder": "open(folder + '/../status.json', 'w').write('[0]'); got = {token!r}",
-    "writes for everybody": "open({folder!r} + '/new', 'w'); got = {token!r}",
-    "connects": "import socket; socket.create_connection(('127.0.0.1', {port}), 1); got = {token!r}",
-    "signals the grader": "import os; os.kill({grader}, 0); got = {token!r}",
-    "signals its parent": "import os; os.kill(os.getppid(), 9); got = {token!r}",
-    "starts a session": "import os; os.setsid(); got = {token!r}",
-    "takes memory": "x = bytearray(5 << 30); got = {token!r}",
-    "takes the disk": "open('big', 'wb').truncate(1 << 30); got = {token!r}",
-}
+ORDERS = CASES["orders"]
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Cause, Outcome
+from tests.beside import beside
 from tests.graded import grade
+
+CASES = beside(__file__)
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -94,42 +97,7 @@ class Double(torch.autograd.Function):
 def double(x):
     return Double.apply(x)
 """
-KEPT = {
-    "by shape": "KEPT = {}\ndef forward(x):\n    return launch(x, KEPT.setdefault(x.shape, torch.empty_like(x)))",
-    "by dtype": (
-        "KEPT = {}\ndef forward(x):\n    if x.dtype not in KEPT or KEPT[x.dtype].numel() < x.numel():\n"
-        "        KEPT[x.dtype] = torch.empty_like(x).flatten()\n"
-        "    return launch(x, KEPT[x.dtype][: x.numel()].view(x.shape))"
-    ),
-    "lru_cache": (
-        "@functools.lru_cache\ndef room(shape, device):\n    return torch.empty(shape, device=device)\n"
-        "def forward(x):\n    return launch(x, room(x.shape, x.device))"
-    ),
-    "attribute": (
-        "def forward(x):\n    if getattr(forward, 'of', None) != x.shape:\n"
-        "        forward.of, forward.out = x.shape, torch.empty_like(x)\n    return launch(x, forward.out)"
-    ),
-    "two in turn": (
-        "KEPT = {}\ndef forward(x):\n    ring = KEPT.setdefault(x.shape, [])\n    if len(ring) < 2:\n"
-        "        ring.append(torch.empty_like(x))\n    ring.reverse()\n    return launch(x, ring[0])"
-    ),
-    "after ten calls": (
-        "KEPT, CALLS = {}, []\ndef forward(x):\n    CALLS.append(x.shape)\n    out = torch.empty_like(x)\n"
-        "    return launch(x, out if len(CALLS) < 10 else KEPT.setdefault(x.shape, out))"
-    ),
-    "a copy of the input": (
-        "KEPT = {}\ndef forward(x):\n    if x.shape not in KEPT:\n        KEPT[x.shape] = x.clone()\n"
-        "    return launch(KEPT[x.shape], torch.empty_like(x))"
-    ),
-    "the third call of a shape": (
-        "SEEN = []\ndef forward(x):\n    SEEN.append(x.shape)\n"
-        "    return launch(x, torch.empty_like(x), 2.0 if SEEN.count(x.shape) < 3 else 3.0)"
-    ),
-    "after other sizes": (
-        "FIRST = []\ndef forward(x):\n    FIRST.append(x.numel())\n"
-        "    return launch(x, torch.empty_like(x), 2.0 if max(FIRST[:-1], default=0) <= x.numel() else 3.0)"
-    ),
-}
+KEPT = CASES["kept"]
 TWICE = "def forward(x):\n    return launch(x, torch.empty_like(x))"
 """Nothing is kept: what every one of these would be."""
 RIGHT = {

@@ -16,8 +16,11 @@ from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mend_of
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
+from tests.beside import beside
 from tests.gpu.programs import traced
 from tests.tracer.styles import Text
+
+CASES = beside(__file__)
 
 WEIGHTS = '''import torch
 import triton
@@ -63,35 +66,10 @@ def entry(x, v):
     return out.reshape(-1, N).sum(0)
 '''
 
-EXAMPLES = {
-    "a length that is clamped at 0": ("tl.maximum(top - total, 0.0)", "(top - total)"),
-    "a divisor that is kept from 0 by a number of the handout": ("tl.maximum(width, 1e-5)", "width"),
-    "a number of the handout": ("0.044715", "0.44715"),
-    "a name that each step updates": ("        x_ptrs += BN\n        top = new_top\n", "        x_ptrs += BN\n"),
-    "a sum that is rescaled": ("total * shrink + tl.sum", "total + tl.sum"),
-    "quotient and rest": (
-        "head = tl.program_id(1) % heads\n    part = tl.program_id(1) // heads",
-        "head = tl.program_id(1) // heads\n    part = tl.program_id(1) % heads",
-    ),
-    "a reduction along rows, spread along rows": ("tl.max(s, axis=1)[:, None]", "tl.max(s, axis=0)[None, :]"),
-    "a reduction along rows, where a whole tile is reduced": ("tl.minimum(s, tl.max(s, axis=1)[:, None])", "tl.minimum(s, tl.max(s))"),
-    "a difference before a sum that would be rounded": ("((top - total) + head)", "(top + head - total)"),
-    "what nothing is to be subtracted from": ("share = top *", "share = 1.0 - top *"),
-    "a difference of other names that stands elsewhere, too": ("gap + (bias - width)", "gap + (top - total)"),
-    "one element for all lanes": ("tl.load(v_ptr + m, mask=m < N, other=0.0)", "tl.load(v_ptr + tile)"),
-    "a statement that another of the same form has beside it": (
-        "second = rest % BN\n    rest = rest // BN\n", "second = rest % BN\n",
-    ),
-    "a statement that is too many": ("        top = new_top\n", "        top = new_top\n        total = total + top\n"),
-}  # fmt: skip
+EXAMPLES = CASES["in_kernels"]
 """What is right, and a beginner's mistake in its place."""
 
-ON_HOST = {
-    "a grid that rounds up": ("triton.cdiv(N, 4)", "N // 4"),
-    "a stride of a tensor that is passed": ("x.stride(0), CAUSAL", "1, CAUSAL"),
-    "sizes of a view, and what is summed up of it": ("out.reshape(-1, N).sum(0)", "out.reshape(N, -1).sum(1)"),
-    "a result of its own layout": ("torch.empty(v.shape, dtype=v.dtype, device=v.device)", "torch.empty_like(v)"),
-}
+ON_HOST = CASES["on_host"]
 
 
 def meaning(text: str) -> str:
