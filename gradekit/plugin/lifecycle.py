@@ -189,6 +189,7 @@ class GradingPlugin:
             assert error is not None
             evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
             run.checks[number] = check_results.check_of(item, run, error, evidence)
+        run.notes += [run.tutor.left] if run.tutor is not None and run.tutor.left else []
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The report, as `gradekit check` would show it."""

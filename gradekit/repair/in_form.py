@@ -45,7 +45,16 @@ def _form(error: Failure, call: Call, function: ast.FunctionDef) -> str:
 def _of_results(source: ParsedSource, function: ast.FunctionDef, form: str) -> Iterator[Edit]:
     for node in ast.walk(function) if form else ():
         if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Tuple):
-            yield source.replaced(node.value, f"({source.of(node.value)}){form}")
+            dtypes = list(_dtypes(function, source.of(node.value))) if form.startswith(".to(") else []
+            of_returned = source.replaced(node.value, f"({source.of(node.value)}){form}")
+            yield source.replaced(dtypes[0], form[4:-1]) if dtypes else of_returned
+
+
+def _dtypes(function: ast.FunctionDef, name: str) -> Iterator[ast.expr]:
+    """The dtypes with which what has a name is allocated: converted when it is returned, it has lost digits before."""
+    for one in ast.walk(function):
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == name and isinstance(one.value, ast.Call):
+            yield from (keyword.value for keyword in one.value.keywords if keyword.arg == "dtype")
 
 
 def _of_gradients(source: ParsedSource, message: str) -> Iterator[Edit]:

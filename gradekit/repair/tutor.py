@@ -17,7 +17,7 @@ from gradekit.causes import SAYS_ALL, Cause
 from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
-from gradekit.repair.failed_check import FailedCheck
+from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
@@ -32,9 +32,6 @@ from gradekit.repair.work import Limit
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Call
 from gradekit.submission.parsed_source import Edit
-
-Said = tuple[FailedCheck, Mend | None]
-"""A check that something was said of, and the mend that this is about."""
 
 
 class Tutor:
@@ -51,8 +48,9 @@ class Tutor:
             own = idioms_of(texts.assignment.folder / "idioms.toml")
         self._mending = Mending(texts.submission.text, texts.numbers, idioms=own)
         self.work = self._mending.work
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
         self._beside: dict[Cause, Diagnosis | None] = {}
+        self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
         """What a mended program shows to be wrong; None where nothing does."""
@@ -65,14 +63,13 @@ class Tutor:
 
         A mend is a hypothesis about the whole submission. One that makes the failing examples of more checks right
         takes the place of others. It is refuted where it leaves as many as they were as it makes right; what says no
-        more than that one change of a line helps, where it leaves one. For what else
-        it leaves wrong, a second mistake is looked for.
+        more than that one change of a line helps, where it leaves one. For what it leaves wrong, another is looked for.
         """
         said, found = list(self._said.values()), dict[str, Diagnosis | None]()
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
             return {}
-        after = {mend: self._after(mend, said) for mend in mends}
+        after = {mend: self._after(mend, [check for check, _ in said]) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
         told = [check for check, mend in said if mend == best]
@@ -85,28 +82,27 @@ class Tutor:
             return {check.name: None for check in told}
         tries = MendTries(told[0], self._texts, self._mending.text)
         if made_right(best) < len(after[best]) and self._of_two(tries, [best]) and (both := self._mending.told_first):
-            after[both] = self._after(both, said)
+            after[both] = self._after(both, [check for check, _ in said])
             best = max(best, both, key=made_right)
         for check, mend in ((check, mend) for check, mend in said if mend != best and check.name in after[best]):
             if after[best][check.name] is None and (mend is None or made_right(mend) < made_right(best)):
-                found[check.name] = self._told_again(best, check)
+                tries, known = MendTries(check, self._texts, self._mending.text), self._mending.remembered(best)
+                found[check.name] = known or self._with_numbers(tries, best) or diagnosis_of(best, tries.clues, RIGHT)
+        failed = [name for name, error in after[best].items() if isinstance(error, Failure) and not is_too_long(error)]
+        wrong = [one.name for one, mend in said if mend is None and one.name not in found and one.name in failed]
+        if wrong and best.line and LOOK not in best.hint and all(mend in (None, best) for _, mend in said):
+            self.left = f"With line {best.line} put right, this still fails: {', '.join(wrong)}."
         return found
 
-    def _after(self, mend: Mend, said: Sequence[Said]) -> dict[str, BaseException | None]:
+    def _after(self, mend: Mend, checks: Iterable[FailedCheck]) -> dict[str, BaseException | None]:
         """What the failing example of each check raises with a mend."""
         subject, found = self._texts.subject_of(mend.applied(self._mending.text)), dict[str, BaseException | None]()
-        for check in (check for check, _ in said):
+        for check in checks:
             judge = check.example.run if check.example is not None else check.judge
             if judge is not None:
                 subject.forget_calls()
                 found[check.name] = judge(subject)
         return found
-
-    def _told_again(self, mend: Mend, check: FailedCheck) -> Diagnosis | None:
-        """What is told of a mend that makes another check's failing example right."""
-        tries = MendTries(check, self._texts, self._mending.text)
-        known = self._mending.remembered(mend)
-        return known or self._with_numbers(tries, mend) or diagnosis_of(mend, tries.clues, RIGHT)
 
     def _mended(self, check: FailedCheck) -> tuple[Diagnosis | None, Mend | None]:
         mending, error = self._mending, check.error

@@ -38,6 +38,14 @@ def test_what_is_returned_gets_the_form_of_an_input_or_that_which_is_asked_for(
     assert mend is not None and mend.applied(TEXT) == TEXT.replace("return out", f"return {returned}")
 
 
+def test_what_is_allocated_with_another_dtype_is_allocated_with_that_which_is_asked_for() -> None:
+    """Converted when it is returned, it would be rounded still, and that told as another mistake."""
+    text = TEXT.replace("run(x, y)", "torch.empty(x.shape, dtype=y.dtype, device=x.device)")
+    wrong = Failure(Cause.WRONG_DTYPE, "wrong", facts={"dtype": "float16", "expected_dtype": "float32"})
+    mend = in_form(text, wrong, called(Input("float16", (2, 3), (3, 1))))
+    assert mend is not None and mend.applied(text) == text.replace("y.dtype", "torch.float32")
+
+
 def test_of_a_shape_that_no_input_has_nothing_is_made() -> None:
     wrong = Failure(Cause.WRONG_SHAPE, "wrong", facts={"shape": [6], "expected_shape": [3, 2]})
     assert in_form(TEXT, wrong, called(Input("float16", (2, 3), (3, 1)))) is None

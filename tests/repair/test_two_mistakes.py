@@ -15,7 +15,7 @@ from gradekit.repair.mend import Clues, Family, Mend
 from gradekit.repair.tutor import as_one, diagnosis_of_both, is_one, launch_missing, without
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import Edit
-from tests.graded import failed_checks
+from tests.graded import failed_checks, record_of
 from tests.repair.corpora import ROOT, corpus
 
 
@@ -68,7 +68,7 @@ def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> Non
 
 
 TWO = tomllib.loads((Path(__file__).parent / "two_mistakes.toml").read_text(encoding="utf-8"))
-SAMPLE = {"fc_half_strides", "va_no_masks_minus", "va_dtype_mask", "dr_rest_and_seed"}
+SAMPLE = {"fc_half_strides", "va_no_masks_minus", "va_dtype_mask", "dr_rest_and_seed", "va_bare_store_other_stride"}
 
 
 def text_with(two: dict[str, Any]) -> str:
@@ -91,6 +91,14 @@ def test_a_report_names_two_mistakes_and_says_that_they_are_two(name: str, tmp_p
     named = [any(re.search(words, one, re.IGNORECASE) for one in said) for words in two["words"]]
     assert named == [True, True]
     assert any(re.search("two mistakes|another mistake", one) for one in said)
+
+
+def test_a_report_says_which_checks_stay_wrong_with_the_mend_that_it_tells(tmp_path: Path) -> None:
+    edits = [["row * y_stride1", "row * x_stride1"], ["        return out\n", "        return out.int()\n"]]
+    text = text_with({"base": "solutions/vector_add/solution.py", "edits": edits})
+    notes = record_of("vector_add", text, tmp_path, keyword="any_stride or empty")["notes"]
+    line = 1 + next(at for at, one in enumerate(text.splitlines()) if "row * x_stride1 + column * y_stride2" in one)
+    assert f"With line {line} put right, this still fails: test_empty." in notes
 
 
 def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) ->
     line, beside = mine.statement.lineno, model.statement.lineno
     return Mend(
         _family(mine, model), 4, mine.value.lineno, (mine.kernel.replaced(mine.value, model.text),),
-        f"Line {line} computes `{name}` {_how(mine, model)} than line {beside} of {other.name} does"
+        f"Line {line} computes `{name}` otherwise than line {beside} of {other.name} does"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
         f"compare line {line} with line {beside}: both compute {name}",
         Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None, mine.kernel.name,
@@ -72,13 +72,6 @@ def _family(mine: _NamedLine, model: _NamedLine) -> Family:
         return Family.FORMULA
     differing = model.kernel.names(model.value) ^ mine.kernel.names(mine.value)
     return Family.STRIDES if differing & {*mine.kernel.strides, *model.kernel.strides} else Family.MASK
-
-
-def _how(mine: _NamedLine, model: _NamedLine) -> str:
-    """ "with other strides", where both have as many names and differ in strides alone."""
-    one, other = mine.kernel.names(mine.value), model.kernel.names(model.value)
-    are_strides = bool(one - other) and one ^ other <= {*mine.kernel.strides, *model.kernel.strides}
-    return "with other strides" if are_strides and len(one) <= len(other) else "otherwise"
 
 
 def _all_like(mine: Sequence[_NamedLine], models: Sequence[_NamedLine], alone: Sequence[Mend], other: str) -> Mend:
