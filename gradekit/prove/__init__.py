@@ -29,11 +29,6 @@ class Limit:
     SPLITS = 6  # of counters into quotients and remainders
     PROBE_WORK = 200_000_000  # of one program on the engine: a fifth of a second
 
-    # tiles that no program writes
-    ROWS = 1 << 17  # turns of programs for one claim: some hundredths of a second
-    # along an axis, whatever the numbers are; the largest that counts as special
-    FEW_TILES, SPECIAL = (1, 2, 3, 5), 1 << 12
-
     # calls that are followed in place of examples
     PRIMES = (301, 37, 53, 91, 19, 11, 7, 5, 3, 2)  # sizes, one for each dimension: falling, all but the last odd
     GAP, RANKS = 3, 2  # elements between rows of a tensor that is not contiguous; numbers of dimensions

@@ -67,14 +67,11 @@ class Touch:
         """Those of its place, by the region's strides."""
         return coordinates(self.place, self.region.strides)
 
-    def tiles(self, by_axis: bool) -> list[Tiles] | None:
-        """The tile that a program writes, along each axis of the region, or in all of its memory: None where what it
-        writes is none."""
-        along = zip(self.coordinates or (), self.region.sizes, strict=False)
-        places = along if by_axis else [(self.place, self.region.count)]
+    def tiles(self) -> list[Tiles] | None:
+        """The tile that a program writes, along each axis of the region: None where what it writes is none."""
         lane_of = {one.atom: n for one, n in zip(lanes(self.access.shape), self.access.shape, strict=True) if one.atom}
         found = []
-        for place, size in places:
+        for place, size in zip(self.coordinates or (), self.region.sizes, strict=False):
             lane = next((one for one in lane_of if place.parts.get((one,)) == 1), None)
             count = term(lane_of[lane] if lane else 1)
             tile, rest = split(place - (of_atom(lane) if lane else 0), count)
