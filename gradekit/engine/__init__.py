@@ -9,7 +9,7 @@
               the second
     runs      executor: a Program and its inputs give a RunResult; launch: which programs run together; host:
               fills, copies and allowed torch operations; budget; explain: incidents in the student's words
-    facts     kernel_facts, masked_lanes, value_numbers: what the text of a kernel tells before anything runs
+    facts     kernel_facts, masked_lanes: what the text of a kernel tells before anything runs
     traffic   what a program moves and computes, counted on a sample
     observer  who may look on while programs run, and which elements an access touches
 

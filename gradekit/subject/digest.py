@@ -12,10 +12,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from gradekit.engine.value_numbers import numbered
 from gradekit.program import Choice, Kernel, Launch, Program, Scalar, View
 
 _STRING = r'"(?:[^"\\\n]|\\.)*+"'
@@ -54,13 +53,6 @@ def of_kernel(ttir: str) -> bytes:
 def of_program(program: Program) -> bytes:
     """The same for two programs that do the same: 32 bytes, the same in every process."""
     return _digest(repr(_effect(program, program.kernels)))
-
-
-def of_values(program: Program) -> bytes:
-    """The same for two programs that compute the same from the same, as far as their
-    kernels' values tell (see engine.value_numbers): 32 bytes, the same in every process."""
-    kernels = {key: replace(kernel, ttir=numbered(kernel.unaligned)) for key, kernel in program.kernels.items()}
-    return of_program(replace(program, kernels=kernels))
 
 
 _WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors"}, Choice: {"labels"}}

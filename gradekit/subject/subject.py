@@ -323,7 +323,7 @@ class Subject:
     def digests(self) -> dict[str, str]:
         """What each call's program computes (see subject.digest), by a digest of the call; "" where tracing failed."""
         return {
-            hashlib.sha256(signature.encode()).hexdigest()[:16]: digest.of_values(program).hex()[:16]
+            hashlib.sha256(signature.encode()).hexdigest()[:16]: digest.of_program(program).hex()[:16]
             if isinstance(program, Program) else ""
             for signature, program in self._programs.items()
         }  # fmt: skip
