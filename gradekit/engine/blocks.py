@@ -33,20 +33,23 @@ CompiledOp = tuple["Op", Evaluator, str | tuple[str, ...]]
 
 @dataclass(slots=True)
 class CompiledBlock:
-    """A block whose operations are to be evaluated as `steps`. `known` are the values that follow from constants alone,
-    `end` is the operation that ends the block, if one does, and `elements` what all of them make for one program."""
+    """A block whose operations are to be evaluated as `steps`; in later turns of a loop, those of `again` are enough.
+    `known` are the values that follow from constants alone, `end` is the operation that ends the block, if one does,
+    and `elements` what all of them make for one program."""
 
     steps: list[CompiledOp]
+    again: list[CompiledOp]
     known: dict[str, Any]
     elements: int
     end: Op | None = None
 
 
-def run_block(frame: Frame, block: Block, arguments: Sequence[Any]) -> tuple[Op, Values]:
-    """Evaluates the operations in order; returns the one that ends the block, with its operands' values."""
+def run_block(frame: Frame, block: Block, arguments: Sequence[Any], again: bool = False) -> tuple[Op, Values]:
+    """Evaluates the operations in order; returns the one that ends the block, with its operands' values. Where the
+    frame has run it before in the same loop, it does so `again`."""
     frame.values.update(zip(block.arguments, arguments, strict=True))
     frame.values.update(block.compiled.known)
-    return finish_block(frame, block, 0, 0)
+    return finish_block(frame, block, 0, 0, again)
 
 
 def begin_block(frame: Frame, block: Block, count: int) -> int:
@@ -54,17 +57,18 @@ def begin_block(frame: Frame, block: Block, count: int) -> int:
     steps = block.compiled.steps[:count]
     frame.values.update(block.compiled.known)
     made = sum(elements(op) for op, *_ in steps)
-    _spend(frame, block, count, made)
+    _counted(frame, block, Meter.spend, count, frame.count * made)
     _run_steps(frame, steps)
     return made
 
 
-def finish_block(frame: Frame, block: Block, begun: int, made: int) -> tuple[Op, Values]:
+def finish_block(frame: Frame, block: Block, begun: int, made: int, again: bool = False) -> tuple[Op, Values]:
     """Evaluates the steps after the first `begun`, whose values the frame knows and which `made` so many elements;
     returns what `run_block` does."""
     compiled: CompiledBlock = block.compiled
-    _spend(frame, block, len(block.ops) - begun, compiled.elements - made)
-    _run_steps(frame, compiled.steps[begun:] if begun else compiled.steps)
+    _counted(frame, block, Meter.spend, len(block.ops) - begun, frame.count * (compiled.elements - made))
+    steps = compiled.again if again and frame.context.observe is None else compiled.steps
+    _run_steps(frame, steps[begun:] if begun else steps)
     if compiled.end is None:
         return block.ops[-1], []
     return compiled.end, [frame.values[name] for name in compiled.end.operands]
@@ -100,10 +104,6 @@ def afford_turns(frame: Frame, region: Region, turns: int, programs: int) -> Non
         _counted(frame, block, Meter.afford, turns * len(block.ops), programs * block.compiled.elements)
 
 
-def _spend(frame: Frame, block: Block, count: int, made: int) -> None:
-    _counted(frame, block, Meter.spend, count, frame.count * made)
-
-
 def _counted(frame: Frame, block: Block, count: Callable[[Meter, int, int], None], steps: int, made: int) -> None:
     try:
         count(frame.context.meter, steps, made)
@@ -120,25 +120,32 @@ _FOLDED = frozenset(
 )  # fmt: skip
 """Operations that compute nothing but integers from their operands: of constants, they are constants."""
 
+_LASTING = _FOLDED | {"tt.addptr", "tt.get_program_id", "arith.andi", "arith.divsi", "arith.remsi", "arith.minsi"}
+"""Operations that give the same in each turn of a loop whose operands are the same."""
+
 
 _WRONG = (Unsupported, LookupError, TypeError, ValueError)
 """How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
 
 
-def compile_region(region: Region, outside: Mapping[str, Any]) -> None:
-    """Compiles the blocks of a region, and all inside them; `outside` are known values that they may use."""
+def compile_region(region: Region, outside: Mapping[str, Any], turns: bool = False) -> None:
+    """Compiles the blocks of a region, and all inside them; `outside` are known values that they may use. The region
+    `turns` where it is a loop's, in which some values stay the same."""
     shared = shared_names(region)
     for block in region.blocks:
-        compile_block(block, outside, shared)
+        compile_block(block, outside, _lasting(block) if turns else (), shared)
 
 
-def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection[str] = ()) -> CompiledBlock:
-    """Compiles a block and all inside it; `outside` are known values that it may use, `escaping` the names
-    of those that other blocks use."""
+def compile_block(
+    block: Block, outside: Mapping[str, Any], lasting: Collection[str], escaping: Collection[str] = ()
+) -> None:
+    """Compiles a block and all inside it; `outside` are known values that it may use, `lasting` the names of its
+    values that are the same in each turn, `escaping` those of values that other blocks use."""
     known: dict[str, Any] = {}
     visible = dict(outside)
     steps: list[CompiledOp] = []
-    block.compiled = compiled = CompiledBlock(steps, known, sum(map(elements, block.ops)))
+    block.compiled = compiled = CompiledBlock(steps, [], known, sum(map(elements, block.ops)))
+    escaping = {*escaping, *lasting}
     stored = only_stored(block).difference(escaping)
     for op, dead in zip(block.ops, last_uses(block, escaping), strict=True):
         op.dead = dead
@@ -151,9 +158,28 @@ def compile_block(block: Block, outside: Mapping[str, Any], escaping: Collection
             known[op.results[0]] = visible[op.results[0]]
         else:
             steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
+            compiled.again += [] if op.results and op.results[0] in lasting else steps[-1:]
         for region in op.regions:
-            compile_region(region, visible)
-    return compiled
+            compile_region(region, visible, op.name == "scf.for")
+
+
+def _lasting(block: Block) -> Collection[str]:
+    """The values of a loop's block that are the same in each turn; their names are no others' in regions inside, so
+    that they stay in the frame."""
+    changing, found = {*block.arguments}, set[str]()
+    inside = {name for op in block.ops for region in op.regions for name in _defined(region)}
+    for op in block.ops:
+        lasts = op.name in _LASTING and not promises(op) and changing.isdisjoint(op.operands)
+        (found if lasts and inside.isdisjoint(op.results) else changing).update(op.results)
+    return found
+
+
+def _defined(region: Region) -> set[str]:
+    found = set[str]()
+    for block in region.blocks:
+        found.update(block.arguments, *(op.results for op in block.ops))
+        found.update(*(_defined(inner) for op in block.ops for inner in op.regions))
+    return found
 
 
 def _evaluator(op: Op) -> Evaluator:

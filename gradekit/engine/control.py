@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Values = list[Any]
 
 
-def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = ()) -> Values:
-    """Evaluates a region of one block in `frame`; the values that it yields."""
+def run_region(frame: Frame, region: Region, arguments: Sequence[Any] = (), again: bool = False) -> Values:
+    """Evaluates a region in `frame`, `again` in a later turn of a loop; the values that it yields."""
     if len(region.blocks) != 1:
         return run_blocks(frame, region, arguments)
     if not region.blocks[0].ops:  # a yield of nothing is left out of the text
         return []
-    return run_block(frame, region.blocks[0], arguments)[1]
+    return run_block(frame, region.blocks[0], arguments, again)[1]
 
 
 def _stitched(pieces: list[tuple[Tensor, Values]], count: int, types: Sequence[Type]) -> Values:
@@ -127,8 +127,8 @@ class Survivors:
 
 @evaluates("scf.for")
 def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
-    start, stop, step = (frame.get(name) for name in op.operands[:3])
-    carried = [frame.get(name) for name in op.operands[3:]]
+    start, stop, step = (frame.values[name] for name in op.operands[:3])
+    carried = [frame.values[name] for name in op.operands[3:]]
     if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
         turns = len(range(start, stop, step or 1))
         note_turns(frame, op, turns, turns)
@@ -138,7 +138,7 @@ def _evaluate_for(frame: Frame, op: Op) -> tuple[Any, ...]:
 
 def _count(frame: Frame, op: Op, numbers: range, carried: Values) -> Values:
     for turn, number in enumerate(numbers, 1):
-        carried = run_region(frame.turn(op, turn), op.regions[0], [number, *carried])
+        carried = run_region(frame.turn(op, turn), op.regions[0], [number, *carried], turn > 1)
         if number == numbers[0]:
             afford_turns(frame, op.regions[0], len(numbers) - 1, frame.count * (len(numbers) - 1))
     return carried
@@ -152,9 +152,11 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
     survivors, turn = Survivors(frame, carried), 0
     while survivors.leave(_agreed(narrow(trips, survivors.index) > turn), survivors.carried):
         inner = survivors.inner()
-        number = _number(inner, op, turn, bits)
+        first, by, shape = inner.values[op.operands[0]], inner.values[op.operands[2]], (inner.count,)
+        number = integers.addi(first, integers.muli(by, turn, bits, shape), bits, shape)
         turn += 1
-        survivors.carried = run_region(inner.turn(op, turn), op.regions[0], [number, *survivors.carried])
+        again = turn > 1 and inner is frame
+        survivors.carried = run_region(inner.turn(op, turn), op.regions[0], [number, *survivors.carried], again)
         if turn == 1:
             afford_turns(frame, op.regions[0], int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
     return survivors.results(op.result_types)
@@ -164,12 +166,6 @@ def _trips(frame: Frame, start: Any, stop: Any, step: Any, bits: int) -> Tensor:
     first, last, by = (dense(value, torch.int64, (frame.count,)).to(torch.int64) for value in (start, stop, step))
     count = torch.div(last - first + by - 1, by.clamp(min=1), rounding_mode="floor").clamp(min=0)
     return count.expand(frame.count)
-
-
-def _number(inner: Frame, op: Op, turn: int, bits: int) -> Any:
-    start, step = inner.get(op.operands[0]), inner.get(op.operands[2])
-    shape = (inner.count,)
-    return integers.addi(start, integers.muli(step, turn, bits, shape), bits, shape)
 
 
 @evaluates("scf.while")
@@ -246,20 +242,16 @@ def _branch_out(
     condition = truths(frame, values[0]) if end.name == "cf.cond_br" else True
     if end.name == "cf.cond_br":
         note(frame, end, condition)
-    for position, (label, names) in enumerate(end.successors):
-        taken = condition if position == 0 else _not(condition)
+    other = not condition if isinstance(condition, bool) else ~condition
+    for (label, names), taken in zip(end.successors, (condition, other), strict=False):
         if taken is False:
             continue
-        carried = [frame.get(name) for name in names]
+        carried = [frame.values[name] for name in names]
         if taken is True:
             waiting.setdefault(label, []).append((index, carried))
             continue
         chosen = taken.nonzero().view(-1)
         waiting.setdefault(label, []).append((index[chosen], [narrow(value, chosen) for value in carried]))
-
-
-def _not(condition: bool | Tensor) -> bool | Tensor:
-    return not condition if isinstance(condition, bool) else ~condition
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
@@ -270,7 +262,7 @@ def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
     if function.body.blocks[0].compiled is None:
         compile_region(function.body, {})
     own = Frame(frame.context, frame.count, loops=frame.loops)
-    own.values[PROGRAM] = frame.get(PROGRAM)
+    own.values[PROGRAM] = frame.values[PROGRAM]
     own.values.update(zip(function.arguments, arguments, strict=True))
     return run_region(own, function.body, arguments if function.body.blocks[0].arguments else ())
 

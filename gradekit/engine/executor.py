@@ -99,8 +99,8 @@ class _Setup:
     names: Sequence[str]
     conditions: Conditions
     observer: Observer | None
-    reader: Reader = as_compiled
-    programs: Mapping[int, Sequence[int]] | None = None
+    reader: Reader
+    programs: Mapping[int, Sequence[int]] | None
 
 
 def run(
@@ -113,6 +113,8 @@ def run(
     names: Sequence[str] = (),
     conditions: Conditions = USUAL,
     observer: Observer | None = None,
+    reader: Reader = as_compiled,
+    programs: Mapping[int, Sequence[int]] | None = None,
 ) -> RunResult:
     """Runs `program` once, on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
 
@@ -122,40 +124,18 @@ def run(
         names: what the student calls the inputs, for findings.
         conditions: what a card would leave open.
         observer: sees each operation of the launches that it asks for.
+        reader: gives other modules for the kernels than their own.
+        programs: of the launches that it has by their numbers, only the programs with those linear ids run. What the
+            others would have written is missing in the results, and no finding; what those that ran wrote is told by
+            an `Owners` (observer.py) that looks on. A program that waits for one left out uses up the budget.
 
     Raises:
         Unsupported: the engine does not know an operation.
         OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
-    return _ran(_Setup(program, inputs, option, allow, names, conditions, observer), Meter(budget or Budget()))
-
-
-def run_chosen(
-    programs: Mapping[int, Sequence[int]], program: Program, inputs: Sequence[Tensor], option: int,
-    allow: Collection[str], budget: Budget, observer: Observer | None = None,
-) -> RunResult:  # fmt: skip
-    """As `run`, but of the launches that `programs` has by their numbers, only the programs with those linear ids run.
-
-    What the others would have written is missing in the results, and no finding. What those that ran wrote is told by
-    an `Owners` (observer.py) that looks on: `owners.written(view, launch)`.
-
-    Raises:
-        Unsupported, OverBudget, ForbiddenOp: as `run` does; a program that waits for one left out uses up its budget.
-    """
-    return _ran(_Setup(program, inputs, option, allow, (), USUAL, observer, programs=programs), Meter(budget))
-
-
-def run_as(
-    reader: Reader, program: Program, inputs: Sequence[Tensor], option: int, allow: Collection[str], budget: Budget,
-    observer: Observer | None = None,
-) -> RunResult:  # fmt: skip
-    """As `run`, with other modules for the kernels than their own: those that `reader` gives.
-
-    Raises:
-        Unsupported, OverBudget, ForbiddenOp: as `run` does.
-    """
-    return _ran(_Setup(program, inputs, option, allow, (), USUAL, observer, reader=reader), Meter(budget))
+    setup = _Setup(program, inputs, option, allow, names, conditions, observer, reader, programs)
+    return _ran(setup, Meter(budget or Budget()))
 
 
 def _ran(setup: _Setup, meter: Meter) -> RunResult:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -82,7 +83,7 @@ class FastMemory(LaunchMemory):
     """Memory access for one launch; `finish` ends it."""
 
     traffic: Traffic
-    footprints: dict[Storage, Footprint] = field(default_factory=dict)
+    footprints: defaultdict[Storage, Footprint] = field(default_factory=lambda: defaultdict(Footprint))
     explains: ClassVar[bool] = False
 
     @property
@@ -96,7 +97,7 @@ class FastMemory(LaunchMemory):
         """The elements, lazily broadcast; lanes outside of the mask give `other`."""
         pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
-        footprint = self._footprint(storage)
+        footprint = self.footprints[storage]
         if footprint.stored or footprint.atomic:
             raise Suspicion("a launch reads what it writes")
         footprint.loaded = True
@@ -152,7 +153,7 @@ class FastMemory(LaunchMemory):
             self._scatter(storage, footprint, index, made.expand(box.sizes)[active])
 
     def _open(self, storage: Storage, itemsize: int) -> Footprint:
-        footprint = self._footprint(storage)
+        footprint = self.footprints[storage]
         if storage.is_input or footprint.loaded or footprint.atomic:
             raise Suspicion("a launch writes to an input, or to what it reads")
         if not footprint.stored:
@@ -191,7 +192,7 @@ class FastMemory(LaunchMemory):
         """Applies `change` to the elements in program order; the old values."""
         pointer, mask, shape = access.pointer, access.mask, access.shape
         storage = _known(pointer)
-        footprint = self._footprint(storage)
+        footprint = self.footprints[storage]
         if storage.is_input or footprint.loaded or footprint.stored:
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
@@ -207,9 +208,6 @@ class FastMemory(LaunchMemory):
         return update(storage.typed(dtype), index, active, change, values, shape)
 
     # --- the launch ----------------------------------------------------------------------------------------------
-
-    def _footprint(self, storage: Storage) -> Footprint:
-        return self.footprints.setdefault(storage, Footprint())
 
     def finish(self) -> None:
         """Ends the launch: as many elements must have been written as lanes wrote; what was written is now readable."""

@@ -102,10 +102,6 @@ class Frame:
         self.context, self.count, self.loops = context, count, loops
         self.values: Scope = Scope() if values is None else values
 
-    def get(self, name: str) -> Any:
-        """The value of `name` for this frame's programs."""
-        return self.values[name]
-
     def inner(self, select: Tensor | None = None) -> Frame:
         """A frame for a region inside this one, for those programs at `select`; for all of them, this one itself."""
         if select is None:
@@ -140,13 +136,13 @@ class Frame:
 
     def tile(self, name: str, type: Type, position: int) -> Tensor:
         """The value of `name` for the program at `position` of this frame, at full size: [*tile]."""
-        value = dense(self.get(name), dtype_of(type), self.shape(type))
+        value = dense(self.values[name], dtype_of(type), self.shape(type))
         mine = value[position if value.shape[0] > 1 else 0]
         return mine.expand(list(type.shape)) if type.shape else mine.reshape(())
 
     def programs(self) -> Tensor:
         """The linear ids of this frame's programs, int64 [count]."""
-        ids: Integer = self.get(PROGRAM)
+        ids: Integer = self.values[PROGRAM]
         if isinstance(ids, Affine):
             return materialize(ids, (self.count,)).expand(self.count)
         return tensor(ids, 64, (self.count,)).expand(self.count)

@@ -47,13 +47,10 @@ class Storage:
     def typed(self, dtype: torch.dtype) -> Tensor:
         """All of it as a 1-D tensor of `dtype` that shares its memory."""
         self._begin()
-        return self._view(dtype)
+        return self.to_fill(dtype)
 
     def to_fill(self, dtype: torch.dtype) -> Tensor:
         """The same for somebody who only writes, and then says what (`record`)."""
-        return self._view(dtype)
-
-    def _view(self, dtype: torch.dtype) -> Tensor:
         if dtype not in self._views:
             usable = self.data[: self.data.numel() // dtype.itemsize * dtype.itemsize]
             self._views[dtype] = usable.view(dtype)

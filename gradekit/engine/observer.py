@@ -70,7 +70,7 @@ def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ..
     if isinstance(pointer, BlockPointer):
         return *locate(frame, pointer, op.attributes.get("boundaryCheck", ())), pointer.block
     masked = op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
-    return pointer, frame.get(masked[0]) if masked else None, tile
+    return pointer, frame.values[masked[0]] if masked else None, tile
 
 
 def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> TouchedElements:

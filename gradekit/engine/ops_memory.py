@@ -185,7 +185,7 @@ def _atomic(frame: Frame, op: Op, change: Update, operands: tuple[Tensor, ...], 
 
 @evaluates("tt.make_tensor_ptr", "tt.make_tensor_descriptor")
 def _evaluate_make_block(frame: Frame, op: Op) -> BlockPointer:
-    base, *numbers = (frame.get(name) for name in op.operands)
+    base, *numbers = (frame.values[name] for name in op.operands)
     tile = op.result_types[0].pointee
     assert tile is not None
     rank = len(tile.shape)
@@ -208,7 +208,7 @@ def _look_at_alignment(frame: Frame, op: Op, base: Pointer, numbers: Sequence[Va
 
 @evaluates("tt.advance")
 def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
-    block, *steps = (frame.get(name) for name in op.operands)
+    block, *steps = (frame.values[name] for name in op.operands)
     offsets = tuple(integers.addi(a, b, 32, (frame.count,)) for a, b in zip(block.offsets, steps, strict=True))
     return replace(block, offsets=offsets)
 
@@ -227,7 +227,7 @@ def locate(frame: Frame, block: BlockPointer, axes: Any) -> tuple[Pointer, Value
     """The element pointers of the tile at a block's offsets, and the mask of those inside the tensor along `axes`."""
     rank = len(block.block)
     shape = (frame.count, *block.block)
-    pointer, mask = _splat(block.base, rank), []
+    pointer, mask = replace(block.base, offset=_raised(block.base.offset, rank)), []
     for axis, size in enumerate(block.block):
         along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
         index = integers.addi(_raised(block.offsets[axis], rank), along, 64, shape)
@@ -237,10 +237,6 @@ def locate(frame: Frame, block: BlockPointer, axes: Any) -> tuple[Pointer, Value
             mask.append(integers.cmpi("sge", index, 0, 64, shape))
             mask.append(integers.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
     return pointer, _all_of(mask)
-
-
-def _splat(pointer: Pointer, rank: int) -> Pointer:
-    return Pointer(pointer.storage, _raised(pointer.offset, rank), pointer.itemsize)
 
 
 def _all_of(masks: list[bool | Below | Tensor]) -> Value:
@@ -278,7 +274,7 @@ def _padding(padding: Any, type: Type, rank: int) -> Value:
 def described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
     """The tile that an operation on a descriptor names by its last operands, and the axes that are checked: all."""
     names = op.operands[1 if op.name == "tt.descriptor_load" else 2 :]
-    offsets = tuple(frame.get(name) for name in names)
+    offsets = tuple(frame.values[name] for name in names)
     return replace(frame.operand(op, 0), offsets=offsets), range(len(offsets))
 
 

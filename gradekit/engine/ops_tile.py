@@ -24,7 +24,7 @@ def _evaluate_program_id(frame: Frame, op: Op) -> Integer:
     """x runs fastest: linear id = x + width * (y + height * z)."""
     width, height, depth = frame.context.grid
     below, size = ((1, width), (width, height), (width * height, depth))[op.attributes["axis"]]
-    linear: Integer = frame.get(PROGRAM)
+    linear: Integer = frame.values[PROGRAM]
     shape = (frame.count,)
     place = integers.divsi(linear, below, 64, shape) if below > 1 else linear
     return integers.trunci(integers.remsi(place, size, 64, shape), 32, shape)  # type: ignore[return-value]
@@ -57,7 +57,7 @@ def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps
             return Affine(base, insert(part.steps), part.low, part.high)
         return part
 
-    return lambda frame: over_parts(frame.values[name], change)
+    return lambda frame: value if isinstance(value := frame.values[name], int) else over_parts(value, change)
 
 
 @compiles("tt.splat")

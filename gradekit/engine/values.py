@@ -320,17 +320,14 @@ def _narrow_affine(value: Affine, index: Tensor) -> Affine:
 def stitch(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | None, tile: Sequence[int]) -> Any:
     """One value for `count` programs from pieces: (positions along the program axis, the value there)."""
     first = pieces[0][1]
-    if len(pieces) == 1 or all(value is first or _same_number(value, first) for _, value in pieces):
+    same = [one is first or isinstance(one, int) and isinstance(first, int) and one == first for _, one in pieces]
+    if len(pieces) == 1 or all(same):
         return first if len(pieces) > 1 or pieces[0][0].numel() == count else _scatter(pieces, count, dtype, tile)
     if isinstance(first, Pointer):
         return _stitch_pointers(pieces, count, tile)
     if isinstance(first, BlockPointer):
         return _stitch_blocks(pieces, count)
     return _scatter(pieces, count, dtype, tile)
-
-
-def _same_number(a: Any, b: Any) -> bool:
-    return isinstance(a, int) and isinstance(b, int) and a == b
 
 
 def _scatter(pieces: list[tuple[Tensor, Any]], count: int, dtype: torch.dtype | None, tile: Sequence[int]) -> Tensor:

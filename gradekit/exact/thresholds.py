@@ -135,7 +135,7 @@ class _Sizes(Observer):
 
         def look(frame: Frame, op: Op) -> None:
             for one in mine.get(op.number, ()):
-                sizes = dense(frame.get(one.met), FLOAT[one.type.element], frame.shape(one.type)).abs().flatten()
+                sizes = dense(frame.values[one.met], FLOAT[one.type.element], frame.shape(one.type)).abs().flatten()
                 sizes = sizes[(sizes > 0) & sizes.isfinite() & (sizes != abs(one.number))]
                 if sizes.numel():
                     self.found.setdefault((context.launch, one), []).append(float(sizes.median()))

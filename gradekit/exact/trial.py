@@ -22,7 +22,6 @@ from torch import Tensor
 
 from gradekit import engine
 from gradekit.causes import Cause
-from gradekit.engine.executor import run_as
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.memory import index_of
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
@@ -111,7 +110,8 @@ def _run(
     call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: engine.Observer | None = None
 ) -> list[Any]:
     budget = engine.Budget(call.work, MOST_BYTES)
-    return run_as(exact.reader, exact.program, tensors, call.option, call.allow, budget, observer).results
+    options: Any = {"option": call.option, "allow": call.allow, "observer": observer, "reader": exact.reader}
+    return engine.run(exact.program, tensors, budget=budget, **options).results
 
 
 class _Trial:

@@ -96,7 +96,7 @@ class _Follower:
         for name, type in zip(op.results, op.result_types, strict=True):
             value = frame.tile(name, type, done.position) if type.element in FLOAT else None
             if value is not None and (lane := _special_lane(value)) is not None:
-                kept = frame.get(name)
+                kept = frame.values[name]
                 inside = op.name.startswith(_AROUND)
                 origin = self._known(kept) if inside else self._origin(done, value.flatten()[lane], lane, access)
                 if origin is not None:

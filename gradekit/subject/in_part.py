@@ -15,7 +15,7 @@ import torch
 
 from gradekit.engine.budget import Budget, OverBudget
 from gradekit.engine.def_use import ATOMICS
-from gradekit.engine.executor import RunResult, run_chosen
+from gradekit.engine.executor import RunResult, run
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.observer import Owners
 from gradekit.program import Launch, Program, run_steps
@@ -55,7 +55,10 @@ class SomePrograms:
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
         """What comes of them alone; raises what `gradekit.engine.run` does."""
-        ran = run_chosen({self.launch: self.ids}, self.program, inputs, option, allow, budget, self.wrote)
+        ran = run(
+            self.program, inputs, option=option, allow=allow, budget=budget, observer=self.wrote,
+            programs={self.launch: self.ids},
+        )  # fmt: skip
         self.results[:] = ran.results
         return ran
 

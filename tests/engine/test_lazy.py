@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from launching import launched
 
 from gradekit.engine import integers
+from gradekit.engine.blocks import compile_region
 from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
 from gradekit.engine.masks import Box
 from gradekit.engine.ttir import parse
@@ -212,3 +213,31 @@ def test_masks_of_single_elements_have_no_part() -> None:
     for bits in itertools.product([False, True], repeat=3):
         mask = torch.tensor(bits)
         assert left_of_tiles(Box(mask, (3,))) == WHOLE * any(bits) + NOTHING * (not all(bits))
+
+
+NESTED = """
+tt.func public @k(%n: i32) {
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  scf.for %i = %zero to %n step %one : i32 {
+    %same = arith.addi %n, %one : i32
+    scf.for %j = %zero to %n step %one : i32 {
+      %named = arith.muli %n, %i : i32
+      %other = arith.muli %named, %j : i32
+    }
+    %named = arith.subi %n, %one : i32
+    %next = arith.addi %same, %i : i32
+  }
+  tt.return
+}
+"""
+
+
+def test_later_turns_of_a_loop_leave_out_what_stays_the_same_unless_a_region_inside_has_a_value_of_that_name():
+    body = parse(NESTED).entry.body
+    compile_region(body, {})
+    outer = next(op for op in body.blocks[0].ops if op.regions).regions[0].blocks[0]
+    inner = next(op for op in outer.ops if op.regions).regions[0].blocks[0]
+    assert [names for _, _, names in outer.compiled.steps] == ["same", (), "named", "next"]
+    assert [names for _, _, names in outer.compiled.again] == [(), "named", "next"]
+    assert [names for _, _, names in inner.compiled.again] == ["other"]
