@@ -266,8 +266,9 @@ def _risen(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
     size = (1, *shape)[-1]
     left = torch.arange(size, 0, -1, dtype=torch.float64)
     alike = torch.where(4 * left > size, size / 2, left)
-    risen = (OVERFLOWING - alike.log()).masked_fill_(4 * left > 3 * size, 0.0)
-    return _uniform(shape, generator) / 8 + risen.view(shape[-1:])
+    both = torch.stack([alike, torch.full_like(alike, size / 2)])
+    risen = (OVERFLOWING - both.log()).masked_fill_(4 * left > 3 * size, 0.0)
+    return _uniform(shape, generator) / 8 + risen[torch.arange(math.prod(shape[:-1])) % 2].view(shape)
 
 
 OVERFLOWING = 88.9
@@ -430,7 +431,7 @@ PROFILES: dict[str, Kind] = {
     "sunk": _sunk,  # 0 first or last in each row, and all others equally far below: each pair of rows less far
     "sunk_rows": _as_scores(_sunk),
     # around 0 in the first quarter of each row, then so high that exponentials of the next half overflow together
-    # wherever a running maximum has stayed behind, then higher from one to the next
+    # wherever a running maximum has stayed behind, then higher from one to the next, or no higher in every second row
     "risen": _risen,
     "first_row_zero": _first_row_zero,  # positive, but 0 in the first row: the greatest weight has nothing to carry
     "far_below": _far_below,  # around -1024

@@ -196,8 +196,6 @@ def _makers(form: Form, first: Call, signature: str) -> list[Callable[[Call], Ca
 
 
 def _made(form: Form, count: int, dtype: str | None, call: Call) -> CallSpec:
-    return call_spec(form.entry, [_cast(arg, dtype) for arg in call[:count]], form.wanted)
-
-
-def _cast(arg: Any, dtype: str | None) -> Any:
-    return replace(arg, dtype=dtype) if dtype and isinstance(arg, Input) and "float" in arg.dtype else arg
+    floats = (dtype is not None and isinstance(arg, Input) and "float" in arg.dtype for arg in call[:count])
+    args = [replace(arg, dtype=dtype) if is_float else arg for arg, is_float in zip(call, floats, strict=False)]
+    return call_spec(form.entry, args, form.wanted)

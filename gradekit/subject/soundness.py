@@ -102,8 +102,5 @@ def _fit(types: Sequence[str], arguments: Sequence[Argument]) -> bool:
     """With a descriptor, which stands for several arguments by version, the rest cannot be matched one by one."""
     if any(isinstance(argument, Descriptor) for argument in arguments):
         return True
-    return len(types) == len(arguments) and all(map(_fits, types, arguments))
-
-
-def _fits(kind: str, argument: Argument) -> bool:
-    return isinstance(argument, View) == (kind.startswith("*") or "ptr" in kind)
+    are_pointers = [kind.startswith("*") or "ptr" in kind for kind in types]
+    return are_pointers == [isinstance(argument, View) for argument in arguments]

@@ -9,7 +9,7 @@ LARGER = {"B": [1, 40], "H": [1, 8], "S": [1, 70], "D": [200, 256, 511, 513, 102
 
 
 @points(12)
-@given(call=calls(public.UPDATE, sizes=LARGER, layouts=["contiguous", "offset"], how={"at_most": 1 << 18}))
+@given(call=calls(public.UPDATE, sizes=LARGER, layouts=["contiguous", "offset", "every_second"], how={"at_most": 1 << 18}))
 def test_larger_sizes(submission, call):
     """Is right for heads of up to 1024 elements"""
     assert_close(submission.kv_cache_update(*call), public.expected(*call))
