@@ -19,17 +19,14 @@ _PTX = re.compile(r"(?:^|[\s}{;])(?:@!?[%$]\w+\s+)?([a-z][a-z0-9_]*(?:(?:\.|::)\
 _SASS = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
 _NOISE = re.compile(r"\.(?:sync|aligned|row|col)\b(?<!mma\.sync)")
 
-GLOBAL = ("load", "store", "atomic")
-"""The kinds of accesses to global memory."""
-
 
 @dataclass(frozen=True)
 class Instruction:
     """`opcode` in full, on `line` of the submission (None where it has none).
 
-    `kind` is one of GLOBAL, "product" of matrices, "multiply", "spill" (a store to local memory), "reload" (a load from
-    there), "double" (arithmetic in float64) or "". A thread moves `width` bytes with it, 0 where a whole tile is moved
-    or nobody says. `is_asynchronous` copies go on while the program does.
+    `kind` is "load", "store" or "atomic" (of global memory), "product" of matrices, "multiply", "spill" (a store to
+    local memory), "reload" (a load from there), "double" (arithmetic in float64) or "". A thread moves `width` bytes
+    with it, 0 where a whole tile is moved or nobody says. `is_asynchronous` copies go on while the program does.
     """
 
     opcode: str
