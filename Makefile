@@ -80,7 +80,7 @@ thorough: $(READY)
 
 # A class whose grading is killed at a hundred moments, and continued
 kills: $(READY)
-	GRADEKIT_KILLS=100 $(BIN)/python -m pytest -q -n auto tests/batch/test_class.py -k kills
+	GRADEKIT_KILLS=100 $(BIN)/python -m pytest -q -n auto -m slow tests/batch/test_class.py -k kills
 
 # A minute of nearly right inputs for each reader of what strangers send
 fuzz: $(READY)

@@ -204,6 +204,7 @@ def tried(stand: Stand) -> None:
     book = stand.course_book()
     found = {student: ([row[id] for id in stand.ids], row["total"]) for student, row in book.items()}
     assert found.keys() == stand.by_hand().keys()
+    assert not list((stand.folder / "class").rglob(".*")), "what was half written when it was killed"
     wrong = {who: (found[who], right) for who, right in stand.by_hand().items() if found[who] != right}
     assert not wrong, wrong
     assert book["1000"]["name"] == f"Ada {last(0)}"

@@ -234,6 +234,7 @@ def whole(folder: Path) -> None:
         assert file.read_text().endswith("\n")
 
 
+@pytest.mark.slow  # each time, the course of tests/batch/test_course.py is killed once
 @pytest.mark.parametrize("piece", range(-(-KILLS // PIECE)))
 def test_kills_at_any_moment_change_nothing(
     graded: tuple[Path, str], undisturbed: list[float], tmp_path: Path, piece: int

@@ -26,7 +26,7 @@ def test_a_mistake_that_needs_these_values_fails(name: str, tmp_path: Path) -> N
     assert solutions is not None
     text = (solutions / "solution.py").read_text()
     assert text.count(old) == 1
-    checks = graded(assignment, text.replace(old, new), tmp_path, keyword=keyword).checks
+    checks = graded(assignment, text.replace(old, new), tmp_path, keyword=keyword, shrink=False, diagnose=False).checks
     assert Outcome.FAILED in {check.outcome for check in checks}
 
 

@@ -23,18 +23,18 @@ TWO = "contiguous_float32 or boundary_sizes"
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
 def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
     """Wrong results stay wrong, and the report is whole"""
-    _earns_nothing(tmp_path, cheat)
+    _earns_nothing(tmp_path, cheat, shrink=False)
 
 
 @pytest.mark.usefixtures("usual_mends")
-@pytest.mark.parametrize("cheat", sampled(CHEATS, lambda cheat: cheat.name, one_in(32)))
+@pytest.mark.parametrize("cheat", sampled(CHEATS, lambda cheat: cheat.name, one_in(16)))
 def test_a_trick_that_is_mended_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
-    """Its text runs again with small edits, and nothing that it does there counts"""
-    _earns_nothing(tmp_path, cheat)
+    """It runs again on smaller inputs and with small edits, and nothing that it does there counts"""
+    _earns_nothing(tmp_path, cheat, shrink=True)
 
 
-def _earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
-    report = graded("vector_add", cheat.text, tmp_path, profile="quick", keyword=TWO)
+def _earns_nothing(tmp_path: Path, cheat: Cheat, shrink: bool) -> None:
+    report = graded("vector_add", cheat.text, tmp_path, profile="quick", keyword=TWO, shrink=shrink)
     record.validate(record.to_dict(report))
     assert report.status is not Status.FAULT, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]

@@ -32,7 +32,7 @@ def test_a_report_says_of_a_mistake_what_the_table_has(id: str, name: str, tmp_p
     ("id", "name", "hint"),
     [
         ("vector_add", "row_without_remainder", "modulo `size1`"),
-        ("dropout", "index_without_remainder", "modulo `n1`"),
+        pytest.param("dropout", "index_without_remainder", "modulo `n1`", marks=pytest.mark.slow),
     ],
 )
 def test_an_edit_that_is_right_for_contiguous_tensors_alone_is_refuted_by_a_view(

@@ -64,7 +64,7 @@ def origin_of_failure(one: Limited, folder: Path) -> str:
     """Where the example came from at which the limited solution fails."""
     text = (SOLUTIONS / one.assignment / "solution.py").read_text(encoding="utf-8")
     assert text.count(one.old) == 1
-    (check,) = graded(one.assignment, text.replace(one.old, one.new), folder, keyword=one.check).checks
+    (check,) = graded(one.assignment, text.replace(one.old, one.new), folder, keyword=one.check, shrink=False, diagnose=False).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     return str(check.counterexample["origin"])
 

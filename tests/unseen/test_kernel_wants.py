@@ -16,7 +16,7 @@ from tests.unseen.submissions import vector_add
 def checked(folder: Path, kernel: str) -> Check:
     """A check of vector_add whose kernel is given its length as a constant."""
     text = vector_add(kernel=kernel).replace("n, BLOCK: tl.constexpr", "n, N: tl.constexpr, BLOCK: tl.constexpr")
-    (check,) = graded("vector_add", text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"), folder, keyword="contiguous_float32").checks
+    (check,) = graded("vector_add", text.replace("out, n, BLOCK=256", "out, n, N=n, BLOCK=256"), folder, keyword="contiguous_float32", shrink=False, diagnose=False).checks
     return check
 
 
@@ -43,7 +43,7 @@ WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOC
 
 @pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
 def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
-    (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32").checks
+    (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32", shrink=False, diagnose=False).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("N is ")
 
@@ -66,7 +66,7 @@ def test_a_kernel_that_is_right_up_to_a_length_alone_fails(
 ) -> None:
     text = (SOLUTIONS / id / right).read_text(encoding="utf-8")
     assert change[0] in text
-    (check,) = graded(id, text.replace(*change), tmp_path, keyword=keyword, device="cpu").checks
+    (check,) = graded(id, text.replace(*change), tmp_path, keyword=keyword, device="cpu", shrink=False, diagnose=False).checks
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     assert check.counterexample["origin"].startswith("K is ")
 

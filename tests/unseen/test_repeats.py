@@ -37,7 +37,7 @@ def softmax(x):
 
 def outcomes(folder: Path, begin: str, keyword: str) -> list[tuple[Outcome, str]]:
     """The outcome of each check, and where its counterexample came from."""
-    checks = graded("softmax", PERSISTENT.replace("BEGIN", begin), folder, keyword=keyword, device="cpu").checks
+    checks = graded("softmax", PERSISTENT.replace("BEGIN", begin), folder, keyword=keyword, device="cpu", shrink=False, diagnose=False).checks
     return [(check.outcome, (check.counterexample or {}).get("origin", "")) for check in checks]
 
 
@@ -87,7 +87,7 @@ def softmax(x):
 
 def test_a_loop_whose_end_the_compiler_knows_is_sent_round_with_each_kind_of_values(tmp_path: Path) -> None:
     """The maximum of the 128 rows before is kept for those after them."""
-    (found,) = graded("softmax", TAKING_TURNS, tmp_path, keyword="extreme_values", device="cpu").checks
+    (found,) = graded("softmax", TAKING_TURNS, tmp_path, keyword="extreme_values", device="cpu", shrink=False, diagnose=False).checks
     assert found.outcome is Outcome.FAILED and found.counterexample is not None
     assert "`ROWS > HEIGHT` is True" in found.counterexample["origin"]
 
