@@ -24,9 +24,12 @@ from gradekit.gpu.worker_process import WorkerProcess
 from gradekit.program import Allocate, Kernel, Launch, View
 from gradekit.sandbox import host
 from gradekit.subject.device import NeedsCard, judged
+from tests.beside import beside
 from tests.hostile.world import opened
 
 from .programs import COPY, entry, normal, program
+
+CASES = beside(__file__)
 
 TOKEN = "the-secret-that-nobody-may-read"
 pytestmark = pytest.mark.skipif(not seccomp.available(), reason="no seccomp here")
@@ -78,34 +81,8 @@ def said(found: Worker, order: str) -> str:
         memory.close()
 
 
-SHUT = {
-    "a secret": "got = open({secret!r}).read()",
-    "a secret, by a program": "got = subprocess.run(['cat', {secret!r}], capture_output=True).stdout",
-    "a secret, by a link": "os.symlink({secret!r}, folder + '/link'); got = open(folder + '/link').read()",
-    "the solution": "got = open({solution!r}).read()[:0] + {token!r}",
-    "the list of users": "got = open('/etc/passwd').read()[:0] + {token!r}",
-    "the names in a folder": "got = os.listdir({folder!r}) and {token!r}",
-    "the grader's environment": "got = open(f'/proc/{{os.getppid()}}/environ').read()[:0] + {token!r}",
-    "the victim's memory": "got = open('/proc/{victim}/mem', 'r+b') and {token!r}",
-    "a place for another file": "open({folder!r} + '/new', 'w'); got = {token!r}",
-    "a way to spoil gradekit": "import gradekit; open(gradekit.__path__[0] + '/new.py', 'w'); got = {token!r}",
-    "shared memory": "open('/dev/shm/gradekit-spoilt', 'w'); got = {token!r}",
-}
-CLOSED = {
-    "TCP": "socket.create_connection(('127.0.0.1', {port}), 1).send(b'x'); got = {token!r}",
-    "an abstract socket": "socket.socket(socket.AF_UNIX).connect({unix!r}); got = {token!r}",
-    "any socket": "socket.socket(socket.AF_UNIX); got = {token!r}",
-    "signals for the grader": "os.kill(os.getppid(), 0); got = {token!r}",
-    "signals for others": "os.kill({victim}, 9); got = {token!r}",
-    "tracing": "got = ctypes.CDLL(None).ptrace(16, {victim}, 0, 0) == 0 and {token!r}",
-    "limits for others": "import resource; resource.prlimit({victim}, resource.RLIMIT_CPU, (0, 0)); got = {token!r}",
-    "a session of its own": "os.setsid(); got = {token!r}",
-    "becoming root": "os.setuid(0) if os.getuid() else os.setgroups([1]); got = {token!r}",
-    "mounts": "got = ctypes.CDLL(None).mount(b'none', b'/', b'tmpfs', 0, None) == 0 and {token!r}",
-    "the grader's memory, shortened": "os.ftruncate(memory, 0); got = {token!r}",
-    "more memory than is its own": "x = bytearray(40 << 30); got = {token!r}",
-    "files without end": "open(folder + '/big', 'wb').truncate(2 << 30); got = {token!r}",
-}
+SHUT = CASES["shut"]
+CLOSED = CASES["closed"]
 
 
 def unharmed(world: dict[str, Any], heard: str) -> bool:
@@ -237,15 +214,7 @@ def test_an_answer_that_makes_no_sense_is_a_fault(monkeypatch: pytest.MonkeyPatc
                 found.run(made, tensors)
 
 
-HOSTILE = {
-    "nothing": "",
-    "not TTIR": "MZ\0\1" * 100,
-    "deep": "module {" + "scf.if " * 20_000,
-    "deep brackets": "(" * 300_000,
-    "huge tensors": 'module { tt.func public @k(%a: tensor<1099511627776x1099511627776xf32>) { tt.return } }',
-    "no end": "module {\n  tt.func public @k() {\n" + "  %0 = arith.constant 1 : i32\n" * 50_000,
-    "an operation of LLVM's": 'module { tt.func public @k() { llvm.call @system() : () -> () tt.return } }',
-}  # fmt: skip
+HOSTILE = CASES["hostile"]
 
 
 @pytest.mark.parametrize("device", ["cpu", CARD])

@@ -9,45 +9,19 @@ import pytest
 
 from gradekit.program import View
 from gradekit.sandbox import Limits, TraceError, Tracer, host
+from tests.beside import beside
 from tests.patience import eventually
 from tests.sampling import sampled
 from tests.tracer.styles import VECTOR_ADD, Text
 
 from .world import World
 
+CASES = beside(__file__)
+
 X = View(0, "float32", (100,), (1,))
 SHORT = Limits(import_seconds=0.5, call_seconds=0.5, packages_seconds=0.5, memory_bytes=1 << 30)
 
-GREED = {
-    "memory": "x = [bytearray(1 << 26) for _ in range(1000)]",
-    "memory, by little and little": "x = []\nwhile True: x.append('y' * 1000)",
-    "memory, mapped": "import mmap\nx = [mmap.mmap(-1, 1 << 30) for _ in range(100)]",
-    "memory, in many processes": "import os, time\nfor _ in range(200):\n    try:\n        if os.fork() == 0: x = bytearray(200 << 20); time.sleep(60)\n    except OSError: break",
-    "memory, of a number": "x = 10 ** 10 ** 9",
-    "memory, of a pattern": "import re\nre.match('(a*)*b', 'a' * 40)",
-    "memory, of a file in memory": "import os\nf = os.memfd_create('x')\nwhile True: os.write(f, b'x' * (1 << 20))",
-    "the disk, in one file": "with open('big', 'wb') as f:\n    while True: f.write(b'x' * (1 << 20))",
-    "the disk, in many files": "n = 0\nwhile True:\n    open(f'f{n}', 'wb').write(b'x' * (1 << 20)); n += 1",
-    "the disk, in empty files": "n = 0\nwhile True:\n    open(f'f{n}', 'wb').close(); n += 1",
-    "open files": "import os\nx = []\nwhile True: x.append(os.open('.', os.O_RDONLY))",
-    "pipes": "import os\nx = []\nwhile True: x.append(os.pipe())",
-    "threads": "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(60,)).start()",
-    "processes": "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.1)",
-    "time": "while True: pass",
-    "time, asleep": "import time\ntime.sleep(1000)",
-    "time, without the alarm": "import signal\nfor n in (14, 27): signal.signal(n, signal.SIG_IGN)\nwhile True: pass",
-    "time, with the alarm blocked": "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nwhile True: pass",
-    "time, catching everything": "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
-    "time, in C": "sum(range(10 ** 12))",
-    "time, in a lock": "import threading\nl = threading.Lock()\nl.acquire()\nl.acquire()",
-    "time, in deep frames": "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): f()\nf()",
-    "time, while it stands still": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
-    "time, in a child that it waits for": "import os, time\npid = os.fork()\nif pid == 0: time.sleep(1000)\nos.waitpid(pid, 0)",
-    "output": "while True: print('x' * 1000)",
-    "output, on the descriptor": "import os\nfor _ in range(10 ** 5): os.write(1, b'x' * 10000)",
-    "names": "for n in range(10 ** 6): globals()[f'f{n}'] = print",
-    "notes": "\n".join("1 / 0" for _ in range(20_000)),
-}  # fmt: skip
+GREED = CASES["greed"] | {"notes": "\n".join("1 / 0" for _ in range(20_000))}
 
 
 RARELY = (
