@@ -5,6 +5,7 @@ Public, and used everywhere: `triton` itself, `triton.language`, `triton.testing
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import re
@@ -33,7 +34,7 @@ with relies_on("triton"):
     from triton.runtime.errors import PTXASError
     from triton.runtime.jit import JITFunction
 
-    _INITIALIZE, _PARSE = JITFunction.__init__, JITFunction.parse
+    _INITIALIZE, _PARSE, _FIND_CARRIES = JITFunction.__init__, JITFunction.parse, CodeGenerator._find_carries
     _TENSOR_MAP = launcher.make_tensordesc_arg
 
 __all__ = [
@@ -318,3 +319,15 @@ def parse_once() -> None:
         return trees[self.src]
 
     JITFunction.parse = parsed
+
+
+def visit_loops_once() -> None:
+    """From now on, the front end visits a loop's body once where it assigns to no name from before the loop. Elsewhere
+    it does so twice: first only to learn which of these names have another value afterwards, and of which types."""
+
+    def carries(self: CodeGenerator, node: Any, liveins: dict[str, Any], ignore: frozenset[str] = frozenset()) -> Any:
+        nodes = (one for statement in node.body for one in ast.walk(statement))
+        names = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        return _FIND_CARRIES(self, node, liveins, ignore) if names & (liveins.keys() - ignore) else ([], [], [])
+
+    CodeGenerator._find_carries = carries

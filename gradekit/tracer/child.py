@@ -26,7 +26,7 @@ import triton.language as tl
 
 from gradekit import wire
 from gradekit.compat.torch import keep_dynamo_out
-from gradekit.compat.triton import ASTSource, lower, parse_once, signature, watch_jit_functions
+from gradekit.compat.triton import ASTSource, lower, parse_once, signature, visit_loops_once, watch_jit_functions
 from gradekit.program import Program, View, decode, encode
 from gradekit.tracer import cuda, loading
 from gradekit.tracer.errors import Refusal, TimeUp, printable, refusal
@@ -299,6 +299,7 @@ def warm_up() -> None:
     keep_dynamo_out()
     watch_jit_functions()
     parse_once()
+    visit_loops_once()
     lower(_source(), {})
     freeze()
 

@@ -25,6 +25,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from gradekit.compat.torch import DisableTorchFunction
 from gradekit.compat.triton import (
     TARGET,
+    CodeGenerator,
     launch_options,
     lower,
     machine_code,
@@ -35,7 +36,7 @@ from gradekit.compat.triton import (
 from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View, key_of
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
-from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, seen, source_key
+from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, Visit, source_key, summary
 from gradekit.tracer.recorder import NAME, Recorder
 
 DTYPES = {
@@ -94,8 +95,7 @@ class Compiler:
 
     def _lower(self, src: Any, options: dict[str, Any]) -> Lowered:
         self.budget.spend()
-        visits = self._unit_arguments.visits[source_key(src, options)] = []
-        self.budget.visited = lambda *visit: visits.extend(seen(*visit))
+        self.budget.visits = self._unit_arguments.visits[source_key(src, options)] = []
         return _lower(src, options)
 
 
@@ -336,12 +336,12 @@ class LoweringBudget:
     """How much of Triton's front end one submission may use. It can change what is counted in its own process; then the
     seconds that the process may use limit it.
 
-    Counts the `nodes` that are visited, and the `kernels` that are lowered, since the submission was loaded. Each
-    visit is told to `visited`, with its node and result."""
+    Counts the `nodes` that are visited, and the `kernels` that are lowered, since the submission was loaded. Visits
+    that generate code are added to `visits`; other visitors look through a kernel once."""
 
     def __init__(self) -> None:
         self.nodes = self.kernels = 0
-        self.visited: Callable[[Any, ast.AST, Any], None] = lambda visitor, node, result: None
+        self.visits: list[Visit] = []
 
     def renew(self) -> None:
         """Another text is loaded, which has a budget of its own."""
@@ -354,7 +354,8 @@ class LoweringBudget:
         def visit(visitor: ast.NodeVisitor, node: ast.AST) -> Any:
             self.nodes += 1
             result = getattr(visitor, "visit_" + node.__class__.__name__, visitor.generic_visit)(node)
-            self.visited(visitor, node, result)
+            if isinstance(visitor, CodeGenerator):
+                self.visits.append(Visit((visitor.file_name, visitor.begin_line), node, summary(result)))
             return result
 
         ast.NodeVisitor.visit = visit  # type: ignore[assignment,method-assign]

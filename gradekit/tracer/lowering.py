@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import triton.language as tl
 
-from gradekit.compat.triton import ASTSource, CodeGenerator, JITFunction, text_of
+from gradekit.compat.triton import ASTSource, JITFunction, text_of
 from gradekit.program import ALIGNMENT, FUNCTION
 
 ALIGNED = [["tt.divisibility", 16]]
@@ -116,7 +116,7 @@ class Constant:
 class Visit(NamedTuple):
     """What the front end's visit of `node` gave, without what only one walk has: of a tensor its type."""
 
-    file: str
+    file: tuple[str, int]
     node: ast.AST
     result: Any
 
@@ -128,31 +128,15 @@ class Visit(NamedTuple):
         return self.file, type(node), getattr(node, "lineno", 0), start, end
 
 
-def seen(visitor: ast.NodeVisitor, node: ast.AST, result: Any) -> list[Visit]:
-    """The visit, where `visitor` generates code: others look through a kernel once."""
-    if not isinstance(visitor, CodeGenerator):
-        return []
-    return [Visit(f"{visitor.file_name}:{visitor.begin_line}", node, _summary(result))]
-
-
-def _summary(result: Any) -> Any:
+def summary(result: Any) -> Any:
+    """What of a visit's result two walks over one kernel have in common."""
     if isinstance(result, tl.tensor):
         return result.type
     if isinstance(result, tl.constexpr):
         return Constant(result.value)
     if isinstance(result, (tuple, list, tl.tuple)):
-        return tuple(map(_summary, result))
+        return tuple(map(summary, result))
     return result if isinstance(result, (type(None), str, type, tl.dtype, JITFunction)) else type(result)
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """Whether a kernel's integers may stay arguments, and whether that holds for other constants
-    with which the front end comes by the same `places`, with the same types there."""
-
-    holds: bool
-    for_others: bool
-    places: frozenset[Any]
 
 
 class UnitArguments:
@@ -173,7 +157,8 @@ class UnitArguments:
         self._lower = lower
         self.visits: dict[str, list[Visit]] = {}
         self._chosen: dict[str, bool] = {}
-        self._verdicts: dict[str, list[_Verdict]] = {}
+        self._verdicts: dict[str, list[tuple[frozenset[Any], bool]]] = {}  # of all constants with which no other
+        # places or types come up: whether the integers may stay arguments
 
     def general(self, source: ASTSource, options: dict[str, Any]) -> ASTSource:
         """The source with integers that are 1 as arguments, where one lowering serves; `source` itself elsewhere."""
@@ -193,13 +178,14 @@ class UnitArguments:
             others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
             known = self._verdicts.setdefault(source_key(_of_anything(found), others), [])
             is_usual = all(value >= 1 for value in found.constants.values() if type(value) is int)
-            for verdict in known if is_usual else ():
-                if verdict.for_others and places <= verdict.places:
-                    return verdict.holds
+            for met, holds in known if is_usual else ():
+                if places <= met:
+                    return holds
             same = _compare(visits, self._walk(_with_ones(found), options))
         except Exception:  # noqa: BLE001  (whatever the front end refuses is lowered, and refused, as it is launched)
             return False
-        known.append(_Verdict(same is not None, is_usual and same is not False, places))
+        if is_usual and same is not False:
+            known.append((places, same is not None))
         return same is not None
 
     def _walk(self, source: ASTSource, options: dict[str, Any]) -> list[Visit]:
@@ -239,16 +225,12 @@ def _with_ones(source: ASTSource) -> ASTSource:
     could = {
         place: parameter.name
         for place, parameter in enumerate(source.fn.params)
-        if source.signature[parameter.name] == "i32" and _is_specialized(parameter)
+        if source.signature[parameter.name] == "i32" and not (parameter.do_not_specialize or parameter.annotation_type)
     }
     found.signature = {n: "constexpr" if n in could.values() else kind for n, kind in source.signature.items()}
     found.constants = source.constants | {(place,): 1 for place in could}
     found.attrs = {path: specs for path, specs in source.attrs.items() if path[0] not in could}
     return found
-
-
-def _is_specialized(parameter: Any) -> bool:
-    return not parameter.do_not_specialize and not parameter.annotation_type
 
 
 # --- two walks over one kernel ----------------------------------------------------------------------------------------

@@ -33,6 +33,34 @@ def jit_functions() -> None:
     FOUND["parsed once"] = late.parse() is late.parse()
 
 
+@triton.jit
+def persistent(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    for start in tl.range(tl.program_id(0), n, tl.num_programs(0)):
+        at = start * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + at, tl.load(x + at))
+
+
+@triton.jit
+def carrying(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for start in range(n):
+        total += tl.sum(tl.load(x + start * BLOCK + tl.arange(0, BLOCK)), 0)
+    tl.store(x, total)
+
+
+def loops() -> None:
+    """The kernels' texts and how many statements are visited for them, as Triton does it and with our patch."""
+    visit, visited = of_triton.CodeGenerator.visit_Assign, list[Any]()
+    of_triton.CodeGenerator.visit_Assign = lambda self, node: (visited.append(node), visit(self, node))[1]
+    for when in ("twice", "once"):
+        for kernel in (persistent, carrying):
+            visited.clear()
+            source = of_triton.ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 32})
+            FOUND[f"{kernel.__name__} {when}"] = [of_triton.lower(source, {})[0], len(visited)]
+        of_triton.visit_loops_once()
+    of_triton.CodeGenerator.visit_Assign = visit
+
+
 class Compiled:
     """A kernel as Triton launches it."""
 
@@ -100,6 +128,7 @@ if __name__ == "__main__":
         FOUND["dynamo after"] = "torch._dynamo" in sys.modules
     else:
         jit_functions()
+        loops()
         launches()
         dynamo()
     print(json.dumps(FOUND))

@@ -251,6 +251,14 @@ def test_a_patch_does_what_it_is_for(patched: dict[str, Any], name: str, value: 
     assert patched[name] == value
 
 
+@pytest.mark.parametrize(("kernel", "saved"), [("persistent", 1), ("carrying", 0)])
+def test_a_loop_that_carries_nothing_is_visited_once_and_has_the_same_text(
+    patched: dict[str, Any], kernel: str, saved: int
+) -> None:
+    (text, statements), (own, visited) = patched[f"{kernel} twice"], patched[f"{kernel} once"]
+    assert (own, visited) == (text, statements - saved) and "scf.for" in text
+
+
 @pytest.mark.slow
 def test_without_the_patch_torch_would_import_it() -> None:
     assert found("unpatched") == {"sum": [3], "dynamo after": True}

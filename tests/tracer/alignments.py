@@ -19,14 +19,22 @@ from triton._C.libtriton import ir
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 
-from gradekit.compat.triton import TARGET, lower
+from gradekit.compat.triton import _FIND_CARRIES, TARGET, CodeGenerator, lower, visit_loops_once
 from gradekit.tracer import child, cuda, errors
 from gradekit.tracer.lowering import ALIGNED, Alignments, _paths
 from gradekit.tracer.lowering import Path as Place
 
 
 def by_itself(source: ASTSource, options: dict[str, Any]) -> str:
-    """The text, from a compiler that knows of nothing else."""
+    """The text, from a compiler that knows of nothing else, and visits loops as Triton does."""
+    ours, CodeGenerator._find_carries = CodeGenerator._find_carries, _FIND_CARRIES
+    try:
+        return _compiled(source, options)
+    finally:
+        CodeGenerator._find_carries = ours
+
+
+def _compiled(source: ASTSource, options: dict[str, Any]) -> str:
     backend = make_backend(TARGET)
     parsed = backend.parse_options(dict(options))
     context = ir.context()
@@ -79,6 +87,7 @@ def corpus(step: int) -> Comparison:
     from corpus import CASES
 
     comparison = Comparison()
+    visit_loops_once()
     for case in itertools.islice(CASES.values(), 0, None, step):
         for source in _sources(compiler, case):
             comparison.lower(source, case.options)
