@@ -38,11 +38,12 @@ class Example:
             return self.judge(subject)
 
     def failure(self, subject: Subject, kernel: str) -> BaseException | None:
-        """What it raises, where a `kernel` ("" for any) takes part in it; None where it passes, or took longer than a
-        try may."""
+        """What it raises, where a `kernel` ("" for any) takes part in it or does not compile; None where it passes, or
+        took longer than a try may."""
         subject.forget_calls()
         error = self.run(subject)
-        concerned = not subject.calls or any(_launches(call, kernel) for call in subject.calls)
+        is_refused = getattr(error, "cause", None) is Cause.COMPILATION_ERROR
+        concerned = not subject.calls or is_refused or any(_launches(call, kernel) for call in subject.calls)
         return error if concerned and not is_too_long(error) else None
 
 
@@ -88,9 +89,8 @@ def is_too_long(error: BaseException | None) -> bool:
 
 def _launches(call: Any, kernel: str) -> bool:
     program = call.observation.program if call.observation is not None else None
-    if program is None or not kernel:
-        return program is not None
-    return any(program.kernels[launch.kernel].name == kernel for launch in program.launches())
+    launched = [program.kernels[launch.kernel].name for launch in program.launches()] if program is not None else []
+    return program is not None and (not kernel or kernel in launched)
 
 
 @contextlib.contextmanager

@@ -104,7 +104,9 @@ class FirstLook:
     def _run_once(self, example: Example, compared: int | None) -> ShownCall | None:
         """The last call of an example with the text as it is; the result of the number `compared` is looked at."""
         if (example, compared) not in self._ran:
-            self._ran[example, compared] = shown_by(example, self._tries.texts.as_given(self._tries.text), compared)
+            texts, text = self._tries.texts, self._tries.text
+            subject = texts.subject if text == texts.submission.text else texts.subject_of(text)
+            self._ran[example, compared] = shown_by(example, subject, compared)
         return self._ran[example, compared]
 
     def _confirmed(self, change: Change, source: ParsedSource) -> int | None:

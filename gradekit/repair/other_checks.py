@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gradekit.causes import Cause
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import Example
 from gradekit.repair.search import OtherChecks
@@ -26,8 +27,8 @@ def with_a_mend(
     any. `before` gives what an example raised without the mend. Results that a walk finds right, where the mended text
     can be `walked`, are not computed again.
 
-    What fails as before has another mistake. So may what fails in another way, if the mend makes examples of other
-    checks right; of its own check, only where it is strided itself.
+    What fails as before has another mistake, and so has what Triton refused before. So may what fails in another way,
+    if the mend makes examples of other checks right; of its own check, only where it is strided itself.
     """
     right, wrong, most, is_as_before = list[Example](), list[Example](), Limit.RUN_OF_OTHERS, False
     is_walked = lambda one: walked is not None and one.compares and walked.error(one) is None
@@ -42,7 +43,7 @@ def with_a_mend(
             right.append(example)
         elif known is None:
             return OtherChecks.NOT
-        elif not fail_alike(known, after):
+        elif getattr(known, "cause", None) is not Cause.COMPILATION_ERROR and not fail_alike(known, after):
             wrong.append(example)
         else:
             is_as_before = True

@@ -47,10 +47,6 @@ class Texts:
             self._tried = self._tried.of_another_text(submission)
         return self._tried
 
-    def as_given(self, text: str) -> Subject:
-        """The subject of the submission where the text is its own, or else one that is made for it."""
-        return self.subject if text == self.submission.text else self.subject_of(text)
-
     @cached_property
     def planned(self) -> Sequence[Example]:
         """Examples of all checks."""

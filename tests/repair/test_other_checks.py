@@ -60,6 +60,11 @@ def takes_too_long(submission: Any, n: int) -> None:
     raise Failure(Cause.BUDGET_EXCEEDED, "a try has less work than the submission")
 
 
+def not_compiled(submission: Any, n: int) -> None:
+    submission.calls.append(SimpleNamespace(observation=None))
+    raise Failure(Cause.COMPILATION_ERROR, "no kernel, and so no program")
+
+
 def not_traced(submission: Any, n: int) -> None:
     raise ValueError("unknown")
 
@@ -73,6 +78,7 @@ def not_traced(submission: Any, n: int) -> None:
         (wrong_values, 4, "another", False),
         (races, 4, "add", True),
         (takes_too_long, 4, "add", False),
+        (not_compiled, 4, "add", True),
         (not_traced, 4, "add", True),
     ],
 )
