@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradekit.engine.branch_coverage import watched, watches
 from gradekit.engine.budget import Meter, OverBudget, Unsupported
@@ -16,9 +16,7 @@ from gradekit.engine.frame import Frame
 from gradekit.engine.kernel_facts import elements, last_uses, only_stored, shared_names
 from gradekit.engine.promises import kept, promises
 from gradekit.engine.registry import OPS, Evaluator
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Block, Op, Region
+from gradekit.engine.ttir import Block, Op, Region
 
 Values = list[Any]
 ENDS = frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +20,8 @@ from gradekit.engine.branch_coverage import note, note_turns
 from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import PROGRAM, Frame, Scope, dtype_of
 from gradekit.engine.registry import evaluates
+from gradekit.engine.ttir import Block, Function, Op, Region, Type
 from gradekit.engine.values import BITS, FLOAT, arange, dense, narrow, stitch
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Block, Function, Op, Region, Type
 
 Values = list[Any]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,13 +21,11 @@ from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.integers import tensor
 from gradekit.engine.kernel_facts import KernelFacts, is_narrow
 from gradekit.engine.lanes import Access, AccessSite, LaunchMemory
+from gradekit.engine.ttir import Module, Op, Type
 from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import BITS, FLOAT, INTEGER, Affine, Integer, Pointer, Value, dense, materialize, narrow
 from gradekit.findings import Cause
 from gradekit.observations import SHOWN, Incident, Site
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Module, Op, Type
 
 PROGRAM = "program id"
 """The name under which a frame keeps the linear ids of its programs (no SSA name has a space)."""
@@ -132,7 +130,7 @@ class Frame:
     def full(self, op: Op, position: int) -> Tensor:
         """An operand with its tile at full size; the program axis may still be 1."""
         value, type = self.tensor(op, position), op.operand_types[position]
-        return value.expand([value.shape[0], *type.shape])
+        return value if value.shape[1:] == type.shape else value.expand([value.shape[0], *type.shape])
 
     def tile(self, name: str, type: Type, position: int) -> Tensor:
         """The value of `name` for the program at `position` of this frame, at full size: [*tile]."""

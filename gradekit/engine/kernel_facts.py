@@ -8,15 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gradekit.engine.budget import Limit
 from gradekit.engine.masked_lanes import left_out_lanes_matter
-from gradekit.engine.ttir import Module, Op, Region, parse
+from gradekit.engine.ttir import Block, Module, Op, Region, Type, parse
 from gradekit.engine.ttir_nodes import BYTES, names_used
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Block, Op, Region, Type
 
 COMMUTING = frozenset({"add", "and", "or", "xor", "max", "min", "umax", "umin", "fadd", "fmax", "fmin"})
 """Kinds of atomics that leave the same in an element in any order, roundings aside."""

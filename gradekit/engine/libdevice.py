@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,9 +17,7 @@ from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import high_product, unsigned
 from gradekit.engine.ops_arith import LIKE_TORCH, cube_root, multiply_add, round_half_away
 from gradekit.engine.registry import evaluates
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op
+from gradekit.engine.ttir import Op
 
 special = torch.special
 Function = Callable[..., Tensor]

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from types import BuiltinFunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsi
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.masks import cut_to, padded
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
+from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import (
     BITS,
     Affine,
@@ -31,9 +32,6 @@ from gradekit.engine.values import (
     mask_factors,
     owned,
 )
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op, Type
 
 # --- constants --------------------------------------------------------------------------------------------------------
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Limit, Unsupported
 from gradekit.engine.frame import Frame
 from gradekit.engine.registry import evaluates
+from gradekit.engine.ttir import Op
 from gradekit.engine.values import Below, Conjunction, Pointer, Value, absolute, dense
 from gradekit.findings import Cause
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op
 
 
 @evaluates("tt.print")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from gradekit.engine.kernel_facts import leaves_lanes_undefined
 from gradekit.engine.lanes import Access
 from gradekit.engine.ops_tile import move, pointee_size
 from gradekit.engine.registry import Evaluator, compiles, evaluates
+from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import (
     Affine,
     Below,
@@ -32,9 +33,6 @@ from gradekit.engine.values import (
     dense,
 )
 from gradekit.findings import Cause
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op, Type
 
 PAD_NAN = 2
 

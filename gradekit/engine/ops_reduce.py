@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -18,10 +17,8 @@ from gradekit.engine.control import run_region
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import ON_ONE_BIT
 from gradekit.engine.registry import evaluates
+from gradekit.engine.ttir import Op, Region
 from gradekit.engine.values import arange, dense
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op, Region
 
 Tensors = tuple[Tensor, ...]
 Combine = Callable[[Tensors, Tensors], Tensors]
@@ -78,7 +75,7 @@ def _operands(frame: Frame, op: Op) -> Tensors:
     """All operands at full tile size and with one program axis."""
     values = [frame.full(op, position) for position in range(len(op.operands))]
     count = max(value.shape[0] for value in values)
-    return tuple(value.expand(count, *value.shape[1:]) for value in values)
+    return tuple(value if value.shape[0] == count else value.expand(count, *value.shape[1:]) for value in values)
 
 
 # --- reduce -----------------------------------------------------------------------------------------------------------
@@ -195,7 +192,7 @@ def _evaluate_dot(frame: Frame, op: Op) -> Tensor:
     count = max(value.shape[0] for value in (a, b, c))
     frame.context.meter.flops += 2 * count * math.prod(op.result_types[0].shape) * a.shape[-1]
     precision = str(op.attributes.get("inputPrecision", "ieee")).lower()
-    a, b, c = (value.expand(count, *value.shape[1:]) for value in (a, b, c))
+    a, b, c = (value if value.shape[0] == count else value.expand(count, *value.shape[1:]) for value in (a, b, c))
     return product(a, b, c, precision)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,10 +11,8 @@ from torch import Tensor
 from gradekit.engine import integers
 from gradekit.engine.frame import PROGRAM, Frame, dtype_of, itemsize_of
 from gradekit.engine.registry import Evaluator, compiles, evaluates
+from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import Affine, Integer, Pointer, Value, absolute, dense, over_parts
-
-if TYPE_CHECKING:
-    from gradekit.engine.ttir import Op, Type
 
 Steps = tuple[int, ...]
 
