@@ -44,7 +44,7 @@ def test_edges(submission, call):
 @settings(max_examples=1)
 @given(call=huge(seed=(1234,), sizes=RARE, at_most=1 << 23))
 def test_rarest(submission, p, call):
-    """Drops the right share for p of a few in a million, and others with the next seed"""
+    """Drops a few in a million, and others with the next seed"""
     x, _, seed = call
     places = []
     for values, own in ((x, seed), (replace(x, shape=(500, x.shape[1])), seed + 1)):
