@@ -22,7 +22,7 @@ import importlib
 from typing import Any
 
 _OFFERED = {
-    "gradekit.engine.executor": ("RunResult", "Variant", "option_count", "run"),
+    "gradekit.engine.executor": ("RunResult", "Variant", "Setup", "option_count", "run", "run_setup"),
     "gradekit.engine.trials": ("run_with_trials",),
     "gradekit.engine.conditions": ("Conditions", "Order"),
     "gradekit.engine.budget": ("Budget", "OverBudget", "Unsupported"),

@@ -91,16 +91,20 @@ def as_compiled(kernel: Kernel) -> tuple[Module, KernelFacts]:
 
 
 @dataclass(frozen=True)
-class _Setup:
+class Setup:
+    """What is run: as the arguments of `run`, and `reader`, which gives other modules for the kernels than their own.
+    Of the launches that `programs` has by their numbers, only those programs run. What the others would have written is
+    missing in the results, and no finding; an `Owners` (observer.py) tells what those that ran wrote."""
+
     program: Program
     inputs: Sequence[Tensor]
-    option: int
-    allow: Collection[str]
-    names: Sequence[str]
-    conditions: Conditions
-    observer: Observer | None
-    reader: Reader
-    programs: Mapping[int, Sequence[int]] | None
+    option: int = 0
+    allow: Collection[str] = ()
+    names: Sequence[str] = ()
+    conditions: Conditions = USUAL
+    observer: Observer | None = None
+    reader: Reader = as_compiled
+    programs: Mapping[int, Sequence[int]] | None = None
 
 
 def run(
@@ -113,8 +117,6 @@ def run(
     names: Sequence[str] = (),
     conditions: Conditions = USUAL,
     observer: Observer | None = None,
-    reader: Reader = as_compiled,
-    programs: Mapping[int, Sequence[int]] | None = None,
 ) -> RunResult:
     """Runs `program` once, on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
 
@@ -124,21 +126,18 @@ def run(
         names: what the student calls the inputs, for findings.
         conditions: what a card would leave open.
         observer: sees each operation of the launches that it asks for.
-        reader: gives other modules for the kernels than their own.
-        programs: of the launches that it has by their numbers, only the programs with those linear ids run. What the
-            others would have written is missing in the results, and no finding; what those that ran wrote is told by
-            an `Owners` (observer.py) that looks on. A program that waits for one left out uses up the budget.
 
     Raises:
         Unsupported: the engine does not know an operation.
         OverBudget: the work or the bytes of `budget` are used up.
         ForbiddenOp: the program computes with torch where that is not allowed.
     """
-    setup = _Setup(program, inputs, option, allow, names, conditions, observer, reader, programs)
-    return _ran(setup, Meter(budget or Budget()))
+    return run_setup(Setup(program, inputs, option, allow, names, conditions, observer), budget)
 
 
-def _ran(setup: _Setup, meter: Meter) -> RunResult:
+def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
+    """As `run`, which it raises the errors of; a program that waits for one left out uses up the budget."""
+    meter = Meter(budget or Budget())
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):
         found = _attempt(setup, meter, careful=True)
@@ -147,7 +146,7 @@ def _ran(setup: _Setup, meter: Meter) -> RunResult:
     return found
 
 
-def _attempt(setup: _Setup, meter: Meter, careful: bool) -> RunResult | Exception:
+def _attempt(setup: Setup, meter: Meter, careful: bool) -> RunResult | Exception:
     """What comes of a run, or the error that stopped it, without a traceback: a check remembers why it failed, and a
     traceback would keep all tensors of the run."""
     try:
@@ -163,7 +162,7 @@ def option_count(program: Program) -> int:
 
 
 class _Execution:
-    def __init__(self, setup: _Setup, meter: Meter, careful: bool) -> None:
+    def __init__(self, setup: Setup, meter: Meter, careful: bool) -> None:
         self.setup, self.program, self.meter, self.careful = setup, setup.program, meter, careful
         self.memory, self.traffic, self.counters = Memory(self.program.addresses), Traffic(), Counters()
         self.incidents: list[Incident] = []

@@ -110,8 +110,8 @@ def _run(
     call: ExactCall, exact: Exact, tensors: Sequence[Tensor], observer: engine.Observer | None = None
 ) -> list[Any]:
     budget = engine.Budget(call.work, MOST_BYTES)
-    options: Any = {"option": call.option, "allow": call.allow, "observer": observer, "reader": exact.reader}
-    return engine.run(exact.program, tensors, budget=budget, **options).results
+    setup = engine.Setup(exact.program, tensors, call.option, call.allow, observer=observer, reader=exact.reader)
+    return engine.run_setup(setup, budget).results
 
 
 class _Trial:

@@ -15,7 +15,7 @@ import torch
 
 from gradekit.engine.budget import Budget, OverBudget
 from gradekit.engine.def_use import ATOMICS
-from gradekit.engine.executor import RunResult, run
+from gradekit.engine.executor import RunResult, Setup, run_setup
 from gradekit.engine.kernel_facts import every_operation, facts, parsed
 from gradekit.engine.observer import Owners
 from gradekit.program import Launch, Program, run_steps
@@ -55,10 +55,9 @@ class SomePrograms:
 
     def run(self, inputs: Sequence[torch.Tensor], option: int, allow: Collection[str], budget: Budget) -> RunResult:
         """What comes of them alone; raises what `gradekit.engine.run` does."""
-        ran = run(
-            self.program, inputs, option=option, allow=allow, budget=budget, observer=self.wrote,
-            programs={self.launch: self.ids},
-        )  # fmt: skip
+        programs = {self.launch: self.ids}
+        setup = Setup(self.program, inputs, option, allow, observer=self.wrote, programs=programs)
+        ran = run_setup(setup, budget)
         self.results[:] = ran.results
         return ran
 

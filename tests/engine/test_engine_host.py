@@ -6,7 +6,7 @@ import triton.language as tl
 from launching import launched, program, view
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from gradekit.engine import Owners
+from gradekit.engine import Owners, Setup, run_setup
 from gradekit.engine.executor import run
 from gradekit.findings import Cause
 from gradekit.program import ADDRESS_GAP, Allocate, Aten, Copy, Program, Scalar, Source, View
@@ -156,7 +156,7 @@ def test_programs_that_are_chosen_write_what_they_write_in_a_whole_run_and_no_mo
     x = torch.arange(1.0, 11.0)
     call = program(double_kernel, [3], [x], [torch.empty(10)], [10], BLOCK=4, fill=0)
     owners = Owners()
-    alone, whole = run(call, [x], observer=owners, programs={0: [0, 2]}), run(call, [x])
+    alone, whole = run_setup(Setup(call, [x], observer=owners, programs={0: [0, 2]})), run(call, [x])
     written = owners.written(call.results[0], 0)
     assert written.tolist() == [True] * 4 + [False] * 4 + [True] * 2
     assert torch.equal(alone.results[0][written], whole.results[0][written])
@@ -166,5 +166,5 @@ def test_programs_that_are_chosen_write_what_they_write_in_a_whole_run_and_no_mo
 def test_what_other_programs_would_have_written_is_no_finding():
     x = torch.ones(10)
     call = program(double_kernel, [3], [x], [torch.empty(10)], [10], BLOCK=4)
-    assert not run(call, [x], programs={0: [1]}).findings
+    assert not run_setup(Setup(call, [x], programs={0: [1]})).findings
     assert not Owners().written(call.results[0], 0).any()

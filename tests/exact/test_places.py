@@ -79,7 +79,7 @@ def test_a_result_that_a_later_launch_adds_to_is_rounded_before_it_is_one() -> N
 
 def test_without_rounding_results_are_those_of_float64(program: Program) -> None:
     exact, x = widened(program), X.tensor()
-    run = lambda one: engine.run(one.program, wide_tensors([x]), reader=one.reader).results
+    run = lambda one: engine.run_setup(engine.Setup(one.program, wide_tensors([x]), reader=one.reader)).results
     out, other = run(exact)
     assert out.dtype == torch.float64
     assert torch.allclose(out, x.double(), rtol=1e-14, atol=1e-14) and torch.equal(other, x.double() * 6)
