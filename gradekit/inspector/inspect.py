@@ -50,7 +50,7 @@ def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_w
     `ask_why` compiles variants of kernels with narrow accesses, to name the argument that keeps them narrow.
     """
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
-    compiled = compile_all([CompileJob(item.kernel, where.capability) for item in launched])
+    compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
     return [_inspected(item, result, where, ask_why) for item, result in zip(launched, compiled, strict=True)]
 
 
@@ -116,6 +116,8 @@ class InspectionResult:
             "inputs": [arg.to_json() if isinstance(arg, Input) else arg for arg in self.inputs],
             "target": self.target.name,
             "card": self.target.card,
+            "unit": self.target.unit,
+            "matrix_units": self.target.matrix_units,
             "kernels": [to_dict(kernel) for kernel in self.kernels],
             "lines": self._lines(),
             "environment": environment(),

@@ -126,11 +126,11 @@ class _Attempt:
 
     def _compiled(self, texts: Sequence[str]) -> list[Compiled]:
         where = self._where
-        jobs = [CompileJob(replace(self._kernel, ttir=text), where.capability, "ptx") for text in texts]
+        jobs = [CompileJob(replace(self._kernel, ttir=text), where.arch, where.assembly) for text in texts]
         return compile_all(jobs)
 
     def _width(self, compiled: Compiled, use: AccessUse) -> int:
-        code = instructions("ptx", compiled.stages.get("ptx", ""), self._path)
+        code = instructions(self._where.assembly, compiled.stages.get(self._where.assembly, ""), self._path)
         here = (i.width for i in code if (i.line, i.kind) == (use.access.line, use.access.kind))
         return max(here, default=0)
 

@@ -72,12 +72,15 @@ def _no_tensor_cores(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     for use in facts.dots:
         if use.uses is False:
             reason = _no_tensor_core_reason(use, facts.target)
-            text = f"The dot on line {use.dot.line} does not use tensor cores" + (f": {reason}." if reason else ".")
+            units = facts.target.matrix_units
+            text = f"The dot on line {use.dot.line} does not use {units}" + (f": {reason}." if reason else ".")
             yield Sentence("no-tensor-cores", text, use.dot.line)
 
 
 def _no_tensor_core_reason(use: DotUse, target: Target) -> str:
     dot = use.dot
+    if not target.capability:  # AMD's multiply float32 and float64, too
+        return ""
     if dot.left == "float32" and dot.precision == "ieee":
         return "its inputs are float32 with input_precision='ieee'"
     if dot.left == "float64":
@@ -114,13 +117,14 @@ def _older_reason(use: DotUse, facts: Facts) -> str:
 def _narrow(facts: Facts, blames: Blames) -> Iterable[Sentence]:
     for use in facts.accesses:
         blame = blames.get((use.access.line, use.access.kind), ())
-        if use.is_narrow and (blame or _is_the_students(use)):
+        if use.is_narrow and (blame or _is_the_students(use, facts.target)):
             yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts, blame), use.access.line)
 
 
-def _is_the_students(use: AccessUse) -> bool:
-    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there."""
-    return not use.is_asynchronous and not use.access.by_descriptor
+def _is_the_students(use: AccessUse, target: Target) -> bool:
+    """The compiler chooses the width of what goes to shared memory by the layout that a product wants there, and on
+    AMD's cards stores a product in the layout in which the matrix cores leave it."""
+    return bool(target.capability) and not use.is_asynchronous and not use.access.by_descriptor
 
 
 def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[NarrowAccess, ...]) -> str:
@@ -192,8 +196,8 @@ def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
             else f"Only {programs} programs of {facts.kernel} are"
         )
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
-        card = f"{'an' if facts.target.card[0] in 'AHLR' else 'a'} {facts.target.card}"
-        text = f"{count} launched for this input: {busy} of the {sms} SMs of {card} can work at most."
+        card = f"{'an' if facts.target.card[0] in 'AHLMR' else 'a'} {facts.target.card}"
+        text = f"{count} launched for this input: {busy} of the {sms} {facts.target.unit}s of {card} can work at most."
         yield Sentence("few-programs", text)
 
 

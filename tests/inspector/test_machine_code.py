@@ -42,6 +42,29 @@ PTX = """\
 	cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r2, %r3}], [%r1];
 """
 
+AMDGCN = """\
+\t.file\t1 "submission.py"
+\t.loc\t1 13 0 prologue_end             ; submission.py:13:0
+\ts_load_dwordx2 s[2:3], s[0:1], 0x0
+\t.loc\t1 20 21 is_stmt 1               ; submission.py:20:21 @[ submission.py:35:22 ]
+\tbuffer_load_dwordx4 v[2:5], v1, s[20:23], 0 offen
+\t.loc\t2 43 13                         ; standard.py:43:13 @[ submission.py:18:45 @[ submission.py:35:22 ] ]
+\tglobal_load_ushort v4, v[2:3], off
+\tbuffer_load_dword v1, s[8:11], 0 offen lds
+\t.loc\t1 0 0 is_stmt 0                 ; :0:0
+\tscratch_store_dwordx2 off, v[2:3], s32
+\t.loc\t1 44 3                          ; submission.py:44:3
+\tv_mfma_f32_32x32x8_f16 v[0:15], v[18:19], v[16:17], v[0:15]
+\tv_fma_f32 v4, v5, v6, v7
+\tv_add_f64 v[2:3], v[4:5], v[6:7]
+\tglobal_atomic_add_f32 v1, v2, s[0:1]
+\tds_read_b64 v[2:3], v4
+\t.section\t".note.GNU-stack","",@progbits
+\t.amdgpu_metadata
+    .private_segment_fixed_size: 24
+    .vgpr_count:     96
+"""
+
 
 def test_an_instruction_of_machine_code_knows_the_innermost_line_of_the_submission() -> None:
     found = [(i.opcode, i.line) for i in instructions("sass", SASS, "submission.py")]
@@ -79,6 +102,17 @@ def test_instructions_of_ptx_know_line_kind_and_width() -> None:
 def test_an_opcode_is_shortened_by_what_all_have() -> None:
     (product,) = [i for i in instructions("ptx", PTX, "submission.py") if i.kind == "product"]
     assert product.short == "mma.sync.m16n8k16.f32.f16.f16.f32"
+
+
+def test_instructions_of_amds_assembly_know_line_kind_and_width() -> None:
+    found = [(i.kind, i.line, i.width) for i in instructions("amdgcn", AMDGCN, "submission.py") if i.kind]
+    assert found == [
+        ("load", 20, 16), ("load", 18, 2), ("load", 18, 4), ("spill", None, 8), ("product", 44, 0), ("multiply", 44, 0),
+        ("double", 44, 0), ("atomic", 44, 0),
+    ]  # fmt: skip
+    asynchronous = [i.opcode for i in instructions("amdgcn", AMDGCN, "submission.py") if i.is_asynchronous]
+    assert asynchronous == ["buffer_load_dword"]
+    assert usage(AMDGCN) == Usage(96, 24)
 
 
 # --- what a kernel's TTIR asks for, and its text as if more were known ------------------------------------------------
@@ -133,11 +167,13 @@ LOADS = {
     "ttgir": "tt.load",
     "ptx": "ld.global",
     "sass": "LDG",
+    "amdgcn": "buffer_load",
 }
 
 
 def compiled(stage: str) -> str:
-    return inspected("copy", float32(4096, 1024)).stages[stage]
+    on = "gfx942" if stage == "amdgcn" else "sm_80"
+    return inspected("copy", float32(4096, 1024), on=on).stages[stage]
 
 
 @pytest.mark.parametrize("stage", LOADS)
@@ -149,7 +185,7 @@ def test_the_load_of_every_stage_stands_under_the_line_that_wrote_it(stage: str)
 
 @pytest.mark.parametrize(
     ("stage", "place"),
-    [("ttir", "loc("), ("ttgir", "loc("), ("ptx", ".loc"), ("sass", "//##")],
+    [("ttir", "loc("), ("ttgir", "loc("), ("ptx", ".loc"), ("sass", "//##"), ("amdgcn", ".loc")],
 )
 def test_what_only_carries_places_is_left_out(stage: str, place: str) -> None:
     text = compiled(stage)
