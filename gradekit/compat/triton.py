@@ -330,7 +330,8 @@ def visit_loops_once() -> None:
 
     def carries(self: CodeGenerator, node: Any, liveins: dict[str, Any], ignore: frozenset[str] = frozenset()) -> Any:
         nodes = (one for statement in node.body for one in ast.walk(statement))
-        names = {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-        return _FIND_CARRIES(self, node, liveins, ignore) if names & (liveins.keys() - ignore) else ([], [], [])
+        stored = [one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Store)]
+        names = {one.id if isinstance(one, ast.Name) else "" for one in stored} - ignore  # "": a field of some value
+        return _FIND_CARRIES(self, node, liveins, ignore) if names & {"", *liveins} else ([], [], [])
 
     CodeGenerator._find_carries = carries
