@@ -14,7 +14,7 @@ import torch
 from gradekit import reuse
 from gradekit.inputs.spec import normal
 from gradekit.judge import contents
-from gradekit.judge.contents import Results, TensorCache, content, nbytes
+from gradekit.judge.contents import Results, content, nbytes
 from gradekit.judge.reference import Reference, reference
 
 module = importlib.import_module("gradekit.judge.reference")
@@ -50,7 +50,7 @@ def test_what_was_asked_before_is_not_worked_out_until_somebody_looks(monkeypatc
     counts = contents.reference_key
     monkeypatch.setattr(contents, "reference_key", lambda function, *more: counts(doubled, *more))
     reference(counted, normal((4,)))
-    monkeypatch.setattr(module, "_worked", reuse.Shared(lambda: TensorCache(module._tensors)))  # it did not stay
+    monkeypatch.setattr(module, "_worked", reuse.Shared(module._worked._make))  # it did not stay
     once = len(worked)
     again = reference(counted, normal((4,)))
     assert len(worked) == once

@@ -33,7 +33,7 @@ class _NamedLine:
 
 
 def other_than_elsewhere(draft: Draft, kernel: KernelDraft) -> Iterator[Mend]:
-    """A line that computes a name otherwise than the line of another kernel that computes the same name; then all
+    """A line that computes a name differently from the line of another kernel that computes the same name; then all
     such lines at once."""
     for other in draft.kernels:
         if other is not kernel:
@@ -59,7 +59,7 @@ def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) ->
     line, beside = mine.statement.lineno, model.statement.lineno
     return Mend(
         _family(mine, model), 4, mine.value.lineno, (mine.kernel.replaced(mine.value, model.text),),
-        f"Line {line} computes `{name}` otherwise than line {beside} of {other.name} does"
+        f"Line {line} computes `{name}` differently from line {beside} of {other.name}"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
         f"compare line {line} with line {beside}: both compute {name}",
         Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None, mine.kernel.name,
