@@ -18,9 +18,11 @@ class Trait(Flag):
     IN_MEMORY = auto()  # a run can find it in memory: it fails a memory check
     SAYS_ALL = auto()  # its message needs no diagnosis
     BY_CHANCE = auto()  # results may differ from run to run: it fails a check of correctness, right results or not
+    NO_RESULT = auto()  # a call ends there: whether its result would be right is not known
 
 
 NONE, IN_MEMORY, SAYS_ALL, BY_CHANCE = Trait(0), Trait.IN_MEMORY, Trait.SAYS_ALL, Trait.BY_CHANCE
+NO_RESULT = Trait.NO_RESULT
 
 _TOLD = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding="utf-8"))
 
@@ -81,14 +83,14 @@ class Cause(StrEnum):
     BROKEN_RELATION = "broken-relation", SAYS_ALL
     UNCHANGED_INPUT = "unchanged-input"
     # what the tracer saw on the host
-    FORBIDDEN_OP = "forbidden-op"
+    FORBIDDEN_OP = "forbidden-op", NO_RESULT
     NO_KERNEL = "no-kernel"
-    READS_VALUES = "reads-values"
-    COMPILATION_ERROR = "compilation-error"
-    EXCEPTION = "exception"
+    READS_VALUES = "reads-values", NO_RESULT
+    COMPILATION_ERROR = "compilation-error", NO_RESULT
+    EXCEPTION = "exception", NO_RESULT
     TIMEOUT = "timeout"
     MISSING_ENTRY = "missing-entry"
-    WRONG_ARITY = "wrong-arity"
+    WRONG_ARITY = "wrong-arity", NO_RESULT
     SYNTAX_ERROR = "syntax-error"
     UNREADABLE = "unreadable"
     OUT_OF_MEMORY = "out-of-memory"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gradekit.causes import NO_RESULT
 from gradekit.compat.pytest import format_comparisons_without_terminal, report_passed
 from gradekit.findings import Check, Outcome, Report
 from gradekit.plugin import check_points, check_results
@@ -190,6 +191,9 @@ class GradingPlugin:
             evidence.diagnosis = check_results.diagnosis(evidence.repeated or error, evidence, run, found)
             run.checks[number] = check_results.check_of(item, run, error, evidence)
         run.notes += [run.tutor.left] if run.tutor is not None and run.tutor.left else []
+        causes = {check.cause for check in run.checks if check.outcome is Outcome.FAILED}
+        if causes and all(cause is not None and cause.traits & NO_RESULT for cause in causes):
+            run.notes.append("No result was compared yet: more may show once this is put right.")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """The report, as `gradekit check` would show it."""

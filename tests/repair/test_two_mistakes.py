@@ -101,6 +101,16 @@ def test_a_report_says_which_checks_stay_wrong_with_the_mend_that_it_tells(tmp_p
     assert f"With line {line} put right, this still fails: test_empty." in notes
 
 
+@pytest.mark.parametrize(
+    ("new", "is_said"), [("row * x_stride1 + undefined_name", True), ("row * y_stride1 + 1", False)]
+)
+def test_a_report_says_where_no_check_came_to_compare_a_result(new: str, is_said: bool, tmp_path: Path) -> None:
+    """Another mistake may show behind what Triton or Python refuses"""
+    text = text_with({"base": "solutions/vector_add/solution.py", "edits": [["row * y_stride1", new]]})
+    notes = record_of("vector_add", text, tmp_path, keyword="contiguous_float32")["notes"]
+    assert ("No result was compared yet: more may show once this is put right." in notes) == is_said
+
+
 def test_gradients_of_unlike_shapes_in_each_others_place_are_told_as_that(tmp_path: Path) -> None:
     """Autograd refuses the first for its shape, which says nothing of a sum that is missing."""
     turned = LAYER_NORM.replace("dx, dw, db, None", "dw, dx, db, None")
