@@ -7,7 +7,8 @@
 - A call that uses memory of earlier calls is made after one of other values, in reverse order where programs order
   themselves: a flag that is still set orders nothing. Its results are a variant.
 - What a kernel promises to be contiguous is read as promised. A result that changes is a finding.
-- An autotuned launch that loads from what it stores to is made as in the autotuner's first call. The results are a
+- An autotuned launch that loads from what it stores to, or is given memory that was filled before, is made as in the
+  autotuner's first call: another configuration may leave values that this one does not store to. The results are a
   variant.
 
 All of it is for runs without findings: the others have their reason already.
@@ -29,7 +30,7 @@ from gradekit.engine.kernel_facts import every_operation, facts, leaves_lanes_un
 from gradekit.engine.ttir_locations import line_of
 from gradekit.findings import Cause, Finding
 from gradekit.observations import SHOWN
-from gradekit.program import Launch, Program, every_step, views_in
+from gradekit.program import Choice, Fill, Launch, Program, every_step, views_in
 
 FIRST_CALL = "In the first call, in which the autotuner runs every configuration before the last"
 SECOND_CALL = "In a second call, with what a first call with other values has left in kept memory"
@@ -82,11 +83,19 @@ def _other_conditions(
         yield Conditions(order), f"With the programs {order.value}"
     if not _has_its_turn(cost, number, seldom=Limit.OFTEN):
         return
-    if usual.in_place and any(len(choice.options) > 1 and choice.tuning is None for choice in program.choices()):
+    choices = [choice for choice in program.choices() if len(choice.options) > 1 and choice.tuning is None]
+    if choices and (usual.in_place or _is_filled(program, choices)):
         yield Conditions(tuning=True), FIRST_CALL
     if earlier is not None and kept_memory(program):
         ordered = any(facts(kernel.unaligned).ordered for kernel in program.kernels.values())
         yield Conditions(Order.REVERSED if ordered else Order.ASCENDING, earlier=earlier), SECOND_CALL
+
+
+def _is_filled(program: Program, choices: Sequence[Choice]) -> bool:
+    """Whether a launch that is chosen from others is given memory that was filled."""
+    filled = {step.target.storage for step in every_step(program.steps) if isinstance(step, Fill)}
+    launches = [step for step in every_step(choices) if isinstance(step, Launch)]
+    return any(view.storage in filled for launch in launches for view in views_in(launch.args))
 
 
 def _orders(program: Program, cost: int, number: int) -> Sequence[Order]:

@@ -17,8 +17,9 @@ from gradekit.program import Choice, Fill, Kernel, Program, View
 X = torch.arange(1, 14, dtype=torch.float32)
 
 
-def tried(made, inputs):
-    return run_with_trials(made, lambda conditions: run(made, inputs, conditions=conditions), earlier=lambda: inputs)
+def tried(made, inputs, option=0):
+    again = lambda conditions: run(made, inputs, conditions=conditions, option=option)
+    return run_with_trials(made, again, earlier=lambda: inputs)
 
 
 def causes(result):
@@ -178,6 +179,19 @@ def test_a_kernel_that_only_writes_may_be_tuned():
     result = tried(tuned(writes), [X])
     assert not result.variants
     assert not result.findings
+
+
+@triton.jit
+def sums_of_blocks(x, out, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + tl.program_id(0), tl.sum(tl.load(x + at, mask=at < n, other=0.0)))
+
+
+def test_what_a_configuration_of_more_programs_has_left_is_seen_beside_what_one_of_fewer_stores():
+    (variant,) = tried(tuned(sums_of_blocks), [X], option=1).variants
+    assert variant.circumstance == FIRST_CALL
+    assert variant.results[0][:3].tolist() == [X.sum(), X[8:].sum(), 0]
+    assert not tried(tuned(sums_of_blocks), [X], option=0).variants
 
 
 @triton.jit
