@@ -1,5 +1,5 @@
-"""What is tried beside a check's examples takes: CPU seconds of a first check of a right submission, of the grader and
-of the submission's process together, for each mechanism without those that it calls.
+"""What a check takes for all that it tries beside its examples: CPU seconds of a first check of a right submission, of
+the grader and the submission's process together, by mechanism, each without what it calls of others.
 
     python benchmarks/beside.py [ASSIGNMENT ...]
 """
@@ -28,7 +28,7 @@ def spent() -> float:
 
 
 def _of(pid: int) -> float:
-    """Those of a process, of those that it waited for, and of those that it runs."""
+    """CPU seconds of a process, of those that it has waited for, and of its children that still run."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -44,20 +44,20 @@ def _children(pid: int) -> list[int]:
 
 
 class Shares:
-    """CPU seconds by mechanism: what one calls of another belongs to that."""
+    """CPU seconds by mechanism; what one mechanism calls of another counts for the other."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self._open, self._since = ["the rest"], spent()
 
     def turn(self) -> None:
-        """What was spent since the last turn belongs to the mechanism that is open."""
+        """Counts what was spent since the last turn for the mechanism that is at work."""
         now = spent()
         self.seconds[self._open[-1]] += now - self._since
         self._since = now
 
     def timed(self, name: str, function: Callable[..., Any], when: Callable[..., bool] = lambda *a, **k: True) -> Any:
-        """The function, whose calls belong to a mechanism."""
+        """The function; what its calls take is counted for a mechanism."""
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +75,7 @@ class Shares:
 
 
 def watch(shares: Shares) -> None:
-    """Makes calls of each mechanism count."""
+    """Has the calls of each mechanism counted."""
     from gradekit import engine
     from gradekit.exact.trial import _Trial
     from gradekit.plugin import beside_examples, check_run, further_run

@@ -92,9 +92,9 @@ def as_compiled(kernel: Kernel) -> tuple[Module, KernelFacts]:
 
 @dataclass(frozen=True)
 class Setup:
-    """What is run: as the arguments of `run`, and `reader`, which gives other modules for the kernels than their own.
-    Of the launches that `programs` has by their numbers, only those programs run. What the others would have written is
-    missing in the results, and no finding; an `Owners` (observer.py) tells what those that ran wrote."""
+    """What a run is given: the arguments of `run`; a `reader`, which gives other modules for kernels than their own;
+    and `programs`: of the launches whose numbers it has, those programs alone run. What the others would have written
+    is missing in the results, and no finding; an `Owners` (observer.py) tells what those that ran wrote."""
 
     program: Program
     inputs: Sequence[Tensor]

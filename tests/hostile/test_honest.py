@@ -15,7 +15,9 @@ from .test_cheats import TWO
 
 CASES = beside(__file__)
 
-ODDITIES = CASES["oddities"]
+ODDITIES = CASES["oddities"] | {
+    "comments without end": "# " + "why " * 20_000 + "\n'''" + "long " * 20_000 + "'''\nadd = right"
+}
 
 
 @pytest.mark.parametrize("body", ODDITIES.values(), ids=ODDITIES)
