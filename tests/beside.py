@@ -1,7 +1,5 @@
 """Cases and texts of a test module that are data: they stand beside it, in the TOML file of its name."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """A card and a worker for tests on machines that have none: programs run on the
 engine, and time is what a test says."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """No test warns or changes the process that it runs in; those marked `gpu` run where there is a card."""
 
-from __future__ import annotations
-
 import atexit
 import collections
 import contextlib

@@ -1,7 +1,5 @@
 """One submission graded in this process, as tests ask for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Warning filters, captured streams and log handlers of a test are not here: pytest itself puts those back.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib
 import operator

@@ -1,8 +1,6 @@
 """For tests that wait, or that say how much work something is: none of them is decided
 by how fast or busy a machine is."""
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

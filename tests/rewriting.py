@@ -4,8 +4,6 @@ It takes longer than importing and collecting them. pytest keeps what it has rew
 reads it where it is there.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable

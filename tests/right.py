@@ -9,8 +9,6 @@ tests/course/right/<id> has a file for each style, and edits.toml for those that
 Both are named by the path at which they lie or would lie; tests/course/attacks and tests/course/public have the like. `python -m tests.right FOLDER` writes all of them out.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import shutil

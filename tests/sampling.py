@@ -1,7 +1,5 @@
 """Parametrized sets too large for each run: a sample is tried every time, `make test-slow` tries the rest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Assignments are found from folders alone, and a wrong description or a wrong name is told plainly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

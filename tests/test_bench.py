@@ -1,7 +1,5 @@
 """Which sizes are swept; what a machine without a card answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a card may be asked for is proposed from what the solution reaches on it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

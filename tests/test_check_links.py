@@ -1,7 +1,5 @@
 """The documentation's links: what leads nowhere is named with its page; what leads outside is listed and not fetched."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """From a path to a report: only a wrong command raises, and every other ending is a report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Points are shown as they were meant: thirds and tenths that make up a whole give that whole."""
 
-from __future__ import annotations
-
 import functools
 import operator
 

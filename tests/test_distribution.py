@@ -1,7 +1,5 @@
 """What is published works: the wheel, installed in an environment of its own, outside of any checkout."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """The doctor says what is there, what is missing, and how to mend it; it never faints."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import sys
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Claims about the domain of an assignment: what is declared is read, and what makes no
 sense is refused with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

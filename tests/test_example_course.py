@@ -1,7 +1,5 @@
 """The course of examples/course is one that works: its own assignment beside gradekit's, graded into one folder."""
 
-from __future__ import annotations
-
 import csv
 import shutil
 import sys

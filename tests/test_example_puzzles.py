@@ -1,7 +1,5 @@
 """The puzzles of examples/puzzles can be solved and are graded: each answer earns everything, each mistake is caught."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

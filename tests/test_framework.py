@@ -1,7 +1,5 @@
 """Inspections as the grader reads them, and what is claimed of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What tests may not do: leave their process changed, or warn; and how their modules and processes are made."""
 
-from __future__ import annotations
-
 import builtins
 import gc
 import signal

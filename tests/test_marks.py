@@ -1,7 +1,5 @@
 """A person's mark wins over what the machine found, for the answer that it was given for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

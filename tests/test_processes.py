@@ -1,7 +1,5 @@
 """Child processes end when they are told to, with all that they started, and never outlive whoever started them."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Which steps a run of a program takes, where launches are autotuned."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.engine import traffic

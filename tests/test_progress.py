@@ -1,7 +1,5 @@
 """Progress is one line on a terminal, and nothing at all elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import signal

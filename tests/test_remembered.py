@@ -1,7 +1,5 @@
 """The last check is kept for each file, and served again where nothing has changed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

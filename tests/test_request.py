@@ -1,7 +1,5 @@
 """A request is one value: it survives a journey as JSON, refuses nonsense, and is the same however it is asked for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import fields

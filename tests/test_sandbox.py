@@ -1,7 +1,5 @@
 """The grader's side: every submission, however broken, ends in a result or a TraceError within its time."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess

@@ -1,7 +1,5 @@
 """A notebook is checked by what its session knows: the latest definitions, at the places that the student sees."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

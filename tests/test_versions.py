@@ -1,7 +1,5 @@
 """Versions come from package metadata, without importing the packages."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import platform
 from email.message import Message

@@ -1,7 +1,5 @@
 """Messages between processes arrive whole, or end in an error before the deadline."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

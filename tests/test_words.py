@@ -1,7 +1,5 @@
 """What students read: short sentences of plain words, measured."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from pathlib import Path

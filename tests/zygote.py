@@ -12,8 +12,6 @@ What such a process does not show: that gradekit's modules can be imported witho
 are about a start use `real_start` or `real_starts`.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes
@@ -64,7 +62,7 @@ class Zygote:
         self._lock = threading.Lock()
 
     @classmethod
-    def started(cls) -> Zygote:
+    def started(cls) -> "Zygote":
         """A new one, which is still importing torch."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:

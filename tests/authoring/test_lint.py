@@ -1,7 +1,5 @@
 """What authors get wrong is found by reading, with its file and line and what may have been meant; nothing else is."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A new assignment is whole from the beginning: lint finds nothing, and a solution is all that verify asks for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

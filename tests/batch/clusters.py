@@ -1,7 +1,5 @@
 """A cluster of real processes on this machine, and a small assignment with a speed check, for tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

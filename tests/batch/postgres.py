@@ -1,7 +1,5 @@
 """A PostgreSQL server of a test's own, where the programs and a driver for one are installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pwd

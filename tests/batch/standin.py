@@ -4,8 +4,6 @@ work, kills in the middle, a mark, a container without a card, and back to Canva
 `python -m tests.batch.standin FOLDER` runs it whole: 60 students, three own and three built-in assignments.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import signal

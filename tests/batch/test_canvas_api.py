@@ -1,7 +1,5 @@
 """Canvas gets points by its API after a yes, and no one else gets the token: against a stand-in server on loopback."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

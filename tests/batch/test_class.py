@@ -1,7 +1,5 @@
 """A class, from the command line to the grade book: nothing is lost, whatever submissions and machines do."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

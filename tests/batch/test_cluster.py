@@ -1,7 +1,5 @@
 """Across processes that may all die: the same grade book as on one machine, and programs alone where a card is."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

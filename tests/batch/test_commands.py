@@ -1,7 +1,5 @@
 """What somebody mistypes is told in a sentence before anything is graded, and leaves nothing behind."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import distributed  # noqa: F401  # here: its import adds to sys.meta_path, which no test may

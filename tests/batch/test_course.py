@@ -1,7 +1,5 @@
 """A course of several assignments: one folder, one grade book, and what each student has in all of them."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A class on one page, counted, linked, escaped and small; and its speeds, ranked under chosen names alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

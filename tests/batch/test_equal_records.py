@@ -1,7 +1,5 @@
 """The same submission gets the same record from `check`, in a class, and on a machine that has hardly any time for it."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

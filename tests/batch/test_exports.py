@@ -1,7 +1,5 @@
 """Points and feedback go back into the files that an LMS exported, and nothing else in them changes."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """What a card found takes the place of what was pending, and of nothing else; a card is used by one at a time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A pool grades so many submissions at a time, each in a grader of its own, and what comes back is a report."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path
@@ -20,7 +18,7 @@ from gradekit.request import GradingOptions, GradingRequest
 class CountingGraders:
     """Answer after a moment with a record that says the submission's text; remember how many worked at once."""
 
-    made: list[CountingGraders]
+    made: list["CountingGraders"]
 
     def __init__(self, card: str = "", *, warms: bool = False, only: bool = False) -> None:
         self.asked: list[GradingJob] = []

@@ -1,7 +1,5 @@
 """What people decide about a class's submissions, and gradings with other options, which are never mixed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

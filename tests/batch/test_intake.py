@@ -1,7 +1,5 @@
 """Folders as LMSes leave them become one hand-in for each student, whatever else lies there."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Marking in a browser does what the command does, keeps out whoever has not its address, and survives a regrade."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 import urllib.error

@@ -1,7 +1,5 @@
 """A course's rules, from a table: what lateness costs, which attempt counts, and what course.toml may say."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A class whose results are kept in PostgreSQL has the grade book that one in SQLite has, also where a run was killed."""
 
-from __future__ import annotations
-
 import csv
 import signal
 import uuid

@@ -1,7 +1,5 @@
 """While a class is graded, each result has its line, and about how long the rest takes is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

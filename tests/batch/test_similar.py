@@ -1,7 +1,5 @@
 """Twins are found through renaming, reordering and other numbers; independent solutions are not taken for twins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

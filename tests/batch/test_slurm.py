@@ -1,7 +1,5 @@
 """The workers that dask-jobqueue asks Slurm for grade as any others do; a stand-in for sbatch runs its job scripts here."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The store keeps everything, and the newest counts."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """From results, people's marks and the policy to the grade book, the summary and the feedback."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

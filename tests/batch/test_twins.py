@@ -1,7 +1,5 @@
 """Submissions that differ in comments and layout alone are graded once in a class, each with its own lines; and no others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

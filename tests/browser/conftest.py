@@ -1,7 +1,5 @@
 """One Chromium for all tests of a process; where there is none, they are skipped, and say what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

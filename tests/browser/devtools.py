@@ -3,8 +3,6 @@
 The protocol is documented at https://chromedevtools.github.io/devtools-protocol/.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

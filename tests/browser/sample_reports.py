@@ -1,7 +1,5 @@
 """Reports and a class for the tests of the pages: every kind of picture, with figures that were made up."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
     python -m tests.browser.screenshots [NAME ...]
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Marking in Chromium: the pages are accessible in each look, run no script, and a form that is sent is a mark."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

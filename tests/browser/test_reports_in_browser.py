@@ -1,7 +1,5 @@
 """The report and the class's page in Chromium: in each look accessible, quiet, and no wider than the screen."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 

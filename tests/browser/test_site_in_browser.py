@@ -1,7 +1,5 @@
 """The documentation's site in Chromium, where it was built (make docs): each page is accessible."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The step view in Chromium: it plays, by keys alone too, loads nothing, complains of nothing, and anybody can read it."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """Each patch of gradekit.compat beside what happens without it, as JSON: a process of its own, which then ends."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

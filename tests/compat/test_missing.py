@@ -1,7 +1,5 @@
 """A name that is gone is told at once, with the package, its version and the name; nothing falls back in silence."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.metadata

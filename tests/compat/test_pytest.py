@@ -1,7 +1,5 @@
 """What gradekit expects of pytest's private names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

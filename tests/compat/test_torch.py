@@ -1,7 +1,5 @@
 """What gradekit expects of torch's private names. Patches are tried in a process of their own (patched.py)."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What gradekit expects of Triton's private names. Patches are tried in a process of their own (patched.py)."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

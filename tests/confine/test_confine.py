@@ -1,7 +1,5 @@
 """The pieces of confinement, each alone: numbers of system calls, the filter, Landlock, and what they amount to."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """docs/threat-model.md names tests that exist, and figures that are true."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

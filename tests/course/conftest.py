@@ -1,7 +1,5 @@
 """Submissions of a course are graded one after the other, as a class is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Every assignment proves itself, and its papers agree: handout, starter, tests, solution and mistakes."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """The bounds for attention: right algorithms stay well inside, in every dtype and in TF32; lower precision does not."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The pages for people agree with the code: every name that gradekit offers is explained, every command exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every handout has its picture, and every picture is what tools/figures.py draws."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import re

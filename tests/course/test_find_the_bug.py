@@ -1,7 +1,5 @@
 """The exercise of giou_loss: the kernel that it prints is wrong as it says, and the answer to it is right."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

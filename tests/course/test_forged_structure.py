@@ -1,7 +1,5 @@
 """Points for the structure of an operator are not earned by a process that answers for torch itself; test_right has honest ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Mistakes that only some GPUs or a second call show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

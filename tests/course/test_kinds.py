@@ -1,7 +1,5 @@
 """What one assignment alone has: its kinds of values, its counts of random events, its reference."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

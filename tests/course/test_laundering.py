@@ -1,7 +1,5 @@
 """Nobody earns points for a result that torch, or somebody else's kernel, has computed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

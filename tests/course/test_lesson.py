@@ -1,7 +1,5 @@
 """The lesson's questions are fair, its papers agree, and what students get does not hold the answers that count."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

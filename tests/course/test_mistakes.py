@@ -1,7 +1,5 @@
 """A mistake is an edit of a right submission that fits in exactly one way, or a file of its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

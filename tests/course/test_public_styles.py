@@ -1,7 +1,5 @@
 """Styles and mistakes of public kernels that were once given a wrong verdict, or a reason that was none; in public/."""
 
-from __future__ import annotations
-
 import pytest
 import triton
 

@@ -1,7 +1,5 @@
 """Starters follow from solutions, and students get the public files alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """No right submission loses a point, whatever its style: those in right/, and those that mistakes are made of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

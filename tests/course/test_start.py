@@ -1,7 +1,5 @@
 """A student's folder: what is laid into it, never over their work, and the attempts that are kept there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ What is timed is the program: kernels, and the steps of the host as data. It run
 submission's Python is. So these attacks either leave the program as an honest submission's is, or show in it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mistakes that only certain values, sizes or ways of calling show."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Verifying an assignment tries each claim on a real submission, and believes nothing that was not shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

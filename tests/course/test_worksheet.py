@@ -1,7 +1,5 @@
 """The notebook of an assignment: the handout with its pictures, the starter, and a cell that checks."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One launch of a kernel, on inputs given as tensors and outputs given by what they are filled with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

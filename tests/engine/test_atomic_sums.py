@@ -1,7 +1,5 @@
 """Sums of integers by atomics are made at once, and are those that the lanes would make one after another."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

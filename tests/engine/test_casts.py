@@ -1,7 +1,5 @@
 """Conversions between formats of floats, by their bits."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

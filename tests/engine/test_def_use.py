@@ -1,7 +1,5 @@
 """What values of TTIR are made of, through loops and where regions beside each other use a name twice."""
 
-from __future__ import annotations
-
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import parsed
 

@@ -1,7 +1,5 @@
 """Traffic and arithmetic counted on a sample of the programs are those of the whole run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Masks and quotients that are worked out for some lanes only are what they would be for all."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """An operation may compute in memory that nobody needs any more, or where its result is stored: no value changes by it."""
 
-from __future__ import annotations
-
 import launching
 import torch
 import triton

@@ -1,7 +1,5 @@
 """Whoever looks on while programs run sees what they do, and changes nothing."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import triton

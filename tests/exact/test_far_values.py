@@ -1,8 +1,6 @@
 """What is right only among the values that checks draw fails: each form of a call is tried far from them, and on both
 sides of the numbers in its text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What exact arithmetic has shown of a call serves a warm grader's next submission that makes the same one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

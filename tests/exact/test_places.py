@@ -1,7 +1,5 @@
 """Where a program rounds is known, with its line and with what becomes of the rounded value."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Submissions that a narrow dtype's tolerance excuses lose the checks that show it, and name what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Read from the source, so that a module which nothing imports is held to it too.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib

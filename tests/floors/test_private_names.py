@@ -1,7 +1,5 @@
 """Private names of other packages are used in gradekit/compat alone, read from the source."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 

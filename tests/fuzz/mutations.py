@@ -1,7 +1,5 @@
 """Inputs that are nearly right: valid ones with a few pieces cut, doubled, moved or replaced."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ For each reader, 200 inputs are tried, and more of them for GRADEKIT_FUZZ_SECOND
 each); how many they were is printed.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -4,8 +4,6 @@ Its requests are Python that is run in the worker's process, after it was shut i
 MLIR or LLVM would give at most. Started as the worker is, by `python -m tests.gpu.captured`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Programs to replay, and the tensors that go in."""
 
-from __future__ import annotations
-
 import functools
 import socket
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Naming a card, reading its clocks and keeping what it was measured to do, on a machine that may have none."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path

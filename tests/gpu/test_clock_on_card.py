@@ -1,7 +1,5 @@
 """Claims about the clock, torch's sides and the ceilings, on a card."""
 
-from __future__ import annotations
-
 import functools
 from statistics import median
 

@@ -1,7 +1,5 @@
 """How torch's two sides compare is kept for a card, by what the function is and what it is given."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Addresses that the host was told lead to real ones, and stores beside a storage are seen."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """What torch, Triton and CUDA say becomes one of six kinds."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.gpu.faults import CardFault, fault_of

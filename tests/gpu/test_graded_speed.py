@@ -1,8 +1,6 @@
 """Speed as a check grades it, on a real card: right figures, wrong results, faults, and
 attacks on a timer that is not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

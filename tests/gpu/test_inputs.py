@@ -1,7 +1,5 @@
 """Claims about inputs that are made where they are needed. The CPU's generator stands in for the card's."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Claims about how the sides take turns, with a clock that the test moves."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 

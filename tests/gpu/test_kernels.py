@@ -1,7 +1,5 @@
 """What Triton's launcher is told of a kernel that comes as IR, and how arguments reach it. Compiles; needs no card."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

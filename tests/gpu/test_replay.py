@@ -1,7 +1,5 @@
 """A program becomes a row of actions that compute what the engine computes: on the CPU stand-in, so without a card."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """What is replayed on a card is what a direct call computes there, bit for bit."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Whatever happens to the worker's process, the grader gets a result or a fault, in time: on the CPU stand-in."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

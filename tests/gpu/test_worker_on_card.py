@@ -1,7 +1,5 @@
 """Whatever a kernel does to the card, the grader gets a result or a fault, and the card is usable afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Who breaks the compiler by hostile TTIR commands the worker's process, and finds nothing there: see captured.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

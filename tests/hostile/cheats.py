@@ -4,8 +4,6 @@ cheats.toml has them. Each begins with HEAD: `right` adds by a kernel, `wrong` f
 correctness, whatever they do around it.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A world for hostile submissions to fail in, and a tracer that does not wait long for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

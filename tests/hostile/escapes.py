@@ -5,8 +5,6 @@ aloud, so that a secret that was read is found in what the grader was told. Name
 world.py. `needs` is the level of isolation that promises to contain it; at a lower one it is not tried.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

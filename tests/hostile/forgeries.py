@@ -1,8 +1,6 @@
 """Submissions that speak to the grader themselves: on the wire, or by changing what the tracer sends; forgeries.toml
 has what they write and change."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

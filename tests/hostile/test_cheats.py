@@ -1,7 +1,5 @@
 """No trick, and nothing forged over the wire, earns a point for correctness, and each ends in a report."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

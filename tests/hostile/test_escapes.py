@@ -1,7 +1,5 @@
 """Nothing that a submission does reaches what is outside of it, in any of the places that gradekit knows."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Whoever takes more than their share is stopped, and nobody else notices."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 

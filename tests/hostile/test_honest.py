@@ -1,7 +1,5 @@
 """What looks odd and is honest is graded like anything else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """SIGKILL of the grader, at any moment: no process lives on, no report is half written, no file is left behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

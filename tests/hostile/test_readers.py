@@ -1,7 +1,5 @@
 """Nothing that a submission says reaches a reader raw: not the terminal, not JSON, not JUnit, not a page or a table."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

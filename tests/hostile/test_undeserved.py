@@ -5,8 +5,6 @@ gradekit.course.edits says how an edit is written) or as `text` that follows the
 `outcomes`: failed, or pending where a person has to look.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

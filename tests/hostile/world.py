@@ -1,7 +1,5 @@
 """What a submission must not touch, and how it is seen that it did: files, sockets, processes, and the grader itself."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """Claims about calls drawn from a domain: they are promised, their design covers, and a row is what Hypothesis would draw."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Claims about covering designs: every combination is there, what may not be combined is not, and levels come evenly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

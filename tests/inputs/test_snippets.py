@@ -1,7 +1,5 @@
 """Lines of torch make the tensors of specs again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Claims about the inputs that gradekit draws: what they are, that they are the same everywhere, and how they shrink."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

@@ -1,7 +1,5 @@
 """Kinds of values: what their names say, in every dtype, from one stream of a generator."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import math

@@ -4,8 +4,6 @@ Started as the compiler is, by `python -m tests.inspector.captured FOLDER PARENT
 is left in `got` is its first stage.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels that show each thing the inspector says, and how to ask it about them."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The compiler's process: what it makes, and what it survives."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Who breaks the compiler by hostile TTIR commands one kernel's process, and finds nothing there: see captured.py."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

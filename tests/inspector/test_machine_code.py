@@ -1,7 +1,5 @@
 """A kernel's stages, TTIR, PTX and machine code, read and shown under the submission's lines."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.engine.ttir import Module, parse

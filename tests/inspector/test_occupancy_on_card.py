@@ -1,7 +1,5 @@
 """Occupancy computed from the table, against what the card's own driver answers."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 from typing import Any

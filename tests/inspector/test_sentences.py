@@ -1,7 +1,5 @@
 """Each kind of sentence on a kernel that shows it, and none on one that does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

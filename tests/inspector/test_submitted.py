@@ -1,7 +1,5 @@
 """`gradekit inspect`, from a path to what it prints."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

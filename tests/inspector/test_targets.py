@@ -1,7 +1,5 @@
 """Occupancy, against figures that NVIDIA's own calculator gives."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

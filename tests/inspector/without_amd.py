@@ -1,7 +1,5 @@
 """The compiler's process with a Triton that has no backend for AMD's cards: `python -m tests.inspector.without_amd`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One walk reads kernels and host code: the same statements and expressions, on tiles and on numbers and tensors."""
 
-from __future__ import annotations
-
 import ast
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a call never reads of its inputs is told where the wrong result is what comes of inputs without it, and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

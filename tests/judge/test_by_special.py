@@ -1,7 +1,5 @@
 """A NaN or an infinity of a result is followed back to the operation that made it, with its line and its numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """What a submission's text says of its failure: a line and what was meant, or nothing."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

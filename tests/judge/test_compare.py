@@ -1,7 +1,5 @@
 """Claims about what counts as right, and about what is said of a wrong result."""
 
-from __future__ import annotations
-
 import json
 import math
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Claims about diagnoses: each speaks where the evidence is clear, and is silent at a near miss."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Memory that grows faster than the assignment declares is found, however small it is at the sizes of examples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

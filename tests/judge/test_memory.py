@@ -1,7 +1,5 @@
 """Claims about memory checks: what passes, what fails, and at which line."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

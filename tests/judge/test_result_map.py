@@ -1,7 +1,5 @@
 """A wrong result as a map: which program wrote what, which elements are wrong, and what two programs wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

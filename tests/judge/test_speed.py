@@ -1,7 +1,5 @@
 """Claims about the judge of speed: on rounds recorded on a card, and on series made up to be difficult."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

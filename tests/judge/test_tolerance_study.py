@@ -5,8 +5,6 @@ allowance by a factor of MARGIN or more, before their results are rounded to 16 
 allow; the trivial results and kernels of too little precision fall outside.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Claims about the trivial results that no test may accept."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

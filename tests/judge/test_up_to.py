@@ -1,7 +1,5 @@
 """Claims about what a task leaves free: which of equal elements was chosen, and the order of a row."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,8 +1,6 @@
 """An LMS's container, as far as a mount namespace and a control group make one: its
 paths, its root user, its limits."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What is uploaded, run where the LMS puts it: at its paths, as root, within its limits, without the repository."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

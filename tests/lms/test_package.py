@@ -1,7 +1,5 @@
 """What is uploaded to an LMS holds all that grades, and nothing that must stay at home."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 import zipfile

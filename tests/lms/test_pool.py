@@ -1,7 +1,5 @@
 """A container without a card sends programs to a pool of machines that have some, and waits no longer than it may."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from pathlib import Path

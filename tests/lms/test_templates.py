@@ -4,8 +4,6 @@ Written after what VPL's jail and Moodle plugin, Jobe and CodeRunner, CodeGrade'
 Beside each submission lie modules that would grade it, if the grader imported them from there.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

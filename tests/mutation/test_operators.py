@@ -1,7 +1,5 @@
 """Each mutation operator makes the small mistake that it is named for, wherever it can be made, and nowhere else."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

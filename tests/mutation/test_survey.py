@@ -1,7 +1,5 @@
 """A survey tells mutants that are caught from those that compute the same, were judged equivalent, or survived."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A small assignment, `double(x)`, and submissions for it: what the tests of the plugin, of classes and of LMSs grade."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 TOML = """

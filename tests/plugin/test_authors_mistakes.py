@@ -1,7 +1,5 @@
 """What an author got wrong is told with its place, and no student loses a point for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

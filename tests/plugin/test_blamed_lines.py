@@ -1,7 +1,5 @@
 """A failed check that names no line points at the one that must be meant, and at none where nothing says which."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

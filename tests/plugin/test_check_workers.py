@@ -1,7 +1,5 @@
 """Checks that run in other processes at the same time count as if they had run in one, one after the other."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a counterexample's Python says is right, where values were compared and where they were not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A check runs its covering design before Hypothesis draws, shrinks what fails there, and says what it covered."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

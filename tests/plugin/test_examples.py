@@ -1,7 +1,5 @@
 """Hypothesis under control: bounded in examples, never a failure turned into a pass, the same examples for everybody."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What failed last time is looked at before its turn, and no record depends on it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A further call that takes much work is made once for what it shows; a check that counts bytes makes none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.assignment import get

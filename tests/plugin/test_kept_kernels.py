@@ -1,7 +1,5 @@
 """A compiled kernel that is kept for other calls is named as that, whichever kind of check it fails."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

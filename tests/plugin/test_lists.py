@@ -1,7 +1,5 @@
 """An entry that takes a list of tensors, of other shapes each: checked, blamed, replayed and proved as any other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

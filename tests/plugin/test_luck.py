@@ -1,7 +1,5 @@
 """Whole reports of odd submissions: right by luck, in another language, proved in part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

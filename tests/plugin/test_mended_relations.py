@@ -1,7 +1,5 @@
 """Where only a relation of two calls shows a mistake, mended programs are tried on it as the submission was."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

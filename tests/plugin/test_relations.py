@@ -1,7 +1,5 @@
 """What a domain says of results that belong together is tried by every check of correctness; nothing may be kept between calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Under a secret seed, nothing that was prepared for the public examples earns a point, and no report names the seed."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

@@ -1,7 +1,5 @@
 """Checks of speed, of a bonus, and the device that a run may use, as the report and pytest show them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

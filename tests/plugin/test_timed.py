@@ -1,7 +1,5 @@
 """Which calls an assignment's tests time, found without a submission."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.assignment import Assignment, get

@@ -1,7 +1,5 @@
 """What is proved of a submission that is a text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.assignment import Assignment

@@ -1,7 +1,5 @@
 """Random kernels in TTIR, and what their accesses are: as the engine computes it, and as formulas say."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 

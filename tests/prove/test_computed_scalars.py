@@ -1,7 +1,5 @@
 """A scalar that sizes decide is no variable of its own: nothing is refuted, or proved, by calls that nobody promises."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Quotients and remainders of sums are those of numbers, and powers of two are what they are though the solver hears of them late."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

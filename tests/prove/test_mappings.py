@@ -1,7 +1,5 @@
 """Which program computes which tile: orders of tiles that are right are proved to be for all sizes, wrong ones refuted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the solver proves of products no number contradicts."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

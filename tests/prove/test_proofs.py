@@ -1,7 +1,5 @@
 """What is proved holds, what is refuted is seen by the engine, and nobody is accused by a formula alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each mistake that an assignment keeps and that harms memory is refuted for all sizes, with sizes at which the engine sees it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

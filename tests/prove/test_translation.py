@@ -1,7 +1,5 @@
 """Formulas say of a kernel's addresses and masks what the engine computes, and each rule is needed for that."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.prove import walk

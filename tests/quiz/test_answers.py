@@ -1,7 +1,5 @@
 """Answers are read from TOML or from a notebook's cells, in whatever form a student writes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

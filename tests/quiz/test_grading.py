@@ -1,7 +1,5 @@
 """Each answer becomes a check: right, wrong with its own feedback, or pending where a machine cannot tell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

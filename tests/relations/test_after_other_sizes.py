@@ -1,7 +1,5 @@
 """A call that uses memory which a call of another size, or of other values, has left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

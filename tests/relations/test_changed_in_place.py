@@ -1,7 +1,5 @@
 """A call with the tensors of an earlier one, whose values were changed in place since."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A related call has tensors that lie as the first call's do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

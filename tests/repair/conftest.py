@@ -1,7 +1,5 @@
 """What the tutoring itself gets wrong, and goes on behind, fails its tests."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

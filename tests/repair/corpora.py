@@ -19,8 +19,6 @@ lines that a tutor would point at instead. The mistakes of corpus/held_out/<id>.
 saw what is said about them, and rules are not to be made for them. Where there is no such file, every third mistake is held out.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -102,7 +100,7 @@ class Tutored:
     line: bool
 
     @staticmethod
-    def of(mistake: BeginnersMistake, record: Mapping[str, Any]) -> Tutored:
+    def of(mistake: BeginnersMistake, record: Mapping[str, Any]) -> "Tutored":
         """What a record says of the mistake."""
         checks = (
             [*record["checks"], record | {"outcome": "failed", "details": {}}] if record["cause"] else record["checks"]

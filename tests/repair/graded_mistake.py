@@ -1,7 +1,5 @@
 """What a report says of a mistake of a corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.assignment import get

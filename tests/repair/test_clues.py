@@ -1,7 +1,5 @@
 """Where a mistake can be: an edit of a line mends nothing that does not depend on it, nor what right results depend on."""
 
-from __future__ import annotations
-
 from gradekit.source.draft import Draft, settled_lines
 
 TWO_RESULTS = '''

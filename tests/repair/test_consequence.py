@@ -1,7 +1,5 @@
 """What a repair says: its table of words, and what follows from the mistake."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

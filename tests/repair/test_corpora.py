@@ -1,7 +1,5 @@
 """The corpora of beginner's mistakes fit their right submissions, and reports are held against them rightly."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A first look at single changes of host code: it is walked as text, on the tensors of a call."""
 
-from __future__ import annotations
-
 import ast
 import time
 from collections.abc import Sequence

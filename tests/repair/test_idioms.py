@@ -1,7 +1,5 @@
 """Patterns match what they say, and each idiom gives the example back that stands beside it."""
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from collections.abc import Iterator

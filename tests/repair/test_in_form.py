@@ -1,7 +1,5 @@
 """A result in the form that is asked for, so that what is wrong beside a wrong dtype, shape or number of gradients is seen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

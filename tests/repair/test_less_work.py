@@ -1,7 +1,5 @@
 """What a first look at changes need not do: walk large tiles, steps that lead to nothing, and changes that come late."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """A mended program names what is wrong: one edit, its line, and a sentence; nothing is said of what no edit mends."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Each operator by examples: what it makes of a mistaken text restores the right one."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A mend is tried on examples of other checks: what it makes fail in its kernel refutes it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

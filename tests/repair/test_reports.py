@@ -1,7 +1,5 @@
 """Reports of mistaken submissions name what a mended program shows; a right submission has none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules of mending take any text: none raises where a text is distorted, and one that raises silences no other."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import random

@@ -1,7 +1,5 @@
 """A first look at single changes of a kernel: the source is walked as text, and what makes a failing call right is kept."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from dataclasses import replace

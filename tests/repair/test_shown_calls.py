@@ -1,7 +1,5 @@
 """The failing call of a check as changes are looked at on it: which of its results is wrong."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Two mistakes at once, and a launch that is missing: what no single mend makes right."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import replace

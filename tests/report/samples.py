@@ -1,7 +1,5 @@
 """Reports for the tests of this folder, one of each kind."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, SourceLine, Status

@@ -1,7 +1,5 @@
 """A sweep over sizes as a table: a pure function of a record."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What was not measured counts what the course decides, and the same in every grade that leaves gradekit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

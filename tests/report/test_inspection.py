@@ -1,7 +1,5 @@
 """The inspector's record as text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gradekit.report.inspection import render, render_stage

@@ -1,7 +1,5 @@
 """The JUnit file says what the record says, and takes nothing for a success that is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Each LMS gets the record that its contract asks for, literally, and none of its traps is stepped into."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -1,7 +1,5 @@
 """The report as a page: complete, escaped, and allowed to load and run nothing."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The record is the Report as plain JSON data; its schema and its documentation say the same."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

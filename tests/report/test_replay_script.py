@@ -1,7 +1,5 @@
 """A failing call as a Python file: it runs by itself, and shows what came and what should have."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a record says of itself in a line: what it rests on, what has changed since, what was proved."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What was timed is told in a few sentences, in the terminal and in JUnit's file."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

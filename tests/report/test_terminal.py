@@ -1,7 +1,5 @@
 """The terminal report, letter by letter, and safe whatever a submission puts into it."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The small pieces of text are exact, and nothing that commands a terminal gets through them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Reports in German and Chinese: every sentence has a translation with the same holes, and pages and records keep nothing in English."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

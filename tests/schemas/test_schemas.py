@@ -1,7 +1,5 @@
 """Claims about the schemas: the package jsonschema, which editors' tools follow, refuses the same files."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

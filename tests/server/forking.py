@@ -1,7 +1,5 @@
 """Tracers that come from a process which has torch, as those of `gradekit check` do."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

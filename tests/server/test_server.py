@@ -1,7 +1,5 @@
 """Commands in forks of a process that has torch: the same records, nothing to see for a submission, and a clean end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

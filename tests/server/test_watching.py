@@ -1,7 +1,5 @@
 """gradekit watch: each save is checked, a check of what has changed is broken off, and nothing is left in the end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What host code decides by something that no traced size remembers is named with its line; what is followed is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.assignment import get

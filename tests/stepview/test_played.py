@@ -1,7 +1,5 @@
 """What `gradekit view` plays: the call that fails, under the conditions under which it fails, or one that was asked for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The card that may be used, why there is none, and whose fault a fault is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs on a card: what the engine finds right is run there too, and what it does not know is judged by the card alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A call is timed beside torch, and no figure counts before what the timed calls returned has been judged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a test says about speed: which part of the points a ratio earns, who has the benefit of doubt, and what is told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Entries that write to their arguments: what the domain lets them write is their result, and everything else an input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

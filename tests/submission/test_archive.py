@@ -1,7 +1,5 @@
 """An archive is read without being unpacked: one file is found in it, or the reason why not is told."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import stat

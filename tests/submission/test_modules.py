@@ -1,7 +1,5 @@
 """A submission of several files is one source, with places that lead back to its files."""
 
-from __future__ import annotations
-
 import base64
 import zipfile
 from pathlib import Path

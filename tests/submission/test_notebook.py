@@ -1,7 +1,5 @@
 """A notebook becomes one source: its definitions and what they need, at lines that lead back to the cells."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

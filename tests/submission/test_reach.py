@@ -1,7 +1,5 @@
 """What in a source text could change the process that it runs in, so that its word counts for nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

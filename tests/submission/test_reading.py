@@ -1,7 +1,5 @@
 """What a student hands in is read as text, or refused with a sentence that says what to do."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

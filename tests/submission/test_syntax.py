@@ -1,7 +1,5 @@
 """Python that cannot be read is explained in plain words, at its line."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.findings import SourceLine

@@ -2,8 +2,6 @@
 `alignments.py calls` with a submission's text and its calls as JSON on the standard input. Prints how many were compared and
 which were different. A process of its own, since the tracer shows this one a machine with a GPU."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

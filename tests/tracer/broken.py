@@ -1,7 +1,5 @@
 """Kernels and launches with the mistakes that beginners make most often, those of broken.toml; test_hints.py shows what becomes of each."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 kernel of the engine's corpus. Prints how many were compared and which were different. A process of its own, as
 `alignments.py` is."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

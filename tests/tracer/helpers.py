@@ -1,7 +1,5 @@
 """Short ways to say what is traced."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from textwrap import dedent
 from typing import Any

@@ -1,7 +1,5 @@
 """Submissions written in the style of Triton's official tutorials, experiments at the top level included."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests import right

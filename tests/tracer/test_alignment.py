@@ -1,7 +1,5 @@
 """A kernel that was compiled for one alignment has the text for every other that Triton would give it by itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An autotuned launch is a choice of every configuration."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Negation and conjugation that torch puts off until a tensor is read are never lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.findings import Cause

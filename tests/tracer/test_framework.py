@@ -1,7 +1,5 @@
 """What torch makes of an entry in a model: found in the submission's process, without a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

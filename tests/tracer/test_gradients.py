@@ -1,7 +1,5 @@
 """The program of a backward pass, with the gradient of the result as its last input."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.findings import Cause

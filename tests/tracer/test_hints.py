@@ -1,7 +1,5 @@
 """Every common mistake is explained at the student's line, with Triton's own words and a hint."""
 
-from __future__ import annotations
-
 import pytest
 import triton
 

@@ -1,7 +1,5 @@
 """A launch keeps the grid, the kernel's TTIR, and the arguments that its function still takes, in order."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.findings import Cause

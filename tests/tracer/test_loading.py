@@ -1,7 +1,5 @@
 """Statements run one by one: definitions must work, experiments that cannot run are left out with a note."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Tensors without data answer as CUDA tensors; reading a value is refused with the line and the reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.findings import Cause

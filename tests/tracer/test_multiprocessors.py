@@ -1,7 +1,5 @@
 """The GPU that a call is traced for has many multiprocessors or few, wherever a submission asks for their number."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.program import Program, Scalar, View

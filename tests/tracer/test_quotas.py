@@ -1,7 +1,5 @@
 """What a submission has over all its processes and files is added up, and whoever has too much is ended."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

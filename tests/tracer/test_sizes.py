@@ -1,7 +1,5 @@
 """Sizes that remember where they come from are the ints that they are, and say so of what is computed with them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import operator

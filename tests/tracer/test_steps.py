@@ -1,7 +1,5 @@
 """torch operations on the host become steps: allocations, fills, copies, numbers, and the rest by name."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Submissions in the style of the official tutorials are traced as they are, experiments included."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.program import Argument, Choice, Descriptor, Launch, Scalar, decode, encode

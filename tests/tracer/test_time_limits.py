@@ -1,7 +1,5 @@
 """What a submission's time is counted for: its own code, and importing packages apart from it."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A kernel is lowered once for launches that differ in which integers are 1, unless the kernel can tell that they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.program import Program, Scalar

@@ -4,8 +4,6 @@ An attack is an assignment, the keyword of a check that has to fail, and what th
 stands in the solution instead of something else; attacks.toml has them.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path

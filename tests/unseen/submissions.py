@@ -1,7 +1,5 @@
 """Submissions of vector_add that are right but where a condition holds: HOST stands before the launch, KERNEL before the store."""
 
-from __future__ import annotations
-
 TEXT = """
 import torch
 import triton

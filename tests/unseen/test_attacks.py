@@ -4,8 +4,6 @@ named for a person to look at.
 Host code that decides by what a traced size does not remember (text, a table, a float) is not searched for inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

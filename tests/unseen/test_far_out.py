@@ -1,7 +1,5 @@
 """What is right only for sizes that no drawn example reaches fails by an example that is made for it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple

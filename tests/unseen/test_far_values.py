@@ -1,7 +1,5 @@
 """What a kernel does with sums, maxima and products beyond those of all examples is tried, mostly in exact arithmetic."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Sizes that only a submission's own host code makes special are found, and named with their line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What kernels decide on is worked out in steps that do not multiply with each use of a value."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

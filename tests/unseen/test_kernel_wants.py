@@ -1,7 +1,5 @@
 """What a kernel decides by a constant that is a size is tried each way, though its TTIR has one way alone."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the programs of a call too long to run leave out is told by counting their lanes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

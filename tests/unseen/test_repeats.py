@@ -1,7 +1,5 @@
 """Loops that run several times for many rows alone are made to, with each kind of values that a check has."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.findings import Outcome

@@ -1,7 +1,5 @@
 """What further calls may change: nothing that a check has fixed for itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gradekit.assignment import get

@@ -1,7 +1,5 @@
 """Sizes that are tried for a comparison: those that a check may have, and many of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from gradekit.assignment import get

@@ -4,8 +4,6 @@ Entries register themselves: `@case(...)` above `@triton.jit`. Every tensor argu
 output begins as a filled tensor and an element that nobody writes must keep its value.
 """
 
-from __future__ import annotations
-
 import inspect
 import zlib
 from collections.abc import Callable
@@ -16,7 +14,7 @@ import torch
 import triton
 
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
-CASES: dict[str, Case] = {}
+CASES: dict[str, "Case"] = {}
 
 Maker = Callable[[torch.Generator], torch.Tensor]
 Tensors = dict[str, torch.Tensor]

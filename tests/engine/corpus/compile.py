@@ -1,7 +1,5 @@
 """A corpus entry as the program that the tracer would make of it: TTIR text and one launch."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Iterator
