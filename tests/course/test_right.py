@@ -18,7 +18,7 @@ SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in 
 EACH_TIME = [
     "vector_add/rows_and_columns.py", "vector_add/*.ipynb", "giou_loss/helpers.py", "fused_chain/persistent.py", "spmm/right_row_and_tile.py",
     "softmax/pair_reduction.py", "matmul/device_descriptors.py", "layer_norm/right_column_sums.py",
-    "custom_op/sums_in_a_kernel.py", "decode_attention/float_copies.py", "dropout/nothing_to_drop.py", "flash_attention/right_tutorial_pointers.py",
+    "custom_op/sums_in_a_kernel.py", "decode_attention/split_in_four.py", "dropout/nothing_to_drop.py", "flash_attention/right_tutorial_pointers.py",
 ]  # fmt: skip
 """Styles that differ most, one at least of each assignment whose solution test_assignments does not try; the slow tests try all."""
 
