@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradekit.repair.idioms.patterns import filled, matches, parsed
-from gradekit.source.kernel import KernelDraft, target_of
+from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import Edit, ParsedSource, called, shown
 
 Find = Callable[[ParsedSource], Iterator[Edit]]
@@ -23,11 +23,15 @@ Find = Callable[[ParsedSource], Iterator[Edit]]
 
 @dataclass(frozen=True)
 class Operator:
-    """A kind of edit: its `name`, what an input `needs` to show it, and how its places are found."""
+    """A kind of edit: its `name`, what an input `needs` to show it, and what finds its places."""
 
     name: str
     needs: str
-    find: Find
+    finds: Sequence[Find]
+
+    def find(self, source: ParsedSource) -> Iterator[Edit]:
+        """All edits of its kind."""
+        return itertools.chain.from_iterable(find(source) for find in self.finds)
 
 
 _PLACES: dict[str, Callable[[ParsedSource], Iterator[ast.AST]]] = {
@@ -37,19 +41,26 @@ _PLACES: dict[str, Callable[[ParsedSource], Iterator[ast.AST]]] = {
 _ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call)
 
 
-def _by_patterns(edits: Sequence[tuple[Any, Any]], at: str) -> Find:
+def _by_patterns(edits: Sequence[Sequence[str]], at: str) -> Find:
     """What finds the nodes that the first pattern of a pair matches, and puts the second in their place."""
+    pairs = [(_statement(before), _statement(after)) for before, after in edits]
 
     def find(source: ParsedSource) -> Iterator[Edit]:
         for node in _PLACES[at](source):
-            for before, after in edits:
+            for before, after in pairs:
                 found = next(matches(before, node, {}), None)
                 new = filled(after, found) if found is not None else ""
                 if new:
-                    is_atom = isinstance(ast.parse(new, mode="eval").body, _ATOMS)
-                    yield source.replaced(node, new if is_atom else f"({new})")
+                    is_joined = isinstance(node, ast.expr) and not isinstance(ast.parse(new, mode="eval").body, _ATOMS)
+                    yield source.replaced(node, f"({new})" if is_joined else new)
 
     return find
+
+
+def _statement(text: str) -> Any:
+    """A pattern as the expression, or as the one statement, that it is."""
+    pattern = parsed(text)
+    return pattern[0] if isinstance(pattern, list) else pattern
 
 
 # --- mutation operators of kernels and host code alike: comparisons, branches, statements, rounding -------------------
@@ -106,39 +117,20 @@ def _names(node: ast.stmt) -> set[str]:
 # --- mutation operators of kernels: masks, offsets, loops, reductions, precision --------------------------------------
 
 
-_ACCESSES = ("tl.load", "tl.store", "tl.atomic_add", "tl.atomic_max", "tl.atomic_min", "tl.atomic_cas")
-
-
-def mask_dropped(source: ParsedSource) -> Iterator[Edit]:
-    """Loads and stores without their mask."""
-    for node in source.in_kernels():
-        if isinstance(node, ast.Call) and called(node) in _ACCESSES and "mask" in {one.arg for one in node.keywords}:
-            edit = source.without_keywords(node, {"mask", "other"})
-            assert edit is not None
-            yield edit
-
-
 def other_changed(source: ParsedSource) -> Iterator[Edit]:
-    """Another value for masked lanes, and none."""
+    """Another value for masked lanes."""
     for node in source.in_kernels():
-        if not isinstance(node, ast.Call):
-            continue
-        for keyword in node.keywords:
-            if keyword.arg == "other":
-                is_zero = isinstance(keyword.value, ast.Constant) and not keyword.value.value
-                yield source.replaced(keyword.value, "1" if is_zero else "0.0")
-                edit = source.without_keywords(node, {"other"})
-                assert edit is not None
-                yield edit
+        if isinstance(node, ast.keyword) and node.arg == "other":
+            is_zero = isinstance(node.value, ast.Constant) and not node.value.value
+            yield source.replaced(node.value, "1" if is_zero else "0.0")
 
 
 def offset_moved(source: ParsedSource) -> Iterator[Edit]:
-    """A tile that begins one element later; a whole number in a sum that is one larger."""
+    """A whole number in a sum that is one larger."""
     for node in source.in_kernels():
-        if called(node) == "tl.arange":
-            yield source.replaced(node, f"({source.of(node)} + 1)")
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) and _is_whole(node.right):
-            yield source.replaced(node.right, str(ast.literal_eval(node.right) + 1))
+        right = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) else None
+        if isinstance(right, ast.Constant) and type(right.value) is int:
+            yield source.replaced(right, str(right.value + 1))
 
 
 def argument_swapped(source: ParsedSource) -> Iterator[Edit]:
@@ -168,14 +160,6 @@ def index_swapped(source: ParsedSource) -> Iterator[Edit]:
                     yield source.replaced(node, known[(known.index(node.id) + 1) % len(known)])
 
 
-def sum_overwritten(source: ParsedSource) -> Iterator[Edit]:
-    """`x = y` for `x += y`."""
-    for node in source.in_kernels():
-        if isinstance(node, ast.AugAssign):
-            start, end = source.span(node.target)[1], source.span(node.value)[0]
-            yield Edit(start, end, " = ", f"{source.between(start, end).strip()} becomes =")
-
-
 def loop_runs_once(source: ParsedSource) -> Iterator[Edit]:
     """A loop that ends after its first round."""
     for node in source.in_kernels():
@@ -193,10 +177,6 @@ def constant_changed(source: ParsedSource) -> Iterator[Edit]:
     for node in source.in_kernels():
         if isinstance(node, ast.Constant) and type(node.value) is float and node.value != 0:
             yield source.replaced(node, f"{node.value * 1.01:.6g}")
-
-
-def _is_whole(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 # --- mutation operators of host code: grids, strides and shapes, buffers, and torch in place of a kernel --------------
@@ -224,30 +204,6 @@ def _is_rounded_up(size: ast.expr) -> bool:
     return any(called(node) == "triton.cdiv" for node in ast.walk(size))
 
 
-def dimension_swapped(source: ParsedSource) -> Iterator[Edit]:
-    """The stride or the size of the next dimension; shapes and strides in reverse."""
-    for node in source.on_host():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "stride":
-            if node.args:
-                yield from _next(source, node.args[0])
-            else:
-                yield source.replaced(node, f"{source.of(node)}[::-1]")
-        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            yield from _next(source, node.slice)
-        elif (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Tuple)
-            and getattr(node.value, "attr", "") == "shape"
-        ):
-            yield source.replaced(node.value, f"{source.of(node.value)}[::-1]")
-
-
-def _next(source: ParsedSource, index: ast.expr) -> Iterator[Edit]:
-    text = source.of(index)
-    if text.lstrip("-").isdigit():
-        yield source.replaced(index, str(int(text) - 1 if int(text) > 0 else int(text) + 1 if text != "-1" else -2))
-
-
 _ALLOCATIONS = ("torch.empty", "torch.zeros", "torch.empty_like", "torch.zeros_like", "torch.full")
 
 
@@ -262,22 +218,12 @@ def buffer_kept(source: ParsedSource) -> Iterator[Edit]:
             yield Edit(start, end, new, f"{source.of(node)} is kept")
 
 
-def torch_computes(source: ParsedSource) -> Iterator[Edit]:
-    """A result that torch goes over once more after the kernel."""
-    for function in source.host:
-        assigned = (node for node in ast.walk(function) if isinstance(node, ast.Assign))
-        buffers = {target_of(node) for node in assigned if called(node.value) in _ALLOCATIONS}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id in buffers:
-                yield source.replaced(node.value, f"{node.value.id} * 1")
-
-
 def _operators() -> Iterator[Operator]:
     table = tomllib.loads(Path(__file__).with_name("operators.toml").read_text(encoding="utf-8"))
     for name, of in table.items():
-        pairs = [(parsed(before), parsed(after)) for before, after in of.get("edits", ())]
-        find = _by_patterns(pairs, of.get("at", "everywhere")) if pairs else globals()[name.replace(" ", "_")]
-        yield Operator(name, of["needs"], find)
+        by_patterns = _by_patterns(of.get("edits", ()), of.get("at", "everywhere"))
+        finds = [by_patterns, *filter(None, [globals().get(name.replace(" ", "_"))])]
+        yield Operator(name, of["needs"], finds)
 
 
 OPERATORS: dict[str, Operator] = {one.name: one for one in _operators()}

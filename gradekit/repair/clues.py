@@ -13,7 +13,7 @@ from gradekit.judge.evidence import errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.program import Copy, Launch, Program, View, needed_for, run_steps
 from gradekit.repair.mend import Clues
-from gradekit.source.draft import draft_of, leading_to, lines_of, making, pointers_of, stored_pointers
+from gradekit.source.draft import draft_of, leading_to, lines_of, making, stored_pointers
 from gradekit.subject.subject import Call
 
 
@@ -90,24 +90,28 @@ def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[st
 def stored_through(program: Program, text: str, storages: Collection[int]) -> frozenset[str]:
     """ "kernel.pointer" for each pointer that a call has stored to some storages through; nothing where that is not
     clear."""
-    names, stored = pointers_of(text), stored_pointers(text)
-    found: set[str] = set()
+    stored, found = stored_pointers(text), set[str]()
     for launch in program.launches():
         name = program.kernels[launch.kernel].name
-        views = [argument.storage for argument in launch.args if isinstance(argument, View)]
-        if len(views) != len(names.get(name, ())):
+        storages_of = _storages_of(launch)
+        if name in stored and len(storages_of) != len(stored[name]):
             return frozenset()
-        through = zip(views, names[name], stored.get(name, ()), strict=False)
-        found |= {f"{name}.{pointer}" for storage, pointer, stores in through if stores and storage in storages}
+        through = zip(storages_of, stored.get(name, {}).items(), strict=False)
+        found |= {f"{name}.{pointer}" for storage, (pointer, stores) in through if stores and storage in storages}
     return frozenset(found)
 
 
-def _written(launch: Launch, stored: tuple[bool, ...] | None) -> set[int]:
+def _storages_of(launch: Launch) -> list[int]:
+    """Of its pointers, in the order of the parameters."""
+    return [argument.storage for argument in launch.args if isinstance(argument, View)]
+
+
+def _written(launch: Launch, stored: dict[str, bool] | None) -> set[int]:
     """The storages that a launch may write: all, where the text does not say which of the pointers are stored to."""
-    views = [argument.storage for argument in launch.args if isinstance(argument, View)]
-    if stored is None or len(stored) != len(views):
-        return set(views)
-    return {storage for storage, is_stored in zip(views, stored, strict=True) if is_stored}
+    storages = _storages_of(launch)
+    if stored is None or len(stored) != len(storages):
+        return set(storages)
+    return {storage for storage, is_stored in zip(storages, stored.values(), strict=True) if is_stored}
 
 
 def _wrong_storages(error: Failure, observation: Any) -> set[int]:

@@ -101,19 +101,10 @@ def numbers_of(handout: str) -> list[str]:
     return list(dict.fromkeys(number for part in code for number in re.findall(form, part)))
 
 
-def pointers_of(text: str) -> dict[str, tuple[str, ...]]:
-    """For each kernel of a source, its pointers in the order of its parameters; nothing where `stored_pointers` knows
-    none."""
-    kernels = _kernels(text)
-    if not any(map(_is_clear, kernels)):
-        return {}
-    return {kernel.name: tuple(p for p in kernel.params if p in kernel.pointers) for kernel in kernels}
-
-
-def stored_pointers(text: str) -> dict[str, tuple[bool, ...]]:
-    """For each kernel of a source, whether something is stored through each of its pointers, in the order of its
-    parameters; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""
-    return {k.name: tuple(p in k.stored for p in k.params if p in k.pointers) for k in _clear_kernels(text)}
+def stored_pointers(text: str) -> dict[str, dict[str, bool]]:
+    """For each kernel of a source, its pointers in the order of its parameters, each with whether something is stored
+    through it; nothing of a kernel with an access whose pointer is not seen, or of what is not Python."""
+    return {k.name: {p: p in k.stored for p in k.params if p in k.pointers} for k in _clear_kernels(text)}
 
 
 def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
@@ -144,18 +135,11 @@ def draft_of(text: str) -> Draft | None:
         return None
 
 
-def _kernels(text: str) -> list[KernelDraft]:
-    draft = draft_of(text)
-    return draft.kernels if draft is not None else []
-
-
-def _is_clear(kernel: KernelDraft) -> bool:
-    """Whether all accesses go through a pointer that is seen."""
-    return all(access.pointer for access in kernel.accesses)
-
-
 def _clear_kernels(text: str) -> list[KernelDraft]:
-    return [kernel for kernel in _kernels(text) if _is_clear(kernel)]
+    """Those all of whose accesses go through a pointer that is seen."""
+    draft = draft_of(text)
+    every = draft.kernels if draft is not None else []
+    return [kernel for kernel in every if all(access.pointer for access in kernel.accesses)]
 
 
 def _launched(node: ast.expr) -> str:

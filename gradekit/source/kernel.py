@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from gradekit.submission.parsed_source import Edit, ParsedSource, called, nodes_of
+from gradekit.submission.parsed_source import ParsedSource, called, nodes_of
 
 ACCESSES = {"tl.load": 1, "tl.store": 2, "tl.atomic_add": 2, "tl.atomic_max": 2, "tl.atomic_min": 2}
 """The position of the mask among the arguments of each."""
@@ -332,17 +332,6 @@ class KernelDraft:
         values = [node, *(value for name in self.origins(node) for value in self.values.get(name, ()))]
         return 2 if any(_is_spread(part) for value in values for part in nodes_of(value)) else 1
 
-    # --- edits -------------------------------------------------------------------------------------------------------
-
-    def replaced(self, node: ast.AST, new: str) -> Edit:
-        """`new` for a node."""
-        return self.source.replaced(node, new)
-
-    def after(self, statement: ast.stmt, new: str) -> Edit:
-        """A statement more on the line where a simple one ends."""
-        end = self.source.span(statement)[1]
-        return Edit(end, end, f"; {new}", new)
-
 
 _VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full", "tl.rand", "tl.rand4x", "tl.randn", "tl.randint", "tl.randint4x"}
 
@@ -428,13 +417,6 @@ def terms(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
-def factors(node: ast.expr) -> list[ast.expr]:
-    """The factors of a product, in their order."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*factors(node.left), *factors(node.right)]
-    return [node]
-
-
 def converted(node: ast.AST) -> ast.expr | None:
     """What an expression converts, x of `x.to(dtype)`; None where it is no conversion."""
     is_conversion = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to"
@@ -485,11 +467,6 @@ def target_of(statement: ast.AST) -> str:
     """The one name that a statement assigns; "" where it is none or several."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
     return target.id if isinstance(target, ast.Name) and not isinstance(statement, ast.For) else ""
-
-
-def calls(nodes: list[ast.AST], *names: str) -> Iterator[ast.Call]:
-    """The calls of functions of these names among nodes."""
-    return (node for node in nodes if isinstance(node, ast.Call) and called(node) in names)
 
 
 def is_call(node: ast.AST | None, *names: str) -> bool:

@@ -140,16 +140,6 @@ class ParsedSource:
         """The edits that put two nodes, neither within the other, in each other's place."""
         return self.replaced(one, self.of(other)), self.replaced(other, self.of(one))
 
-    def without_keywords(self, call: ast.Call, names: set[str]) -> Edit | None:
-        """The call without its keywords of these names; None where it has none of them."""
-        dropped = [keyword for keyword in call.keywords if keyword.arg in names]
-        if not dropped:
-            return None
-        arguments = sorted((self.span(node) for node in (*call.args, *call.keywords)), key=lambda span: span[0])
-        kept = [self.between(*span) for span in arguments if span not in {self.span(node) for node in dropped}]
-        new = f"{self.of(call.func)}({', '.join(kept)})"
-        return Edit(*self.span(call), new, f"{' and '.join(str(keyword.arg) for keyword in dropped)} dropped")
-
     def after(self, edit: Edit) -> str:
         """The whole text after an edit."""
         return self._after(edit, 0, len(self._data))

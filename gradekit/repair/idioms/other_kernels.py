@@ -58,7 +58,7 @@ def _pairs(kernel: KernelDraft, other: KernelDraft) -> Iterator[tuple[str, _Name
 def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) -> Mend:
     line, beside = mine.statement.lineno, model.statement.lineno
     return Mend(
-        _family(mine, model), 4, mine.value.lineno, (mine.kernel.replaced(mine.value, model.text),),
+        _family(mine, model), 4, mine.value.lineno, (mine.kernel.source.replaced(mine.value, model.text),),
         f"Line {line} computes `{name}` differently from line {beside} of {other.name}"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
         f"compare line {line} with line {beside}: both compute {name}",
