@@ -57,6 +57,14 @@ class CpuMachine:
     def synchronize(self) -> None:
         """Everything is done already."""
 
+    def clock(self, calls: Sequence[Call], refresh: Callable[[], None]) -> CpuClock:
+        """A clock of these calls; `refresh` makes memory fresh before each round of them."""
+        return CpuClock(calls, refresh)
+
+    def sets_for(self, nbytes: int) -> int:
+        """Two sets tell as much as many."""
+        return 2
+
 
 def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory) -> None:
     module, emulated, seen = parsed(kernel.unaligned), Memory(), list[Incident]()

@@ -22,8 +22,10 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from gradekit.compat.triton import active_target, descriptor_arguments, launchable, without_descriptors
+from gradekit.gpu.card import Card
 from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault, fault_of
+from gradekit.gpu.timing import Call, Clock, sets_for
 from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
 
 _ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
@@ -35,12 +37,12 @@ Launch = Callable[[], None]
 
 
 class CudaMachine:
-    """Compiles and launches on the CUDA device `index`; `folder` is for files that only this process reads."""
+    """Compiles and launches on a card; `folder` is for files that only this process reads."""
 
-    def __init__(self, index: int, folder: Path) -> None:
-        torch.cuda.set_device(index)
-        self.device = torch.device("cuda", index)
-        self._folder = folder
+    def __init__(self, card: Card, folder: Path) -> None:
+        torch.cuda.set_device(card.device)
+        self.device = card.device
+        self._card, self._folder = card, folder
         self._target = active_target()
         self._compiled: dict[str, Any] = {}
         triton.set_allocator(self._scratch)
@@ -75,6 +77,14 @@ class CudaMachine:
     def synchronize(self) -> None:
         """Waits for the card; raises RuntimeError where a kernel misused it."""
         torch.cuda.synchronize(self.device)
+
+    def clock(self, calls: Sequence[Call], refresh: Callable[[], None]) -> Clock:
+        """A clock of these calls; `refresh` makes memory fresh before each round of them."""
+        return Clock(calls, self._card, refresh)
+
+    def sets_for(self, nbytes: int) -> int:
+        """How many sets of inputs a call that touches so many bytes needs."""
+        return sets_for(self._card, nbytes)
 
     def _scratch(self, size: int, alignment: int, stream: int | None) -> Tensor:
         """Memory that a launch needs for itself, for descriptors made on the card."""

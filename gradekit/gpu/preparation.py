@@ -7,9 +7,9 @@ same sets as the turns that count: a submission's own choice, or its own clock, 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -17,25 +17,12 @@ from gradekit.gpu import Limit
 from gradekit.gpu.device_memory import POISON
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.replay import BoundProgram, Replay, Watch, peak_bytes
-from gradekit.gpu.timing import Call, Turn
+from gradekit.gpu.timing import Turn
 from gradekit.program import Choice, Launch, run_steps
 
-
-class AnyClock(Protocol):
-    """timing.Clock, or that of the CPU emulation."""
-
-    how: str
-    why: str
-
-    def turn(self, milliseconds: float) -> Turn:
-        """One turn."""
-
-    def close(self) -> None:
-        """Gives memory back."""
-
-
-StartClock = Callable[[Sequence[Call], Callable[[], None]], AnyClock]
-"""Starts a clock of these calls; the second argument makes memory fresh before each round of them."""
+if TYPE_CHECKING:
+    from gradekit.gpu.cpu_emulation import CpuClock
+    from gradekit.gpu.timing import Clock
 
 
 @dataclass
@@ -45,13 +32,12 @@ class Preparation:
 
     replay: Replay
     sets: list[list[Tensor]]
-    start_clock: StartClock
     chosen: list[int] = field(default_factory=list)
     tuned: dict[str, float] = field(default_factory=dict)
     bounds: list[BoundProgram] = field(default_factory=list)
-    clock: AnyClock | None = None
+    clock: Clock | CpuClock | None = None
 
-    def make_ready(self, watch: Watch) -> AnyClock:
+    def make_ready(self, watch: Watch) -> Clock | CpuClock:
         """Compiles, runs everything once with each action awaited, picks the fastest options and starts the clock;
         `watch` is told what is done at each moment.
 
@@ -126,11 +112,11 @@ class Preparation:
         finally:
             self.close()
 
-    def _start(self, chosen: Sequence[int], watch: Watch) -> AnyClock:
+    def _start(self, chosen: Sequence[int], watch: Watch) -> Clock | CpuClock:
         self.bounds = [self.replay.bind(tensors, chosen) for tensors in self.sets]
         self.replay.awaited(self.bounds[0], watch)
         watch("time", "", None)
-        self.clock = self.start_clock(self.bounds, self._refresh)
+        self.clock = self.replay.machine.clock(self.bounds, self._refresh)
         return self.clock
 
     def _refresh(self) -> None:

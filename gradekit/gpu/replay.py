@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -39,31 +39,15 @@ from gradekit.program import (
     storages_of,
 )
 
+if TYPE_CHECKING:
+    from gradekit.gpu.cpu_emulation import CpuMachine
+    from gradekit.gpu.cuda_machine import CudaMachine
+
+    Machine = CudaMachine | CpuMachine
+
 Call = Callable[[], Any]
 Watch = Callable[[str, str, int | None], None]
 """Is told what is done now ("compile", "run", "time"), by which kernel and for which line, before it begins."""
-
-
-class Machine(Protocol):
-    """Where kernels run: cuda_machine.CudaMachine, or cpu_emulation.CpuMachine."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where tensors lie."""
-
-    def compile(self, kernels: Collection[Kernel]) -> dict[str, CardFault]:
-        """Makes the kernels ready; the faults of those that cannot be."""
-
-    def launch(
-        self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
-    ) -> Call:
-        """A launch, bound to its arguments."""
-
-    def address(self, number: int, data: Tensor) -> int:
-        """Where a storage lies."""
-
-    def synchronize(self) -> None:
-        """Waits until all is done."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -35,13 +35,17 @@ from torch import Tensor
 from gradekit import wire
 from gradekit.confine import Means, confinement
 from gradekit.gpu import Limit, sandboxing, shared_memory
+from gradekit.gpu.card import find
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.preparation import Preparation, StartClock
-from gradekit.gpu.replay import Machine, Replay, touched_bytes
+from gradekit.gpu.preparation import Preparation
+from gradekit.gpu.replay import Replay, touched_bytes
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
 from gradekit.program import Program, View, decode
+
+if TYPE_CHECKING:
+    from gradekit.gpu.replay import Machine
 
 
 def serve(descriptor: int, progress: int, folder: Path, device: str, means: Means) -> None:
@@ -49,7 +53,7 @@ def serve(descriptor: int, progress: int, folder: Path, device: str, means: Mean
     kills this process can tell from the file `progress` what it was at; `means` are in force."""
     confinement.lower({resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: Limit.FILE_BYTES})
     sock = socket.socket(fileno=descriptor)
-    server = Server(progress, on_card(device, folder) if device != "cpu" else on_cpu())
+    server = Server(progress, _machine(device, folder))
     sandboxing.close(means)
     confinement.lower(
         {resource.RLIMIT_DATA: _data_bytes() + Limit.MEMORY_BYTES}
@@ -69,44 +73,25 @@ def _data_bytes() -> int:
     return int(status.partition("VmData:")[2].split()[0]) << 10
 
 
-@dataclasses.dataclass(frozen=True)
-class Backend:
-    """A machine, how time is kept on it, and how many sets of inputs a call that touches so many bytes needs."""
+def _machine(device: str, folder: Path) -> Machine:
+    """The card that `device` names, "cuda:0" for example, or its CPU emulation."""
+    card = find(device)
+    if card is None:
+        from gradekit.gpu.cpu_emulation import CpuMachine
 
-    machine: Machine
-    start_clock: StartClock
-    sets_for: Callable[[int], int]
-
-
-def on_card(device: str, folder: Path) -> Backend:
-    """The card that `device` names, "cuda:0" for example."""
-    from gradekit.gpu import card, timing
+        return CpuMachine()
     from gradekit.gpu.cuda_machine import CudaMachine
 
-    found = card.find(device)
-    assert found is not None
-    machine = CudaMachine(found.index, folder)
-    return Backend(
-        machine,
-        lambda calls, refresh: timing.Clock(calls, found, refresh),
-        lambda nbytes: timing.sets_for(found, nbytes),
-    )
-
-
-def on_cpu() -> Backend:
-    """The CPU emulation."""
-    from gradekit.gpu.cpu_emulation import CpuClock, CpuMachine
-
-    return Backend(CpuMachine(), CpuClock, lambda nbytes: 2)
+    return CudaMachine(card, folder)
 
 
 class Server:
     """Answers requests, one at a time, with tensors in `memory`; `ended` once the card is lost to this process."""
 
-    def __init__(self, progress: int, where: Backend) -> None:
+    def __init__(self, progress: int, machine: Machine) -> None:
         self.ended = False
         self.memory = -1
-        self._progress, self._where = progress, where
+        self._progress, self._machine = progress, machine
         self._prepared: dict[int, Preparation] = {}
         self._libc = ctypes.CDLL(None)
         self._requests: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -127,7 +112,7 @@ class Server:
 
     def _well(self) -> bool:
         try:
-            self._where.machine.synchronize()
+            self._machine.synchronize()
         except RuntimeError:
             return False
         return True
@@ -141,7 +126,7 @@ class Server:
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
         program = decode(request["program"])
-        replay = Replay(program, self._where.machine, request["allow"])
+        replay = Replay(program, self._machine, request["allow"])
         inputs = [self._input(view, entry) for view, entry in zip(program.inputs, request["inputs"], strict=True)]
         began = time.perf_counter()
         ran = replay.run(inputs, request["option"], self._watch)
@@ -152,10 +137,10 @@ class Server:
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         began = time.perf_counter()
         program = decode(request["program"])
-        replay = Replay(program, self._where.machine, request["allow"])
+        replay = Replay(program, self._machine, request["allow"])
         value_kinds.add_from(request["kinds"])
         sets = self._sets(program, arguments_from(request["arguments"]))
-        preparation = Preparation(replay, sets, self._where.start_clock)
+        preparation = Preparation(replay, sets)
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
         return {
@@ -194,8 +179,8 @@ class Server:
                 data.view(result.dtype).view(result.shape).copy_(result)
 
     def _sets(self, program: Program, arguments: Sequence[Any]) -> list[list[Tensor]]:
-        count = self._where.sets_for(touched_bytes(program))
-        made = (make_set(arguments, number, self._where.machine.device) for number in range(count))
+        count = self._machine.sets_for(touched_bytes(program))
+        made = (make_set(arguments, number, self._machine.device) for number in range(count))
         return [[value for value in one if isinstance(value, Tensor)] for one in made]
 
 

@@ -14,6 +14,7 @@ import triton
 
 from gradekit.assignment import discover
 from gradekit.engine.executor import option_count
+from gradekit.gpu.card import find
 from gradekit.gpu.replay import Replay
 from gradekit.inputs.spec import Input
 from gradekit.program import Program
@@ -63,7 +64,9 @@ SUBMISSIONS = [
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from gradekit.gpu.cuda_machine import CudaMachine
 
-    yield CudaMachine(torch.cuda.current_device(), tmp_path_factory.mktemp("kernels"))
+    found = find("cuda")
+    assert found is not None
+    yield CudaMachine(found, tmp_path_factory.mktemp("kernels"))
 
 
 def direct(path: Path) -> ModuleType:
