@@ -15,5 +15,5 @@ class Limit:
 
     SECONDS = 60  # for one kernel: large tiles of float32 products take ten
     MEMORY_BYTES, FILE_BYTES, READ_BYTES = 4 << 30, 256 << 20, 16 << 20  # of the process; of a file; of what it wrote
-    SUSPECTS = 4  # arguments by which an access may be narrow: each costs a compilation
+    VARIANTS = 5  # of a kernel, compiled to see which argument keeps an access narrow
     SPILLED_BYTES = 32  # of a thread: a value or two that wait in memory outside of loops are not worth a sentence

@@ -142,11 +142,30 @@ class DotUse:
 
 
 @dataclass(frozen=True)
+class NarrowAccess:
+    """An argument that keeps an access narrow.
+
+    `kind` is "multiple" (of 16: an integer), "address" (the same of a pointer) or "apart" (neighbouring elements lie so
+    many elements apart). `value` is what the launch passed, None where unknown; `width` bytes would be moved otherwise.
+    """
+
+    argument: str
+    kind: str
+    value: int | None
+    width: int
+
+
+Place = tuple[int | None, str]
+"""A line, and "load" or "store"."""
+
+
+@dataclass(frozen=True)
 class AccessUse:
     """The loads or stores of one line: the instructions of PTX that they became, by opcode.
 
     `width` is the most bytes that one thread moves at once, 0 where whole tiles are moved, None where several accesses
-    of different kinds share the line; `possible` is what the size of the tile would allow.
+    of different kinds share the line; `possible` is what the size of the tile would allow. `kept_by` are the arguments
+    that keep it narrow, where that is known.
     """
 
     access: MemoryAccess
@@ -154,6 +173,12 @@ class AccessUse:
     width: int | None
     possible: int
     is_asynchronous: bool
+    kept_by: tuple[NarrowAccess, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return self.access.line, self.access.kind
 
     @property
     def is_narrow(self) -> bool:

@@ -20,7 +20,7 @@ from gradekit.inputs.spec import Input
 from gradekit.inspector.compile import Compiled, CompileJob, compile_all
 from gradekit.inspector.facts import Facts, Launched, facts
 from gradekit.inspector.instructions import rows
-from gradekit.inspector.narrow_access import NarrowAccess, blames
+from gradekit.inspector.narrow_access import explained
 from gradekit.inspector.sentences import Sentence, sentences
 from gradekit.inspector.targets import Target
 from gradekit.plugin.timed import timed_calls
@@ -40,24 +40,19 @@ class Inspected:
     facts: Facts
     sentences: tuple[Sentence, ...]
     stages: dict[str, str]
-    blames: dict[tuple[int | None, str], tuple[NarrowAccess, ...]]
 
 
-def inspect(program: Program, where: Target, *, kernel: str | None = None, ask_why: bool = True) -> list[Inspected]:
+def inspect(program: Program, where: Target, *, kernel: str | None = None) -> list[Inspected]:
     """Every kernel that `program` launches, of each configuration, or those called
-    `kernel`; in the order of their launches.
-
-    `ask_why` compiles variants of kernels with narrow accesses, to name the argument that keeps them narrow.
-    """
+    `kernel`; in the order of their launches."""
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
     compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
-    return [_inspected(item, result, where, ask_why) for item, result in zip(launched, compiled, strict=True)]
+    return [_inspected(item, result, where) for item, result in zip(launched, compiled, strict=True)]
 
 
-def _inspected(item: Launched, compiled: Compiled, where: Target, ask_why: bool) -> Inspected:
-    known = facts(item, compiled, where)
-    reasons = blames(item.kernel, item.launch, known, item.path) if ask_why else {}
-    return Inspected(known, tuple(sentences(known, reasons)), compiled.stages, reasons)
+def _inspected(item: Launched, compiled: Compiled, where: Target) -> Inspected:
+    known = explained(item, facts(item, compiled, where))
+    return Inspected(known, tuple(sentences(known)), compiled.stages)
 
 
 def _launched(program: Program) -> list[Launched]:

@@ -6,46 +6,31 @@ Nothing is guessed. An argument is named where knowing it makes the access wider
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gradekit.engine.promises import kernel_arguments
 from gradekit.engine.ttir import Function, TTIRError, Type, parse
 from gradekit.inspector import Limit
-from gradekit.inspector.compile import Compiled, CompileJob, compile_all
-from gradekit.inspector.facts import AccessUse, Facts
+from gradekit.inspector.compile import CompileJob, compile_all
+from gradekit.inspector.facts import AccessUse, Facts, Launched, NarrowAccess, Place
 from gradekit.inspector.instructions import instructions
 from gradekit.inspector.targets import Target
-from gradekit.program import ALIGNMENT, FUNCTION, Kernel, Launch, Scalar
+from gradekit.program import ALIGNMENT, FUNCTION, Launch, Scalar
 
 
-@dataclass(frozen=True)
-class NarrowAccess:
-    """An argument that keeps an access narrow.
-
-    `kind` is "multiple" (of 16: an integer), "address" (the same of a pointer) or "apart" (neighbouring elements lie so
-    many elements apart). `value` is what the launch passed, None where unknown; `width` bytes would be moved otherwise.
-    """
-
-    argument: str
-    kind: str
-    value: int | None
-    width: int
-
-
-def blames(
-    kernel: Kernel, launch: Launch, facts: Facts, path: str
-) -> dict[tuple[int | None, str], tuple[NarrowAccess, ...]]:
-    """For each narrow access of `facts`, by (line, kind), the arguments that keep it so;
-    without those that are unclear."""
+def explained(subject: Launched, facts: Facts) -> Facts:
+    """The facts, in which narrow accesses have the arguments that keep them so; not where that is unclear."""
     try:
-        function = parse(kernel.ttir).entry
+        function = parse(subject.kernel.ttir).entry
     except TTIRError:
-        return {}
-    trial = _Attempt(kernel, function, _values(launch, function), facts.target, path)
+        return facts
     narrow = [use for use in facts.accesses if use.is_narrow and not use.access.by_descriptor]
-    found = {(use.access.line, use.access.kind): blame for use, blame in zip(narrow, trial.all(narrow), strict=True)}
-    return {place: blame for place, blame in found.items() if blame}
+    trial = _Attempt(subject, function, facts.target)
+    found = dict(trial.unaligned(narrow))
+    found |= dict(trial.apart([use for use in narrow if use.place not in found]))
+    return replace(facts, accesses=tuple(replace(use, kept_by=found.get(use.place, ())) for use in facts.accesses))
 
 
 def _values(launch: Launch, function: Function) -> dict[str, int]:
@@ -57,82 +42,61 @@ def _values(launch: Launch, function: Function) -> dict[str, int]:
 
 
 class _Attempt:
-    """Compilations of one kernel's variants."""
+    """Compilations of one kernel's variants, which go by the argument of which they assume less, or more, than all."""
 
-    def __init__(self, kernel: Kernel, function: Function, values: dict[str, int], where: Target, path: str) -> None:
-        self._kernel = kernel
-        self._values = values
-        self._where = where
-        self._path = path
-        self._unknown = unknown_arguments(kernel.ttir, function)
-        self._integers = {
-            n
-            for n, kind in zip(function.arguments, function.argument_types, strict=True)
-            if kind.element in ("i32", "i64") and not kind.shape
-        }
+    def __init__(self, subject: Launched, function: Function, where: Target) -> None:
+        self._kernel, self._path, self._where = subject.kernel, subject.path, where
+        self._values = _values(subject.launch, function)
+        self._unknown = unknown_arguments(self._kernel.ttir, function)
+        self._types = dict(zip(function.arguments, function.argument_types, strict=True))
         self._shown = dict(zip(function.arguments, function.argument_names, strict=True))
 
-    def all(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
-        """The blame of each access: first of all what is not known to be a multiple of 16, then what lies apart."""
-        aligned = self._by_alignment(narrow)
-        spread = self._by_spread([use for use, blame in zip(narrow, aligned, strict=True) if not blame])
-        left = iter(spread)
-        return [blame or next(left) for blame in aligned]
+    def unaligned(self, narrow: Sequence[AccessUse]) -> Iterator[tuple[Place, tuple[NarrowAccess, ...]]]:
+        """The arguments that would have to be multiples of 16, all that an access depends on: it is wide where all of
+        them are known to be, and narrow where all but this one are."""
+        suspects = [{*use.access.pointer, *use.access.mask} & self._unknown.keys() for use in narrow]
+        everyone = sorted(set().union(*suspects))
+        widths = self._widths(everyone and ["", *everyone], lambda name: self._known(set(everyone) - {name}))
+        for use, mine in zip(narrow, suspects, strict=True):
+            width = widths[""][use.place]
+            guilty = [name for name in self._shown if name in mine and widths[name][use.place] < width]
+            kinds = ["address" if self._types[name].element == "ptr" else "multiple" for name in guilty]
+            if guilty and width > (use.width or 0):
+                yield use.place, tuple(map(self._blamed, guilty, kinds, [width] * len(guilty)))
 
-    def _by_alignment(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
-        """Compile with all suspects known, then once for each suspect with all but that one known."""
-        suspects = [self._suspects(use) for use in narrow]
-        everyone = sorted(set().union(*suspects)) if suspects else []
-        if not everyone or len(everyone) > Limit.SUSPECTS:
-            return [()] * len(narrow)
-        texts = [with_divisible(self._kernel.ttir, everyone)]
-        texts += [with_divisible(self._kernel.ttir, [n for n in everyone if n != name]) for name in everyone]
-        known, *but_one = self._compiled(texts)
-        without = dict(zip(everyone, but_one, strict=True))
-        return [self._alignment(use, mine, known, without) for use, mine in zip(narrow, suspects, strict=True)]
+    def apart(self, narrow: Sequence[AccessUse]) -> Iterator[tuple[Place, tuple[NarrowAccess, ...]]]:
+        """The one integer that an access's address depends on which, if it were 1 and all others were known to be
+        multiples of 16, would make it wider."""
+        suspects = [[name for name in use.access.pointer if self._is_step(name)] for use in narrow]
+        everyone = sorted(set().union(*suspects))
+        widths = self._widths(everyone, lambda name: with_one(self._known(self._unknown.keys() - {name}), name))
+        for use, mine in zip(narrow, suspects, strict=True):
+            wider = [name for name in mine if widths[name][use.place] > (use.width or 0)]
+            if len(wider) == 1:
+                yield use.place, (self._blamed(wider[0], "apart", widths[wider[0]][use.place]),)
 
-    def _suspects(self, use: AccessUse) -> set[str]:
-        return {name for name in (*use.access.pointer, *use.access.mask) if name in self._unknown}
+    def _is_step(self, name: str) -> bool:
+        kind = self._types[name]
+        return kind.element in ("i32", "i64") and not kind.shape and self._values.get(name, 1) > 1
 
-    def _alignment(
-        self, use: AccessUse, suspects: set[str], known: Compiled, without: dict[str, Compiled]
-    ) -> tuple[NarrowAccess, ...]:
-        width = self._width(known, use)
-        if width <= (use.width or 0):
-            return ()
-        guilty = [name for name in self._shown if name in suspects and self._width(without[name], use) < width]
-        kinds = {name: "address" if self._unknown[name].element == "ptr" else "multiple" for name in guilty}
-        return tuple(NarrowAccess(self._shown[n], kinds[n], self._values.get(n), width) for n in guilty)
+    def _blamed(self, name: str, kind: str, width: int) -> NarrowAccess:
+        return NarrowAccess(self._shown[name], kind, self._values.get(name), width)
 
-    def _by_spread(self, narrow: Sequence[AccessUse]) -> list[tuple[NarrowAccess, ...]]:
-        """As if one integer that the addresses depend on were 1, and all the rest known."""
-        suspects = [
-            [n for n in use.access.pointer if self._values.get(n, 1) > 1 and n in self._integers] for use in narrow
-        ]
-        everyone = sorted(set().union(*suspects)) if suspects else []
-        if not everyone or len(everyone) > Limit.SUSPECTS:
-            return [()] * len(narrow)
-        rest = {name: [n for n in self._unknown if n != name] for name in everyone}
-        texts = [with_one(with_divisible(self._kernel.ttir, rest[name]), name) for name in everyone]
-        tried = dict(zip(everyone, self._compiled(texts), strict=True))
-        return [tuple(self._spread(use, mine, tried)) for use, mine in zip(narrow, suspects, strict=True)]
+    def _known(self, names: Iterable[str]) -> str:
+        return with_divisible(self._kernel.ttir, names)
 
-    def _spread(self, use: AccessUse, suspects: Sequence[str], tried: dict[str, Compiled]) -> Iterable[NarrowAccess]:
-        wider = [name for name in suspects if self._width(tried[name], use) > (use.width or 0)]
-        if len(wider) == 1:
-            yield NarrowAccess(
-                self._shown[wider[0]], "apart", self._values[wider[0]], self._width(tried[wider[0]], use)
-            )
-
-    def _compiled(self, texts: Sequence[str]) -> list[Compiled]:
-        where = self._where
-        jobs = [CompileJob(replace(self._kernel, ttir=text), where.arch, where.assembly) for text in texts]
-        return compile_all(jobs)
-
-    def _width(self, compiled: Compiled, use: AccessUse) -> int:
-        code = instructions(self._where.assembly, compiled.stages.get(self._where.assembly, ""), self._path)
-        here = (i.width for i in code if (i.line, i.kind) == (use.access.line, use.access.kind))
-        return max(here, default=0)
+    def _widths(self, names: Sequence[str], text: Callable[[str], str]) -> dict[str, dict[Place, int]]:
+        """How wide accesses are in each variant; nowhere wide, where more arguments are suspect than can be tried."""
+        found: dict[str, dict[Place, int]] = defaultdict(lambda: defaultdict(int))
+        if len(names) > Limit.VARIANTS:
+            return found
+        stage = self._where.assembly
+        jobs = [CompileJob(replace(self._kernel, ttir=text(name)), self._where.arch, stage) for name in names]
+        for name, compiled in zip(names, compile_all(jobs), strict=True):
+            for one in instructions(stage, compiled.stages.get(stage, ""), self._path):
+                place = one.line, one.kind
+                found[name][place] = max(found[name][place], one.width)
+        return found
 
 
 # --- what is known of the arguments -----------------------------------------------------------------------------------

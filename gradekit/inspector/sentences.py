@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from gradekit.inspector import Limit
-from gradekit.inspector.facts import AccessUse, DotUse, Facts
-from gradekit.inspector.narrow_access import NarrowAccess
+from gradekit.inspector.facts import AccessUse, DotUse, Facts, NarrowAccess
 from gradekit.inspector.targets import TARGETS, Target
 
 SEEN_SMS = TARGETS["sm_90"].sms
 """Submissions see this many SMs when they are traced: a grid of as many is made from
 it, and is another one elsewhere."""
-
-Blames = Mapping[tuple[int | None, str], tuple[NarrowAccess, ...]]
 
 
 @dataclass(frozen=True)
@@ -28,15 +25,15 @@ class Sentence:
     line: int | None = None
 
 
-def sentences(facts: Facts, blames: Blames = {}) -> list[Sentence]:  # noqa: B006  # never written to
+def sentences(facts: Facts) -> list[Sentence]:
     """All that there is to say of a kernel, what weighs most first."""
-    return [sentence for speak in KINDS.values() for sentence in speak(facts, blames)]
+    return [sentence for speak in KINDS.values() for sentence in speak(facts)]
 
 
 # --- whether it runs --------------------------------------------------------------------------------------------------
 
 
-def _not_compiled(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _not_compiled(facts: Facts) -> Iterable[Sentence]:
     if facts.error:
         why = _first_reason(facts.error)
         yield Sentence(
@@ -54,7 +51,7 @@ def _first_reason(error: str) -> str:
     return (said[1] if said else error.splitlines()[0]).strip().rstrip(".")
 
 
-def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _does_not_fit(facts: Facts) -> Iterable[Sentence]:
     most = facts.target.shared_per_block
     if facts.shared is not None and facts.shared > most:
         yield Sentence(
@@ -68,7 +65,7 @@ def _does_not_fit(facts: Facts, blames: Blames) -> Iterable[Sentence]:
 # --- products ---------------------------------------------------------------------------------------------------------
 
 
-def _no_tensor_cores(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _no_tensor_cores(facts: Facts) -> Iterable[Sentence]:
     for use in facts.dots:
         if use.uses is False:
             reason = _no_tensor_core_reason(use, facts.target)
@@ -90,7 +87,7 @@ def _no_tensor_core_reason(use: DotUse, target: Target) -> str:
     return ""
 
 
-def _older_instruction(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _older_instruction(facts: Facts) -> Iterable[Sentence]:
     new = {90: "wgmma", 100: "tcgen05.mma"}.get(facts.target.capability)
     for use in facts.dots:
         older = bool(use.instructions) and all(op.startswith("mma.sync") for op in use.instructions)
@@ -114,11 +111,10 @@ def _older_reason(use: DotUse, facts: Facts) -> str:
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 
-def _narrow(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _narrow(facts: Facts) -> Iterable[Sentence]:
     for use in facts.accesses:
-        blame = blames.get((use.access.line, use.access.kind), ())
-        if use.is_narrow and (blame or _is_the_students(use, facts.target)):
-            yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts, blame), use.access.line)
+        if use.is_narrow and (use.kept_by or _is_the_students(use, facts.target)):
+            yield Sentence(f"narrow-{use.access.kind}", _narrow_text(use, facts), use.access.line)
 
 
 def _is_the_students(use: AccessUse, target: Target) -> bool:
@@ -127,13 +123,13 @@ def _is_the_students(use: AccessUse, target: Target) -> bool:
     return bool(target.capability) and not use.is_asynchronous and not use.access.by_descriptor
 
 
-def _narrow_text(use: AccessUse, facts: Facts, blame: tuple[NarrowAccess, ...]) -> str:
+def _narrow_text(use: AccessUse, facts: Facts) -> str:
     noun = "load" if use.access.kind == "load" else "store"
-    possible = max((b.width for b in blame), default=use.possible)
+    possible = max((b.width for b in use.kept_by), default=use.possible)
     text = (
         f"The {noun} on line {use.access.line} moves {_bytes(use.width)} at a time in each thread, where {possible} fit"
     )
-    reasons = "; ".join(_reasons(blame))
+    reasons = "; ".join(_reasons(use.kept_by))
     return text + (f": {reasons}" if reasons else "") + _not_asynchronous(use, facts) + "."
 
 
@@ -165,7 +161,7 @@ def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
     return "; and an asynchronous copy takes at least 4, so this is none"
 
 
-def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _spills(facts: Facts) -> Iterable[Sentence]:
     if facts.stack < Limit.SPILLED_BYTES or not facts.local:
         return
     most = facts.local[0]
@@ -181,12 +177,12 @@ def _spills(facts: Facts, blames: Blames) -> Iterable[Sentence]:
 # --- the whole kernel -------------------------------------------------------------------------------------------------
 
 
-def _float64(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _float64(facts: Facts) -> Iterable[Sentence]:
     for line in facts.float64_lines:
         yield Sentence("float64", f"Line {line} computes in float64, although no input is float64.", line)
 
 
-def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
+def _few_programs(facts: Facts) -> Iterable[Sentence]:
     programs, ctas = prod(facts.grid), facts.options["num_ctas"]
     sms = facts.target.sms
     if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
@@ -201,7 +197,7 @@ def _few_programs(facts: Facts, blames: Blames) -> Iterable[Sentence]:
         yield Sentence("few-programs", text)
 
 
-KINDS: dict[str, Callable[[Facts, Blames], Iterable[Sentence]]] = {
+KINDS: dict[str, Callable[[Facts], Iterable[Sentence]]] = {
     "not-compiled": _not_compiled,
     "does-not-fit": _does_not_fit,
     "no-tensor-cores": _no_tensor_cores,
