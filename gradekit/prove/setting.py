@@ -22,6 +22,7 @@ from gradekit.domain import (
     Tensor,
     evaluate,
 )  # fmt: skip
+from gradekit.inputs.draws import shape_of
 from gradekit.inputs.layouts import row_major
 from gradekit.program import ITEMSIZE, Argument, Scalar, View
 from gradekit.prove import Limit
@@ -122,7 +123,8 @@ def _class_of(arg: Argument) -> tuple[object, ...]:
 def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomain) -> Setting:
     """The setting of a call like `args`, whose arguments are called `names`; an argument after those of the entry is
     the gradient of its result."""
-    named = {name: _size(size) for name, size in entry.sizes.items() if name != ANY_DIMENSIONS}
+    rank = max((len(arg.shape) for arg in args if isinstance(arg, View)), default=0)
+    named = {name: _size(size) for name, size in _by_name(entry, rank).items()}
     whole = [scalar for scalar in entry.scalars if scalar.type == "int"]
     promised = {scalar.name: _scalar(scalar, named) for scalar in whole}
     hypotheses = [_truth(limit, named) for limit in entry.limits]
@@ -132,7 +134,8 @@ def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomai
     described: list[Any] = [*entry.arguments, *entry.results]
     for position, (arg, what) in enumerate(zip(args, described, strict=False)):
         if isinstance(arg, View):
-            shape = _shape(arg, names[position], _of_rank(what.shape, entry, named, len(arg.shape)))
+            parts = shape_of(what, named, len(arg.shape) - len(what.shape) + 1)
+            shape = _shape(arg, names[position], tuple(map(term, parts)))
             tensors.append(shape)
             hypotheses.append(shape.extent <= MOST_ELEMENTS)
             for size, number in zip((*shape.sizes, *shape.strides), (*arg.shape, *arg.stride), strict=True):
@@ -213,16 +216,12 @@ def _values(scalar: ScalarDomain, sizes: Mapping[str, Term]) -> list[Term]:
     return [term(evaluate(value, sizes)) for value in scalar.values]
 
 
-def _of_rank(parts: Sequence[str], entry: EntryDomain, sizes: Mapping[str, Term], rank: int) -> tuple[Term, ...]:
-    found: list[Term] = []
-    for part in parts:
-        if part == ANY_DIMENSIONS:
-            unnamed = rank - len(parts) + 1
-            size = entry.sizes[part]
-            found += [_size(replace(size, name=f"dimension {axis}")) for axis in range(unnamed)]
-        else:
-            found.append(term(evaluate(part, sizes)))
-    return tuple(found)
+def _by_name(entry: EntryDomain, rank: int) -> dict[str, SizeDomain]:
+    """The sizes, with those of `rank` dimensions that have no name, as `shape_of` calls them."""
+    found = {name: size for name, size in entry.sizes.items() if name != ANY_DIMENSIONS}
+    if (size := entry.sizes.get(ANY_DIMENSIONS)) is not None:
+        found |= {f"{ANY_DIMENSIONS}{axis}": replace(size, name=f"dimension {axis}") for axis in range(rank)}
+    return found
 
 
 def one_of(size: Term, only: Sequence[int | Term]) -> Truth:
@@ -267,11 +266,10 @@ def calls_of(entry: EntryDomain, gradient: bool = False) -> list[tuple[Argument,
 
     With `gradient`, the gradient of the result is the last argument.
     """
-    dtypes = {name: options[0] for name, options in entry.dtypes.items()}
     found = []
     for rank, strided in itertools.product(_ranks(entry), (False, True)):
         for scalars in itertools.product(*(s.values if s.type == "bool" else s.values[:1] for s in entry.scalars)):
-            found.append(tuple(_call(entry, (dtypes, _sizes(entry, rank)), scalars, strided, gradient)))
+            found.append(tuple(_call(entry, rank, scalars, strided, gradient)))
     return list(dict.fromkeys(found))  # one where no tensor may be strided
 
 
@@ -288,12 +286,10 @@ def _ranks(entry: EntryDomain) -> list[int]:
 
 
 def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
-    """A size of its own for each dimension, within its range; those without a name are called 0, 1 and so on."""
+    """A size of its own for each dimension, within its range."""
     left = list(Limit.PRIMES)
     found: dict[str, int] = {}
-    wanted = [*((name, size) for name, size in entry.sizes.items() if name != ANY_DIMENSIONS)]
-    wanted += [(str(axis), entry.sizes[ANY_DIMENSIONS]) for axis in range(rank)]
-    for name, size in wanted:
+    for name, size in _by_name(entry, rank).items():
         if size.only:
             found[name] = size.only[-1]
             continue
@@ -303,29 +299,18 @@ def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
     return found
 
 
-def _call(entry: EntryDomain, names: tuple[dict[str, str], dict[str, int]], scalars: Sequence[Any], strided: bool,
-          gradient: bool) -> Iterator[Argument]:  # fmt: skip
-    given = iter(scalars)
-    tensors: list[Tensor | ResultDomain] = [*entry.tensors, *(entry.results[:1] if gradient else [])]
-    position = itertools.count()
-    for argument in [*entry.arguments, *tensors[len(entry.tensors) :]]:
+def _call(entry: EntryDomain, rank: int, scalars: Sequence[Any], strided: bool, gradient: bool) -> Iterator[Argument]:
+    dtypes, sizes = {name: options[0] for name, options in entry.dtypes.items()}, _sizes(entry, rank)
+    given, storage = iter(scalars), itertools.count()
+    for argument in [*entry.arguments, *(entry.results[:1] if gradient else [])]:
         if isinstance(argument, ScalarDomain):
             value = next(given)
-            yield Scalar(evaluate(value, names[1]) if isinstance(value, str) else value)
+            yield Scalar(evaluate(value, sizes) if isinstance(value, str) else value)
         else:
             is_dense = isinstance(argument, ResultDomain) or DENSE.issuperset(argument.layouts or [""])
-            yield _view(next(position), argument, names, strided and not is_dense)
-
-
-def _view(
-    storage: int, tensor: Tensor | ResultDomain, names: tuple[dict[str, str], dict[str, int]], strided: bool
-) -> View:
-    dtypes, sizes = names
-    shape: list[int] = []
-    for part in tensor.shape:
-        unnamed = [sizes[name] for name in sizes if name.isdecimal()]
-        shape += unnamed if part == ANY_DIMENSIONS else [int(evaluate(part, sizes))]
-    return View(storage, dtypes.get(tensor.dtype, tensor.dtype), tuple(shape), _strides(shape, strided))
+            shape = tuple(map(int, shape_of(argument, sizes, rank)))
+            strides = _strides(shape, strided and not is_dense)
+            yield View(next(storage), dtypes.get(argument.dtype, argument.dtype), shape, strides)
 
 
 def _strides(shape: Sequence[int], strided: bool) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ Nothing here wraps around: integers are those of mathematics.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -148,22 +149,43 @@ class Term:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Term | int) -> Term:
-        return div(self, term(other))
+        """Rounded towards minus infinity, for a positive divisor."""
+        other = term(other)
+        if other.number == 1:
+            return self
+        if self.number is not None and other.number:
+            return term(self.number // other.number)
+        whole, rest = split(self, other)
+        return whole + _div_of(rest, other)
 
     def __mod__(self, other: Term | int) -> Term:
-        return mod(self, term(other))
+        """self - other * (self // other), for a positive divisor."""
+        other = term(other)
+        if other.number == 1:
+            return ZERO
+        if self.number is not None and other.number:
+            return term(self.number % other.number)
+        rest = split(self, other)[1]
+        if rest.number == 0 or _below(rest, other):
+            return rest
+        high = None if other.range[1] is None else other.range[1] - 1
+        return of_atom(Atom("mod", (rest, other), (0, high)))
 
     def __le__(self, other: Term | int) -> Truth:
-        return at_most(self, term(other))
+        gap = self - other
+        low, high = gap.range
+        if high is not None and high <= 0:
+            return TRUE
+        return FALSE if low is not None and low > 0 else Truth("le", (gap,))
 
     def __lt__(self, other: Term | int) -> Truth:
-        return less(self, term(other))
+        return self + 1 <= other
 
     def __ge__(self, other: Term | int) -> Truth:
-        return at_most(term(other), self)
+        return term(other) <= self
 
     def __gt__(self, other: Term | int) -> Truth:
-        return less(term(other), self)
+        return term(other) < self
 
 
 def term(value: Term | int) -> Term:
@@ -249,13 +271,13 @@ def choose(condition: Truth, yes: Term, no: Term) -> Term:
 def least(a: Term, b: Term) -> Term:
     """The smaller of two."""
     highs = [end for end in (a.range[1], b.range[1]) if end is not None]
-    return _within(choose(at_most(a, b), a, b), None, min(highs, default=None))
+    return _within(choose(a <= b, a, b), None, min(highs, default=None))
 
 
 def greatest(a: Term, b: Term) -> Term:
     """The greater of two."""
     lows = [end for end in (a.range[0], b.range[0]) if end is not None]
-    return _within(choose(at_most(b, a), a, b), max(lows, default=None), None)
+    return _within(choose(b <= a, a, b), max(lows, default=None), None)
 
 
 def _within(chosen: Term, low: int | None, high: int | None) -> Term:
@@ -277,29 +299,6 @@ def power(a: Term) -> Term:
 
 
 # --- quotients and remainders, as far as polynomials go: what is left is an atom ---
-
-
-def div(a: Term, b: Term) -> Term:
-    """a // b rounded towards minus infinity, for a positive b."""
-    if b.number == 1:
-        return a
-    if a.number is not None and b.number:
-        return term(a.number // b.number)
-    whole, rest = split(a, b)
-    return whole + _div_of(rest, b)
-
-
-def mod(a: Term, b: Term) -> Term:
-    """a - b * (a // b), for a positive b."""
-    if b.number == 1:
-        return ZERO
-    if a.number is not None and b.number:
-        return term(a.number % b.number)
-    rest = split(a, b)[1]
-    if rest.number == 0 or _below(rest, b):
-        return rest
-    high = None if b.range[1] is None else b.range[1] - 1
-    return of_atom(Atom("mod", (rest, b), (0, high)))
 
 
 def _div_of(a: Term, b: Term) -> Term:
@@ -352,7 +351,7 @@ def without(mono: Monomial, factors: Monomial) -> Monomial | None:
 
 def ceil_div(a: Term, b: Term) -> Term:
     """The least number of `b`s that reach `a`, for a positive b."""
-    return div(a + b - 1, b)
+    return (a + b - 1) // b
 
 
 # --- conditions ------------------------------------------------------------------------------------------------------
@@ -381,10 +380,19 @@ class Truth:
         return both(self, other)
 
     def __or__(self, other: Truth) -> Truth:
-        return negated(both(negated(self), negated(other)))
+        return ~both(~self, ~other)
 
     def __invert__(self) -> Truth:
-        return negated(self)
+        match self.op:
+            case "true":
+                return FALSE
+            case "false":
+                return TRUE
+            case "not":
+                return self.args[0]
+            case "le":
+                return self.args[0] >= 1
+        return Truth("not", (self,))
 
 
 TRUE, FALSE = Truth("true"), Truth("false")
@@ -396,39 +404,11 @@ def both(*conditions: Truth) -> Truth:
     for condition in conditions:
         parts = condition.args if condition.op == "and" else (condition,)
         found |= {part.key: part for part in parts if part.op != "true"}
-    if any(part.op == "false" or negated(part).key in found for part in found.values()):
+    if any(part.op == "false" or (~part).key in found for part in found.values()):
         return FALSE
     if len(found) < 2:
         return next(iter(found.values()), TRUE)
     return Truth("and", tuple(found.values()))
-
-
-def negated(condition: Truth) -> Truth:
-    """What holds where it does not."""
-    match condition.op:
-        case "true":
-            return FALSE
-        case "false":
-            return TRUE
-        case "not":
-            return condition.args[0]
-        case "le":
-            return at_most(ONE, condition.args[0])  # not a <= 0 is 1 <= a
-    return Truth("not", (condition,))
-
-
-def at_most(a: Term, b: Term) -> Truth:
-    """a <= b"""
-    gap = a - b
-    low, high = gap.range
-    if high is not None and high <= 0:
-        return TRUE
-    return FALSE if low is not None and low > 0 else Truth("le", (gap,))
-
-
-def less(a: Term, b: Term) -> Truth:
-    """a < b"""
-    return at_most(a + 1, b)
 
 
 def equal(a: Term, b: Term | int) -> Truth:
@@ -479,7 +459,9 @@ def _length(stride: Term) -> tuple[int, int]:
 # --- going over terms and conditions: their atoms, with others in their place, and as text ----------------------------
 
 
-_MAKERS: dict[str, Callable[..., Term]] = {"div": div, "mod": mod, "choose": choose, "power": power}
+_MAKERS: dict[str, Callable[..., Term]] = {
+    "div": operator.floordiv, "mod": operator.mod, "choose": choose, "power": power,
+}  # fmt: skip
 
 
 class Substitution:
@@ -513,11 +495,11 @@ class Substitution:
     def _truth(self, value: Truth) -> Truth:
         match value.op:
             case "le":
-                return at_most(self.term(value.args[0]), ZERO)
+                return self.term(value.args[0]) <= 0
             case "eq":
                 return equal(self.term(value.args[0]), ZERO)
             case "not":
-                return negated(self.truth(value.args[0]))
+                return ~self.truth(value.args[0])
             case "and":
                 return both(*map(self.truth, value.args))
             case "free":
