@@ -7,6 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+import torch
+
 from gradekit.causes import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
@@ -26,7 +28,7 @@ def in_form(text: str, error: Failure, call: Call) -> Mend | None:
         edits = tuple(_of_gradients(source, error.message))
     else:
         function = next((one for one in source.host if one.name == call.entry), None)
-        edits = tuple(_of_results(source, function, _form(error, call, function))) if function is not None else ()
+        edits = tuple(_of_results(source, function, error, call)) if function is not None else ()
     return Mend(Family.FORMULA, 1, 0, edits, "", error.cause.hint, error.cause) if edits else None
 
 
@@ -42,16 +44,20 @@ def _form(error: Failure, call: Call, function: ast.FunctionDef) -> str:
     return next((f".reshape({name}.shape)" for name, one in inputs if list(one.shape) == shape), "")
 
 
-def _of_results(source: ParsedSource, function: ast.FunctionDef, form: str) -> Iterator[Edit]:
+def _of_results(source: ParsedSource, function: ast.FunctionDef, error: Failure, call: Call) -> Iterator[Edit]:
+    form = _form(error, call, function)
+    given, wanted = (getattr(torch, error.facts.get(key, ""), torch.float32) for key in ("dtype", "expected_dtype"))
+    allocates = error.cause is Cause.WRONG_DTYPE and given.itemsize <= wanted.itemsize
     for node in ast.walk(function) if form else ():
         if isinstance(node, ast.Return) and node.value is not None and not isinstance(node.value, ast.Tuple):
-            dtypes = list(_dtypes(function, source.of(node.value))) if form.startswith(".to(") else []
+            dtypes = list(_dtypes(function, source.of(node.value))) if allocates else []
             of_returned = source.replaced(node.value, f"({source.of(node.value)}){form}")
             yield source.replaced(dtypes[0], form[4:-1]) if dtypes else of_returned
 
 
 def _dtypes(function: ast.FunctionDef, name: str) -> Iterator[ast.expr]:
-    """The dtypes with which what has a name is allocated: converted when it is returned, it has lost digits before."""
+    """The dtypes with which what has a name is allocated: of one with fewer digits than are asked for, they are lost
+    before it is returned; with more, sums are to keep them."""
     for one in ast.walk(function):
         if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == name and isinstance(one.value, ast.Call):
             yield from (keyword.value for keyword in one.value.keywords if keyword.arg == "dtype")

@@ -44,6 +44,14 @@ def test_what_is_allocated_with_another_dtype_is_allocated_with_that_which_is_as
     assert mend is not None and mend.applied(text) == text.replace("y.dtype", "torch.float32")
 
 
+def test_sums_that_are_allocated_with_more_digits_than_are_asked_for_keep_them_until_they_are_returned() -> None:
+    """Added up in float16, they would be wrong, and that told as another mistake."""
+    text = TEXT.replace("run(x, y)", "torch.zeros(x.shape, dtype=torch.float32, device=x.device)")
+    wrong = Failure(Cause.WRONG_DTYPE, "wrong", facts={"dtype": "float32", "expected_dtype": "float16"})
+    mend = in_form(text, wrong, called(Input("float16", (2, 3), (3, 1))))
+    assert mend is not None and mend.applied(text) == text.replace("return out", "return (out).to(x.dtype)")
+
+
 def test_of_a_shape_that_no_input_has_nothing_is_made() -> None:
     wrong = Failure(Cause.WRONG_SHAPE, "wrong", facts={"shape": [6], "expected_shape": [3, 2]})
     assert in_form(TEXT, wrong, called(Input("float16", (2, 3), (3, 1)))) is None

@@ -56,13 +56,16 @@ def _pairs(kernel: KernelDraft, other: KernelDraft) -> Iterator[tuple[str, _Name
 
 
 def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) -> Mend:
-    line, beside = mine.statement.lineno, model.statement.lineno
+    line, beside, family = mine.statement.lineno, model.statement.lineno, _family(mine, model)
+    hint = f"compare line {line} with line {beside}: both compute {name}"
+    if family is Family.STRIDES:
+        hint = f"compare the strides in line {line} with those in line {beside}: both compute {name}"
     return Mend(
-        _family(mine, model), 4, mine.value.lineno, (mine.kernel.source.replaced(mine.value, model.text),),
+        family, 4, mine.value.lineno, (mine.kernel.source.replaced(mine.value, model.text),),
         f"Line {line} computes `{name}` differently from line {beside} of {other.name}"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
-        f"compare line {line} with line {beside}: both compute {name}",
-        Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None, mine.kernel.name,
+        hint, Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None,
+        mine.kernel.name,
     )  # fmt: skip
 
 
