@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,40 @@ from gradekit.request import GradingOptions
 _METADATA = sa.MetaData()
 
 
+class _Time(sa.TypeDecorator[datetime]):
+    """A time as ISO 8601 with its offset; none as the empty text."""
+
+    impl, cache_ok = sa.String(40), True
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str:
+        return value.isoformat() if value else ""
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
+        return datetime.fromisoformat(value) if value else None
+
+
+_BYTES = "bytes:"
+
+
+class _Path(sa.TypeDecorator[Path]):
+    """A path as text; one that is not UTF-8 byte by byte, percent-encoded."""
+
+    impl, cache_ok = sa.Text, True
+
+    def process_bind_param(self, value: Path | None, dialect: sa.Dialect) -> str:
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return _BYTES + quote(os.fsencode(text))
+        return text
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Path:
+        text = value or ""
+        bytes_of = unquote_to_bytes(text.removeprefix(_BYTES))
+        return Path(os.fsdecode(bytes_of) if text.startswith(_BYTES) else text)
+
+
 def _table(name: str, *more: sa.Column[Any] | sa.Index | sa.UniqueConstraint) -> sa.Table:
     return sa.Table(name, _METADATA, sa.Column("id", sa.Integer, primary_key=True), *more)
 
@@ -36,18 +70,22 @@ def _text(name: str, most: int | None = None, *, index: bool = False) -> sa.Colu
     return sa.Column(name, sa.Text if most is None else sa.String(most), nullable=False, index=index)
 
 
+def _now(name: str) -> sa.Column[datetime]:
+    """The column that says when a row was added."""
+    return sa.Column(name, _Time, nullable=False, default=lambda: datetime.now(UTC))
+
+
 _HAND_INS = _table(
-    "hand_in", _text("assignment", 100, index=True), _text("student"), _text("name"), _text("email"), _text("path"),
-    _text("digest", 64),
-    _text("submitted", 40),  # ISO 8601 with its offset, or empty
-    sa.Column("late", sa.Boolean, nullable=False), _text("problem"), _text("seen", 40),
+    "hand_in", _text("assignment", 100, index=True), _text("student"), _text("name"), _text("email"),
+    sa.Column("path", _Path, nullable=False), _text("digest", 64), sa.Column("submitted", _Time, nullable=False),
+    sa.Column("late", sa.Boolean, nullable=False), _text("problem"), _now("seen"),
     sa.UniqueConstraint("assignment", "student", "digest", "submitted"),
 )  # fmt: skip
 
 _RESULTS = _table(
     "result", _text("digest", 64), _text("assignment", 100), _text("release", 64),
     sa.Column("seed", sa.BigInteger, nullable=False), _text("machine", 200), _text("status", 20),
-    sa.Column("record", sa.JSON, nullable=False), _text("graded", 40), _text("grader"),
+    sa.Column("record", sa.JSON, nullable=False), _now("graded"), _text("grader"),
     sa.Index("result_key", "assignment", "digest", "release", "seed", "machine"),
 )  # fmt: skip
 
@@ -64,11 +102,11 @@ _MARKS = _table(
     sa.Column("points", sa.Float),  # none: a comment alone, or the machine's points again
     _text("why"), _text("person"),
     _text("answer", 64),  # for this answer alone, where it is one to a question
-    _text("made", 40),
+    _now("made"),
 )  # fmt: skip
 
 _REQUESTS = _table(  # what students asked to be looked at again
-    "request", _text("assignment", 100, index=True), _text("student"), _text("check"), _text("text"), _text("made", 40),
+    "request", _text("assignment", 100, index=True), _text("student"), _text("check"), _text("text"), _now("made"),
     _text("answer"),  # empty: it is open
     _text("person"),
 )  # fmt: skip
@@ -76,7 +114,7 @@ _REQUESTS = _table(  # what students asked to be looked at again
 _OPTIONS = _table(
     "grading_options", _text("assignment", 100, index=True),
     sa.Column("options", sa.JSON, nullable=False),  # as GradingOptions.to_json gives them
-    _text("made", 40),
+    _now("made"),
 )  # fmt: skip
 
 
@@ -106,6 +144,7 @@ class StoredRequest:
     """What a student asked to be looked at again, and the `answer` of a `person`; empty while it is open."""
 
     id: int
+    assignment: str
     student: str
     check: str
     text: str
@@ -134,8 +173,11 @@ class Store:
             sa.event.listen(self._engine, "connect", _configure_sqlite)
         _make_tables(self._engine)
 
-    def _rows(self, query: sa.Select[Any]) -> list[sa.RowMapping]:
+    def _rows(self, table: sa.Table, *names: str, **where: Any) -> list[sa.RowMapping]:
+        """Of the rows in which columns are as `where` says, oldest first, the columns of these names, or all."""
+        wanted = [table.c[name] for name in names] or [table]
         with self._engine.begin() as connection:
+            query = sa.select(*wanted).filter_by(**where).order_by(table.c.id)
             return list(connection.execute(query).mappings())
 
     def _add(self, table: sa.Table, *rows: Mapping[str, Any]) -> None:
@@ -146,34 +188,30 @@ class Store:
 
     def add_hand_ins(self, assignment: str, found: Iterable[tuple[HandIn, str]]) -> int:
         """Remember hand-ins with the digests of their files; how many were new."""
-        table = _HAND_INS.c
-        query = sa.select(table.student, table.digest, table.submitted).where(table.assignment == assignment)
-        rows = [_hand_in_row(assignment, hand_in, digest) for hand_in, digest in found]
-        new = {(row["student"], row["digest"], row["submitted"]): row for row in rows}
-        with self._engine.begin() as connection:
-            known = {tuple(row) for row in connection.execute(query)}
-            fresh = [row for key, row in new.items() if key not in known]
-            if fresh:
-                connection.execute(sa.insert(_HAND_INS), fresh)
-        return len(fresh)
+        key = ("student", "digest", "submitted")
+        rows = [vars(hand_in) | {"assignment": assignment, "digest": digest} for hand_in, digest in found]
+        new = {tuple(row[name] for name in key): row for row in rows}
+        for row in self._rows(_HAND_INS, *key, assignment=assignment):
+            new.pop(tuple(row.values()), None)
+        if new:
+            self._add(_HAND_INS, *new.values())
+        return len(new)
 
     def hand_ins(self, assignment: str) -> list[tuple[HandIn, str]]:
         """All hand-ins of an assignment with their digests, oldest first."""
-        query = sa.select(_HAND_INS).where(_HAND_INS.c.assignment == assignment).order_by(_HAND_INS.c.id)
-        return [(_hand_in(row), row["digest"]) for row in self._rows(query)]
+        rows = self._rows(_HAND_INS, assignment=assignment)
+        return [(HandIn(**{field.name: row[field.name] for field in fields(HandIn)}), row["digest"]) for row in rows]
 
     # --- how they are graded ------------------------------------------------------------------------------------------
 
     def add_options(self, assignment: str, options: GradingOptions) -> None:
         """Remember how the class is graded from now on."""
-        self._add(_OPTIONS, {"assignment": assignment, "options": options.to_json(), "made": _now()})
+        self._add(_OPTIONS, {"assignment": assignment, "options": options.to_json()})
 
     def options(self, assignment: str) -> GradingOptions | None:
         """How the class was graded last; None where it was not yet."""
-        table = _OPTIONS.c
-        query = sa.select(table.options).where(table.assignment == assignment).order_by(table.id.desc()).limit(1)
-        found = self._rows(query)
-        return GradingOptions(**found[0]["options"]) if found else None
+        found = self._rows(_OPTIONS, assignment=assignment)
+        return GradingOptions(**found[-1]["options"]) if found else None
 
     # --- results ------------------------------------------------------------------------------------------------------
 
@@ -181,7 +219,7 @@ class Store:
         self, key: ResultKey, record: Mapping[str, Any], grader: str, *, programs: str = "", fingerprint: str = ""
     ) -> None:
         """Commit a result with what is kept beside it; older ones of the same key stay as history."""
-        row = {"record": dict(record), "status": record["status"], "graded": _now(), "grader": grader}
+        row = {"record": dict(record), "status": record["status"], "grader": grader}
         of = {name: value for name, value in vars(key).items() if name != "machine"}
         with self._engine.begin() as connection:
             connection.execute(sa.insert(_RESULTS), [vars(key) | row])
@@ -190,70 +228,52 @@ class Store:
 
     def programs(self, assignment: str, digest: str, release: str, seed: int) -> str:
         """The newest programs of the submission that wait for a card; empty where there are none."""
-        table = _KEPT.c
-        query = sa.select(table.programs).where(table.assignment == assignment, table.digest == digest)
-        query = query.where(table.release == release, table.seed == seed).order_by(table.id.desc()).limit(1)
-        return next((str(row["programs"]) for row in self._rows(query)), "")
+        of = {"assignment": assignment, "digest": digest, "release": release, "seed": seed}
+        return next((str(row["programs"]) for row in reversed(self._rows(_KEPT, "programs", **of))), "")
 
     def fingerprints(self, assignment: str) -> dict[str, Any]:
         """The newest fingerprint of every submission, by digest."""
-        table = _KEPT.c
-        query = sa.select(table.digest, table.fingerprint).where(table.assignment == assignment).order_by(table.id)
-        rows = self._rows(query)
+        rows = self._rows(_KEPT, "digest", "fingerprint", assignment=assignment)
         return {row["digest"]: json.loads(row["fingerprint"]) for row in rows if row["fingerprint"]}
 
     def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], StoredResult]:
         """The newest result of every submission, by (digest, machine); a fault counts
         only where there is nothing else."""
-        table = _RESULTS.c
-        query = sa.select(_RESULTS).where(table.assignment == assignment, table.release == release, table.seed == seed)
-        rows = self._rows(query.order_by(table.id))
-        chosen: dict[tuple[str, str], StoredResult] = {}
-        for row in sorted(rows, key=lambda row: row["status"] != "fault"):  # stable: faults first, so that others win
-            chosen[row["digest"], row["machine"]] = _result(row)
-        return chosen
+        rows = self._rows(_RESULTS, assignment=assignment, release=release, seed=seed)
+        rows.sort(key=lambda row: row["status"] != "fault")  # stable: faults first, so that others win
+        return {(row["digest"], row["machine"]): _result(row) for row in rows}
 
     def assignments(self) -> list[str]:
         """The assignments of which there are hand-ins, in the order in which they came."""
-        table = _HAND_INS.c
-        query = sa.select(table.assignment).group_by(table.assignment).order_by(sa.func.min(table.id))
-        return [row["assignment"] for row in self._rows(query)]
+        return list(dict.fromkeys(row["assignment"] for row in self._rows(_HAND_INS, "assignment")))
 
     def gradings(self, assignment: str) -> list[tuple[str, int]]:
         """The release with options and the seed of each grading of which there are results, the newest first."""
-        table = _RESULTS.c
-        query = sa.select(table.release, table.seed).where(table.assignment == assignment)
-        query = query.group_by(table.release, table.seed).order_by(sa.func.max(table.id).desc())
-        return [(row["release"], row["seed"]) for row in self._rows(query)]
+        rows = self._rows(_RESULTS, "release", "seed", assignment=assignment)
+        return list(dict.fromkeys((row["release"], row["seed"]) for row in reversed(rows)))
 
     def history(self, assignment: str, digest: str) -> list[StoredResult]:
         """Every result of one submission, oldest first: who was graded when, by what, on which machine."""
-        table = _RESULTS.c
-        query = sa.select(_RESULTS).where(table.assignment == assignment, table.digest == digest).order_by(table.id)
-        return [_result(row) for row in self._rows(query)]
+        return list(map(_result, self._rows(_RESULTS, assignment=assignment, digest=digest)))
 
     # --- what people decided
 
     def add_mark(self, assignment: str, student: str, check: str, mark: Mark) -> None:
         """A person's decision: it wins over the machine's points and survives regrades;
         without points it takes one back."""
-        row = {"assignment": assignment, "student": student, "check": check, "made": _now()}
+        row = {"assignment": assignment, "student": student, "check": check}
         given = {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
         self._add(_MARKS, row | given)
 
     def marks(self, assignment: str) -> dict[tuple[str, str], Mark]:
         """The newest decision on each check, by (student, check)."""
-        query = sa.select(_MARKS).where(_MARKS.c.assignment == assignment).order_by(_MARKS.c.id)
-        return {
-            (row["student"], row["check"]): Mark(
-                row["points"], row["person"], row["why"], row["answer"], datetime.fromisoformat(row["made"])
-            )
-            for row in self._rows(query)
-        }
+        rows = self._rows(_MARKS, assignment=assignment)
+        said = ("points", "person", "why", "answer", "made")
+        return {(row["student"], row["check"]): Mark(*(row[name] for name in said)) for row in rows}
 
     def add_request(self, assignment: str, student: str, check: str, text: str) -> None:
         """Remember that a student asks for a check to be looked at again."""
-        row = {"assignment": assignment, "student": student, "check": check, "text": text, "made": _now()}
+        row = {"assignment": assignment, "student": student, "check": check, "text": text}
         self._add(_REQUESTS, row | {"answer": "", "person": ""})
 
     def answer_request(self, id: int, answer: str, person: str) -> None:
@@ -269,9 +289,7 @@ class Store:
 
     def requests(self, assignment: str) -> list[StoredRequest]:
         """All requests of an assignment, oldest first."""
-        query = sa.select(_REQUESTS).where(_REQUESTS.c.assignment == assignment).order_by(_REQUESTS.c.id)
-        known = [{name: value for name, value in row.items() if name != "assignment"} for row in self._rows(query)]
-        return [StoredRequest(**row | {"made": datetime.fromisoformat(row["made"])}) for row in known]
+        return [StoredRequest(**row) for row in self._rows(_REQUESTS, assignment=assignment)]
 
 
 def _engine(url: str) -> sa.Engine:
@@ -302,39 +320,6 @@ def _configure_sqlite(connection: Any, record: Any) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _hand_in_row(assignment: str, hand_in: HandIn, digest: str) -> dict[str, Any]:
-    when = hand_in.submitted.isoformat() if hand_in.submitted else ""
-    own = {"path": _path_text(hand_in.path), "submitted": when, "digest": digest, "seen": _now()}
-    return asdict(hand_in) | own | {"assignment": assignment}
-
-
-def _hand_in(row: sa.RowMapping) -> HandIn:
-    when = datetime.fromisoformat(row["submitted"]) if row["submitted"] else None
-    of = {name: row[name] for name in ("student", "name", "email", "problem", "late")}
-    return HandIn(path=_path(row["path"]), submitted=when, **of)
-
-
-_BYTES = "bytes:"
-
-
-def _path_text(path: Path) -> str:
-    """A path as text; one that is not UTF-8 byte by byte, percent-encoded."""
-    text = str(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _BYTES + quote(os.fsencode(path))
-    return text
-
-
-def _path(text: str) -> Path:
-    return Path(os.fsdecode(unquote_to_bytes(text.removeprefix(_BYTES))) if text.startswith(_BYTES) else text)
-
-
 def _result(row: sa.RowMapping) -> StoredResult:
-    key = ResultKey(row["assignment"], row["digest"], row["release"], row["seed"], row["machine"])
-    return StoredResult(key, row["record"], datetime.fromisoformat(row["graded"]), row["grader"])
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
+    key = ResultKey(*(row[field.name] for field in fields(ResultKey)))
+    return StoredResult(key, row["record"], row["graded"], row["grader"])
