@@ -140,5 +140,5 @@ def test_tensors_of_a_list_are_arguments_one_by_one(tmp_path: Path) -> None:
     text = SCALE.replace('["x", "factor"]', '[["x", "y"], "factor"]') + 'tensors.y = { shape = ["M"], dtype = "T" }\n'
     scale = read(tmp_path, text)["scale"]
     assert [argument.name for argument in scale.arguments] == ["x", "y", "factor"] and scale.lists == ((0, 2),)
-    with pytest.raises(domain.DomainError, match=r"has 'factor' in a list: lists are of tensors"):
+    with pytest.raises(domain.DomainError, match=r"has 'factor', which is no tensor, and lists are of tensors"):
         read(tmp_path, SCALE.replace('["x", "factor"]', '["x", ["factor"]]'))

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from gradekit.assignment import COURSE_FILE, Assignment, UsageError, course_file, get
 from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary, twins
-from gradekit.batch.feedback import safe_name, source_of
+from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
 from gradekit.batch.intake import HandIn, Student, class_list, squeezed
 from gradekit.batch.policy import Course
@@ -181,7 +181,9 @@ class ClassFolder:
         checked(report, marks)
         answers = {found.id: found.details.get("answer", "") for found in group}
         if check.startswith(LINE):
-            self._has_line(assignment, student, report, int(check.removeprefix(LINE)))
+            count = len(feedback.source(self.store.hand_ins(assignment), student, vars(report)).splitlines())
+            if count and not 1 <= (number := int(check.removeprefix(LINE))) <= count:
+                raise MarkError(f"there is no line {number}: what {student} handed in has {count} lines")
             answers[check] = str(report.submission.get("sha256", ""))
         for id, share in marks.items():
             self.store.add_mark(assignment, student, id, replace(share, answer=answers.get(id, "")))
@@ -206,13 +208,6 @@ class ClassFolder:
         if not history:
             raise MarkError(f"{student} has no graded submission for {assignment}")
         return [record.from_dict(result.record) for result in reversed(history)]
-
-    def _has_line(self, assignment: str, student: str, report: Report, number: int) -> None:
-        digest = str(report.submission.get("sha256", ""))
-        paths = [hand_in.path for hand_in, _ in self.store.hand_ins(assignment) if hand_in.student == student]
-        count = max((len(source_of(path, digest).splitlines()) for path in paths), default=0)
-        if count and not 1 <= number <= count:
-            raise MarkError(f"there is no line {number}: what {student} handed in has {count} lines")
 
 
 def _words(hand_in: HandIn) -> set[str]:
@@ -378,18 +373,12 @@ class GradingSession:
         were graded into the folder; the summary's text."""
         lines, records, id = self.lines(), self.records(), self.request.assignment.id
         self.folder.tidy()
-        own = self.folder.of(id)
+        own, shown = self.folder.of(id), self._shown(lines, records)
         record.write(gradebook.to_csv(lines), own / "gradebook.csv")
-        self._feedback(lines, records)
+        self._feedback(lines, shown, self._speeds(lines, records))
         text = summary.render(lines, records)
         record.write(say(text), own / "summary.txt")
-        marks, possible = self.folder.store.marks(id), gradebook.possible_points(records)
-        theirs = {line.student: line.digest for line in lines if line.digest in records}
-        marked = {
-            who: gradebook.marked(records[theirs[who]], who, marks, possible)
-            for who in {student for student, _ in marks} & theirs.keys()
-        }
-        record.write(course_pages.class_page(id, lines, records, marked), own / "index.html")
+        record.write(course_pages.class_page(id, lines, shown), own / "index.html")
         written = self.folder.write_course(self.folder.course_lines() | {id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 
@@ -411,25 +400,26 @@ class GradingSession:
         known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
         return render(resemblance(known, starter))
 
-    def _feedback(self, lines: Iterable[Line], records: gradebook.Records) -> None:
-        """A report for each student: of the attempt that counts, else of the last
-        one; with what the grade book says."""
+    def _shown(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, dict[str, Any]]:
+        """By student, the record of the attempt that counts, else of the last one, with what people decided."""
         id, store = self.request.assignment.id, self.folder.store
-        seen, marks = self._policy.visibility(datetime.now(UTC), published=False), store.marks(id)
+        marks, possible = store.marks(id), gradebook.possible_points(records)
         last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}
-        lines = list(lines)
-        found = self._speeds(lines, records)
-        paths = {(hand_in.student, digest): hand_in.path for hand_in, digest in store.hand_ins(id)}
-        for line in lines:
-            digest = line.digest or last.get(line.student, "")
-            if digest in records:
-                own = gradebook.marked(records[digest], line.student, marks, gradebook.possible_points(records))
-                own = feedback.with_grade(feedback.visible(own, seen), line, self._policy.pending)
-                own["notes"] += course_pages.standing(line.student, found)
-                path = paths.get((line.student, digest))
-                source = feedback.source_of(path, own["submission"]["sha256"]) if path else ""
-                facts = feedback.hand_in_facts(line)
-                feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
+        digests = {line.student: line.digest or last.get(line.student, "") for line in lines}
+        theirs = {student: records[digest] for student, digest in digests.items() if digest in records}
+        return {student: gradebook.marked(found, student, marks, possible) for student, found in theirs.items()}
+
+    def _feedback(
+        self, lines: Iterable[Line], shown: gradebook.Records, speeds: Mapping[str, list[course_pages.Speed]]
+    ) -> None:  # fmt: skip
+        """A report for each student, with what the grade book says."""
+        id, given = self.request.assignment.id, self.folder.store.hand_ins(self.request.assignment.id)
+        seen = self._policy.visibility(datetime.now(UTC), published=False)
+        for line in (line for line in lines if line.student in shown):
+            own = feedback.with_grade(feedback.visible(shown[line.student], seen), line, self._policy.pending)
+            own["notes"] += course_pages.standing(line.student, speeds)
+            source, facts = feedback.source(given, line.student, own), feedback.hand_in_facts(line)
+            feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
 
     def _speeds(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, list[course_pages.Speed]]:
         """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""

@@ -132,19 +132,15 @@ def standing(student: str, found: Mapping[str, Sequence[Speed]]) -> Iterable[str
 # --- dashboard --------------------------------------------------------------------------------------------------------
 
 
-def class_page(assignment: str, lines: Sequence[Line], records: Records, marked: Records | None = None) -> str:
-    """The page of a class: `lines` of its grade book, the records by the digest of the submission that counts, and by
-    student those that a person has `marked`."""
-    shown = class_view(assignment, lines, records, marked) | {"signs": MARKS, "status": STATUS, "safe_name": safe_name}
+def class_page(assignment: str, lines: Sequence[Line], records: Records) -> str:
+    """The page of a class: `lines` of its grade book, and by student the record of the submission that counts."""
+    shown = class_view(assignment, lines, records) | {"signs": MARKS, "status": STATUS, "safe_name": safe_name}
     return templates.page("dashboard.html", shown, "class.js")
 
 
-def class_view(
-    assignment: str, lines: Sequence[Line], records: Records, marked: Records | None = None
-) -> dict[str, Any]:
+def class_view(assignment: str, lines: Sequence[Line], records: Records) -> dict[str, Any]:
     """What the template shows."""
-    own = {line: (marked or {}).get(line.student) or records.get(line.digest) for line in lines}
-    graded = {line: found for line, found in own.items() if found and line.status == "graded"}
+    graded = {line: records[line.student] for line in lines if line.status == "graded" and line.student in records}
     columns = _columns(graded.values())
     failed = [(line, check) for line, found in graded.items() for check in found["checks"] if ending(check) == "failed"]
     return {

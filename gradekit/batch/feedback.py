@@ -5,6 +5,7 @@ feedback files in a zip").
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import re
@@ -64,14 +65,15 @@ def hand_in_facts(line: Line) -> list[tuple[str, str]]:
     return facts
 
 
-def source_of(path: Path, digest: str) -> str:
-    """The text of the submission at `path`; empty where it cannot be read, or is not
-    the one of that digest any more."""
-    try:
-        found = read(path)
-    except (SubmissionError, NoSuchSubmission, OSError):
-        return ""
-    return found.text if found.facts().get("sha256") == digest else ""
+def source(given: Iterable[tuple[HandIn, str]], student: str, found: Mapping[str, Any]) -> str:
+    """The text that the report `found` on a hand-in of `student` is of; empty where it cannot be read any more."""
+    for hand_in, _ in given:
+        if hand_in.student == student:
+            with contextlib.suppress(SubmissionError, NoSuchSubmission, OSError):
+                text = read(hand_in.path)
+                if text.facts().get("sha256") == found["submission"].get("sha256"):
+                    return text.text
+    return ""
 
 
 def with_grade(found: Mapping[str, Any], line: Line, pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:

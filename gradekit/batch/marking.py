@@ -81,6 +81,7 @@ class Marking:
             for (student, check), kept in marks.items()
             if student == line.student and check.startswith(LINE) and kept.answer == found["submission"]["sha256"]
         }
+        source = feedback.source(self.folder.store.hand_ins(self.id), line.student, found)
         said = {place: [{"number": "", "text": clean(mark.comment), "hint": ""}]
                 for place, mark in comments.items() if mark.comment}  # fmt: skip
         for check in found["checks"]:
@@ -95,14 +96,9 @@ class Marking:
                 ({**check, "again": reasons(marks, check["id"])} for check in found["checks"]),
                 key=lambda check: ending(check) == "passed",
             ),
-            "source": list(source_rows(self._source(line, found), said)),
+            "source": list(source_rows(source, said)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],
         }  # fmt: skip
-
-    def _source(self, line: Line, found: Mapping[str, Any]) -> str:
-        paths = [hand_in.path for hand_in, digest in self.folder.store.hand_ins(self.id)
-                 if hand_in.student == line.student and digest == line.digest]  # fmt: skip
-        return feedback.source_of(paths[-1], found["submission"]["sha256"]) if paths else ""
 
     def decide(self, number: int, form: Mapping[str, str]) -> None:
         """Do what a form of the page asks for: mark a check, comment a line, or answer a request.

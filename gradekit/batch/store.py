@@ -175,7 +175,7 @@ class Store:
 
     def _rows(self, table: sa.Table, *names: str, **where: Any) -> list[sa.RowMapping]:
         """Of the rows in which columns are as `where` says, oldest first, the columns of these names, or all."""
-        wanted = [table.c[name] for name in names] or [table]
+        wanted: list[Any] = [table.c[name] for name in names] or [table]
         with self._engine.begin() as connection:
             query = sa.select(*wanted).filter_by(**where).order_by(table.c.id)
             return list(connection.execute(query).mappings())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,15 +147,49 @@ def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
     if unclear:
         yield from unclear
         return
+    yield from _of_names(table)
     yield from _of_arguments(table)
     yield from _of_sizes(table)
     yield from _of_optional(table)
     for place, expression in _expressions(table):
         yield from _unknown(place, expression, table.get("sizes", {}))
     yield from _of_scalars(table)
-    yield from _of_dtypes(table)
     yield from _of_relations(table)
-    yield from _of_kinds(table)
+
+
+def _of_names(table: Mapping[str, Any]) -> Iterator[Problem]:
+    """What names something else names what is there."""
+    parts = ("tensors", "scalars", "sizes", "dtypes", "choices", "relations")
+    tensors, scalars, sizes, dtypes, choices, relations = (table.get(part, {}) for part in parts)
+    alone = [each for each in table["arguments"] if isinstance(each, str)]
+    in_lists = [name for each in table["arguments"] if not isinstance(each, str) for name in each]
+    of_tensors = [(("gradients",), table.get("gradients", []))]
+    of_tensors += [(("exact",), row) for row in table.get("exact", [])]
+    known: list[tuple[str, Collection[str], Sequence[tuple[Place, Iterable[str]]]]] = [
+        ("tensor or scalar", {**tensors, **scalars}, [(("arguments",), alone)]),
+        ("tensor, and lists are of tensors", tensors, [(("arguments",), in_lists)]),
+        ("tensor", tensors, [*of_tensors, *_related(relations, "shifted", "linear")]),
+        ("size", sizes, _related(relations, "alone", "permuted")),
+        ("variable of dtypes", dtypes, _related(relations, "widened")),
+        ("dtype", ITEMSIZE, [(("dtypes", name), options) for name, options in dtypes.items()]),
+        ("dtype or variable of dtypes", {**dtypes, **ITEMSIZE}, [
+            *((("tensors", name, "dtype"), [tensor["dtype"]]) for name, tensor in tensors.items()),
+            *((("result", "dtype"), [result["dtype"]]) for result in _results(table)),
+        ]),
+        ("size, choice or seed", [*sizes, *choices, *GIVEN_NAMES], [
+            (("tensors", name, "values"), _braced(kind))
+            for name, tensor in tensors.items() for kind in tensor.get("values", [])
+        ]),
+    ]  # fmt: skip
+    for what, names, places in known:
+        for place, said in places:
+            for name in said:
+                if name not in names:
+                    yield Problem(place, f"has {name!r}, which is no {what} ({near(name, names)})")
+
+
+def _related(relations: Mapping[str, Any], *keys: str) -> list[tuple[Place, Iterable[str]]]:
+    return [(("relations", key), relations.get(key, [])) for key in keys]
 
 
 def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -178,13 +212,6 @@ def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
-    described = {**table.get("tensors", {}), **table.get("scalars", {})}
-    for name in _arguments(table):
-        if name not in described:
-            yield Problem(("arguments",), f"has {name!r}, which neither tensors nor scalars describe")
-    for name in (name for each in table["arguments"] if not isinstance(each, str) for name in each):
-        if name in table.get("scalars", {}):
-            yield Problem(("arguments",), f"has {name!r} in a list: lists are of tensors")
     for kind in ("tensors", "scalars"):
         for name in table.get(kind, {}):
             if name not in _arguments(table):
@@ -213,7 +240,7 @@ def _of_optional(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
-    told = [part for _, tensor in _tensors(table) for part in tensor["shape"]]
+    told = [part for _, tensor in table.get("tensors", {}).items() for part in tensor["shape"]]
     told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
     result = [part for result in _results(table) for part in result["shape"]]
     for name, size in table.get("sizes", {}).items():
@@ -238,16 +265,12 @@ def _names(expression: str) -> set[str]:
         return set()
 
 
-def _tensors(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    yield from table.get("tensors", {}).items()
-
-
 def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Everything that is arithmetic on sizes, and where it stands."""
     for number, limit in enumerate(table.get("limits", [])):
         yield ("limits", number), limit
     yield from ((("grows", what), law) for what, law in table.get("grows", {}).items())
-    for name, tensor in _tensors(table):
+    for name, tensor in table.get("tensors", {}).items():
         for key in ("shape", "range"):
             yield from ((("tensors", name, key), part) for part in tensor.get(key, []) if part != ANY_DIMENSIONS)
     for result in _results(table):
@@ -284,36 +307,8 @@ def _is_whole(value: Any) -> bool:
     )
 
 
-def _of_dtypes(table: Mapping[str, Any]) -> Iterator[Problem]:
-    variables = table.get("dtypes", {})
-    for name, options in variables.items():
-        yield from (
-            Problem(("dtypes", name), f"has {dtype!r}, which is no dtype ({near(dtype, ITEMSIZE)})")
-            for dtype in options
-            if dtype not in ITEMSIZE
-        )
-    placed: list[tuple[Place, str]] = []
-    placed += [(("tensors", name, "dtype"), tensor["dtype"]) for name, tensor in _tensors(table)]
-    placed += [(("result", "dtype"), result["dtype"]) for result in _results(table)]
-    for place, dtype in placed:
-        if dtype not in variables and dtype not in ITEMSIZE:
-            known = [*variables, *ITEMSIZE]
-            yield Problem(place, f"is {dtype!r}: neither a dtype nor a variable of dtypes ({near(dtype, known)})")
-
-
 def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
     tensors, relations = table.get("tensors", {}), table.get("relations", {})
-    named: list[tuple[Place, str, Mapping[str, Any]]] = []
-    for key in ("alone", "permuted"):
-        named += [(("relations", key), name, table.get("sizes", {})) for name in relations.get(key, [])]
-    for key in ("shifted", "linear"):
-        named += [(("relations", key), name, tensors) for name in relations.get(key, [])]
-    named += [(("relations", "widened"), name, table.get("dtypes", {})) for name in relations.get("widened", [])]
-    named += [(("gradients",), name, tensors) for name in table.get("gradients", [])]
-    named += [(("exact",), name, tensors) for row in table.get("exact", []) for name in row]
-    for place, name, known in named:
-        if name not in known:
-            yield Problem(place, f"names {name!r}, which is not there ({near(name, known)})")
     shapes = [tensor["shape"] for tensor in tensors.values()] + [r["shape"] for r in _results(table)]
     for key in ("alone", "permuted"):
         for name in relations.get(key, []):
@@ -323,18 +318,6 @@ def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:
         both = [tensors[name] for name in pair.split() if name in tensors]
         if len(both) != 2 or len({(len(tensor["shape"]), tensor["dtype"]) for tensor in both}) > 1:
             yield Problem(("aliases",), f"has {pair!r}, which are not two tensors of as many dimensions and one dtype")
-
-
-def _of_kinds(table: Mapping[str, Any]) -> Iterator[Problem]:
-    known = [*table.get("sizes", {}), *table.get("choices", {}), *GIVEN_NAMES]
-    for name, tensor in _tensors(table):
-        for kind in tensor.get("values", []):
-            for word in _braced(kind):
-                if word not in known:
-                    yield Problem(
-                        ("tensors", name, "values"),
-                        f"has {{{word}}} in {kind!r}, which is not there ({near(word, known)})",
-                    )
 
 
 def _braced(kind: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradekit.report.speed_sentences import duration
-from gradekit.report.terminal import Look
+from gradekit.report.terminal import PLAIN, Look
 from gradekit.report.text import columns, one_line
 from gradekit.report.translation import say
 
@@ -15,11 +15,10 @@ SIDES = ("student", "eager", "compiled")
 HEADS = ("size", "yours", "eager torch", "torch.compile", "to eager", "to compiled", "of roofline")
 
 
-def render(record: Mapping[str, Any], look: Look | None = None) -> str:
+def render(record: Mapping[str, Any], look: Look = PLAIN) -> str:
     """The whole sweep, ending in a newline."""
-    look = look or Look()
-    text = "\n".join([*_heading(record, look), "", *_table(record, look)]) + "\n"
-    return text if look.unicode else text.replace("µ", "u").encode("ascii", "replace").decode()
+    table = list(_table(record, look))
+    return look.text([_heading(record, look), table if look.unicode else [row.replace("µ", "u") for row in table]])
 
 
 def _heading(record: Mapping[str, Any], look: Look) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from gradekit.report.terminal import Look, filled, labelled
+from gradekit.report.terminal import PLAIN, Look, filled, labelled
 from gradekit.report.text import clean, columns, counted, described, located, one_line, shortened
 from gradekit.report.translation import say
 from gradekit.submission import line_of
@@ -19,12 +19,9 @@ _INDENT = 2
 _LABEL = 12
 
 
-def render(record: Mapping[str, Any], look: Look | None = None) -> str:
+def render(record: Mapping[str, Any], look: Look = PLAIN) -> str:
     """The whole record, ending in a newline."""
-    look = look or Look()
-    sections = [_heading(record, look), *(_kernel(kernel, record, look) for kernel in record["kernels"])]
-    text = "\n\n".join("\n".join(section) for section in sections) + "\n"
-    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+    return look.text([_heading(record, look), *(_kernel(kernel, record, look) for kernel in record["kernels"])])
 
 
 def _heading(record: Mapping[str, Any], look: Look) -> list[str]:
@@ -123,17 +120,14 @@ def _sentence(text: str, record: Mapping[str, Any], look: Look) -> Iterable[str]
 
 
 def render_stage(
-    stages: Sequence[Mapping[str, Any]], source: Sequence[str], submission: Mapping[str, Any], look: Look | None = None
+    stages: Sequence[Mapping[str, Any]], source: Sequence[str], submission: Mapping[str, Any], look: Look = PLAIN
 ) -> str:
     """The rows of one stage of each kernel, under the line of `source` (the submission's lines) that they come from.
 
     Each item of `stages` has "kernel", "label" and "rows" of [line or None, text].
     """
-    look = look or Look()
     record = {"submission": submission, "lines": {str(n): text for n, text in enumerate(source, start=1)}}
-    sections = [[_stage_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages]
-    text = "\n\n".join("\n".join(section) for section in sections) + "\n"
-    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+    return look.text([_stage_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages)
 
 
 def _stage_title(stage: Mapping[str, Any], look: Look) -> str:

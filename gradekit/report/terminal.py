@@ -53,20 +53,26 @@ class Look:
         """The line beside source code."""
         return "│" if self.unicode else "|"
 
+    def text(self, sections: Iterable[Sequence[str]]) -> str:
+        """The lines of all sections, with an empty line between two, in characters that the terminal has."""
+        text = "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
+        return text if self.unicode else text.encode("ascii", "backslashreplace").decode()
 
-def render(record: Mapping[str, Any], look: Look | None = None) -> str:
+
+PLAIN = Look()
+
+
+def render(record: Mapping[str, Any], look: Look = PLAIN) -> str:
     """The report, ending in a newline; nothing from the submission reaches it that could command a terminal."""
-    look = look or Look()
     text = _text(record, look)
     if record["checks"] and record["score"]["earned"] == 0 and text.count("\n") > _SCREEN:
         text = _text(record, look, brief=True)
-    return text if look.unicode else text.encode("ascii", "backslashreplace").decode()
+    return text
 
 
 def _text(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> str:
     checks = _checks(record, look, brief=brief)
-    sections = [_heading(record, look), _reason(record, look), checks, _footer(record, look)]
-    return "\n\n".join("\n".join(section).strip("\n") for section in sections if section) + "\n"
+    return look.text([_heading(record, look), _reason(record, look), checks, _footer(record, look)])
 
 
 # --- the score --------------------------------------------------------------------------------------------------------

@@ -20,8 +20,6 @@ from tests.report.samples import FAILED, PASSED, PENDING, record
 from tests.report.test_lms import NASTY
 from tests.report.test_page import Tags
 
-RECORDS: dict[str, Any] = {"right": record(PASSED), "wrong": record(PASSED, FAILED)}
-
 
 def line(student: str, digest: str = "wrong", **changes: Any) -> Line:
     return replace(Line(student, "softmax", "graded", 40.0, 70.0, digest=digest), **changes)
@@ -35,6 +33,15 @@ CLASS = [
     Line("eve", "softmax", "missing"),
     Line("fay", "softmax", "fault", note="the grader's process died"),
 ]
+
+
+def records_of(lines: list[Line], **by_digest: Any) -> dict[str, Any]:
+    """By student, what the submission that counts came to."""
+    known = {"right": record(PASSED), "wrong": record(PASSED, FAILED)} | by_digest
+    return {line.student: known[line.digest] for line in lines if line.digest in known}
+
+
+RECORDS = records_of(CLASS)
 
 
 def test_it_says_how_many_there_are_and_who_needs_attention() -> None:
@@ -60,21 +67,21 @@ def test_students_stand_beside_each_other_check_by_check() -> None:
 
 def test_what_a_person_accepted_is_no_failure_of_the_class() -> None:
     theirs = replace(FAILED, earned=15.0, details={"points_by": "ta"})
-    shown = course_pages.class_view("softmax", CLASS, RECORDS, {"bob": record(PASSED, theirs)})
+    shown = course_pages.class_view("softmax", CLASS, RECORDS | {"bob": record(PASSED, theirs)})
     assert {line.student: cells for line, cells in shown["students"]}["bob"] == ["passed", "accepted"]
     assert "bob" not in {line.student for row in shown["checks"] for line in row["students"]}
 
 
 def test_parametrized_cases_of_one_check_are_one_row_and_each_student_counts_once() -> None:
     cases = [replace(FAILED, id=f"test_dtypes[{dtype}]", title=f"Keeps the dtype [{dtype}]") for dtype in ("a", "b")]
-    shown = course_pages.class_view("softmax", [line("bob")], {"wrong": record(*cases)})
+    shown = course_pages.class_view("softmax", [line("bob")], {"bob": record(*cases)})
     assert [(row["title"], row["failed"], row["causes"]) for row in shown["checks"]] == [("Keeps the dtype", 1, "missing-mask 1")]
     assert shown["columns"] == ["Keeps the dtype"]
 
 
 def test_every_cause_is_listed() -> None:
     many = [replace(FAILED, cause=cause) for cause in list(Cause)[:6]]
-    records = {str(number): record(check) for number, check in enumerate(many)}
+    records = {f"s{number}": record(check) for number, check in enumerate(many)}
     (row,) = course_pages.class_view("softmax", [line(f"s{n}", str(n)) for n in range(6)], records)["checks"]
     assert all(f"{cause} 1" in row["causes"] for cause in list(Cause)[:6])
 
@@ -93,15 +100,15 @@ def test_every_measured_student_stands_in_one_bar() -> None:
 def test_nothing_that_a_student_chose_becomes_a_tag() -> None:
     nasty = NASTY + "<script>alert(1)</script>"
     odd = [line(nasty, name=nasty, note=nasty), line("b" + nasty, name=nasty, note=nasty)]
-    records = {"wrong": record(replace(FAILED, title=nasty))}
+    wrong = record(replace(FAILED, title=nasty))
     plain = [line("a", name="n", note="n"), line("b", name="n", note="n")]
-    hostile, usual = (Tags(course_pages.class_page("softmax", lines, records)).tags for lines in (odd, plain))
+    hostile, usual = (Tags(course_pages.class_page("softmax", lines, records_of(lines, wrong=wrong))).tags for lines in (odd, plain))
     assert [tag for tag, _ in hostile] == [tag for tag, _ in usual]
 
 
 def test_a_thousand_students_take_less_than_three_megabytes() -> None:
     lines = [line(f"student{number:04d}", name=f"Student Number {number}") for number in range(1000)]
-    assert len(course_pages.class_page("softmax", lines, RECORDS)) < 3_000_000
+    assert len(course_pages.class_page("softmax", lines, records_of(lines))) < 3_000_000
 
 
 def test_a_class_without_results_is_a_page_too() -> None:

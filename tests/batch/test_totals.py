@@ -207,10 +207,12 @@ def test_a_page_tells_attempt_lateness_penalty_and_total_as_the_grade_book_has_t
 def test_the_source_is_shown_only_where_it_is_what_was_graded(tmp_path: Path) -> None:
     file = tmp_path / "softmax.py"
     file.write_text("def softmax(x):\n    return x\n")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert feedback.source_of(file, digest).startswith("def softmax")
+    found = {"submission": {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}}
+    given = [(HandIn("ada", tmp_path / "gone.py"), "gone"), (HandIn("ada", file), "right")]
+    assert feedback.source(given, "ada", found).startswith("def softmax")
+    assert feedback.source(given, "bob", found) == ""
     file.write_text("def softmax(x):\n    return 2\n")
-    assert feedback.source_of(file, digest) == "" == feedback.source_of(tmp_path / "gone.py", digest)
+    assert feedback.source(given, "ada", found) == ""
 
 
 def test_the_summary_is_said_in_the_courses_language(monkeypatch: pytest.MonkeyPatch) -> None:
