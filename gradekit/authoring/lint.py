@@ -163,18 +163,10 @@ class _Lint:
         if self.assignment.solutions is None:
             return
         tests, path = [test.name for tree in self._trees for test in python_text.tests(tree)], self.assignment.solutions
-        try:
-            names = mistakes.names(self.assignment)
-        except mistakes.MistakeError as error:
-            yield Complaint(str(error))
-            return
-        for name in names:
-            try:
-                found = mistakes.mistake(self.assignment, name)
-            except mistakes.MistakeError as error:
-                yield Complaint(str(error))
-                continue
-            if tests and found.check not in ("", *tests):
+        for name, found in mistakes.read_or_refused(self.assignment):
+            if isinstance(found, mistakes.MistakeError):
+                yield Complaint(str(found))
+            elif tests and found.check not in ("", *tests):
                 line = line_of((path / mistakes.FILE).read_text(encoding="utf-8"), (name, "expect"))
                 told = f"{name} expects {found.check}, which is no test ({near(found.check, tests)})"
                 yield Complaint(f"{path / mistakes.FILE}:{line}: {told}")

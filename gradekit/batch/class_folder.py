@@ -39,13 +39,6 @@ from gradekit.report.text import counted, one_line
 from gradekit.report.translation import say
 from gradekit.request import GradingOptions, new_secret_seed
 
-WRITTEN = (
-    "gradebook.csv", "course.csv", "leaderboard.html", "summary.txt", "index.html", "course.toml", "roster.csv",
-    "report.json", "report.txt", "report.html",
-)  # fmt: skip
-"""The files that are written here, each whole or not at all."""
-
-
 Loaded = TypeVar("Loaded")
 
 
@@ -76,10 +69,8 @@ class ClassFolder:
 
     def tidy(self) -> None:
         """Remove what a run that was killed while it wrote has left half-written; the files themselves are whole."""
-        for name in WRITTEN:
-            for place in ("", "*/", "students/*/", "*/feedback/*/"):
-                for left in self.path.glob(f"{place}.{name}.*"):
-                    left.unlink(missing_ok=True)
+        for left in self.path.rglob(f"{record.UNFINISHED}*"):
+            left.unlink(missing_ok=True)
 
     def of(self, assignment: str) -> Path:
         """The folder of one assignment; made where it is not there."""

@@ -44,15 +44,14 @@ Done = Callable[[str, Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """How to grade a class: the assignment, the options for every submission, and the class of machine."""
+    """How to grade a class: the assignment, and the options for every submission."""
 
     assignment: Assignment
     options: GradingOptions
-    machine: str = CPU
 
     def key(self, digest: str) -> ResultKey:
         """What the result of a submission is stored by."""
-        return ResultKey(self.assignment.id, digest, self.grading, self.seed, self.machine)
+        return ResultKey(self.assignment.id, digest, self.grading, self.seed, CPU)
 
     @property
     def seed(self) -> int:
@@ -95,8 +94,8 @@ def _read(hand_in: HandIn) -> tuple[str, str]:
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
     """Those that have no result yet, or nothing but a fault of the grader's."""
     known = store.newest(request.assignment.id, request.grading, request.seed)
-    mine = {digest: result.record for (digest, machine), result in known.items() if machine == request.machine}
-    return [d for d in dict.fromkeys(digests) if d not in mine or mine[d]["status"] == Status.FAULT]
+    mine = {digest: result.record["status"] for (digest, machine), result in known.items() if machine == CPU}
+    return [digest for digest in dict.fromkeys(digests) if mine.get(digest, Status.FAULT) == Status.FAULT]
 
 
 def grade(
@@ -126,7 +125,7 @@ def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
 
 def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
     """The newest record of every submission; what was measured on a card is in its place."""
-    return _records(store, request.assignment.id, request.grading, request.seed, request.machine)
+    return _records(store, request.assignment.id, request.grading, request.seed)
 
 
 def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
@@ -136,15 +135,15 @@ def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
     asked = grader.grading("", options).partition("+")[2] if options else ""
     for release, seed in store.gradings(assignment):
         if release.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
-            return _records(store, assignment, release, seed, CPU)
+            return _records(store, assignment, release, seed)
     return {}
 
 
-def _records(store: Store, assignment: str, grading: str, seed: int, base: str) -> dict[str, dict[str, Any]]:
+def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str, dict[str, Any]]:
     newest = store.newest(assignment, grading, seed)
-    found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == base}
+    found = {digest: dict(r.record) for (digest, machine), r in newest.items() if machine == CPU}
     for (digest, machine), result in newest.items():
-        if machine != base and digest in found:
+        if machine != CPU and digest in found:
             found[digest] = record.merged(found[digest], result.record)
     return found
 

@@ -137,3 +137,17 @@ def all_of(assignment: Assignment) -> Iterator[Mistake]:
         MistakeError: one of them is described wrongly, or its edit does not fit its base.
     """
     return (mistake(assignment, name) for name in names(assignment))
+
+
+def read_or_refused(assignment: Assignment) -> Iterator[tuple[str, Mistake | MistakeError]]:
+    """By name, every mistake of an assignment, or why it cannot be read; by the file's, where that is not TOML."""
+    try:
+        known = names(assignment)
+    except MistakeError as error:
+        yield FILE, error
+        return
+    for name in known:
+        try:
+            yield name, mistake(assignment, name)
+        except MistakeError as error:
+            yield name, error

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from gradekit.assignment import Assignment
-from gradekit.course.mistakes import FILE, MistakeError, bases, mistake, names
+from gradekit.course.mistakes import Mistake, MistakeError, bases, read_or_refused
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.report.text import one_line, points, seconds, shortened
 from gradekit.request import TRIVIAL_RESULTS, GradingOptions, GradingRequest
@@ -76,10 +76,9 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
         problem = earns_no_correctness(report, may_be_right=trivial == "lower_precision")
         return problem, unchanged(report, trivial)
 
-    def fails(name: str) -> Found:
-        found = mistake(assignment, name)
+    def fails(found: Mistake) -> Found:
         with tempfile.TemporaryDirectory(prefix="gradekit-verify-") as folder:
-            path = Path(folder, name + assignment.suffix)
+            path = Path(folder, found.name + assignment.suffix)
             path.write_text(found.text, encoding="utf-8")
             report = graded(path, keyword=found.check or None)
             if found.cause is None:  # what each check names by itself, which is how a claim is tried
@@ -92,29 +91,18 @@ def claims(assignment: Assignment, grade: Grade, *, quick: bool = False) -> list
     return [
         *(Claim(path.name, "earns all that is measured", partial(right, path)) for path in bases_too),
         Claim(assignment.starter.name, "earns nothing", lambda: (earns_nothing(graded(assignment.starter)), "")),
-        *_mistake_claims(assignment, fails),
+        *(_of_mistake(name, found, fails) for name, found in read_or_refused(assignment)),
         *(Claim(trivial, "earns nothing for correctness", partial(worthless, trivial))
           for trivial in (() if assignment.is_quiz else TRIVIAL_RESULTS)),
     ]  # fmt: skip
 
 
-def _mistake_claims(assignment: Assignment, fails: Callable[[str], Found]) -> Iterator[Claim]:
-    try:
-        known = names(assignment)
-    except MistakeError as error:
-        yield _broken(FILE, str(error))
-        return
-    for name in known:
-        try:
-            found = mistake(assignment, name)
-            expected = f"{found.check}: {found.cause.value}" if found.cause else "for what is yet to be written"
-            yield Claim(name, f"fails {expected}", partial(fails, name))
-        except MistakeError as error:
-            yield _broken(name, str(error))
-
-
-def _broken(subject: str, problem: str) -> Claim:
-    return Claim(subject, "is described as it should be", lambda: (problem, ""))
+def _of_mistake(name: str, found: Mistake | MistakeError, fails: Callable[[Mistake], Found]) -> Claim:
+    if isinstance(found, MistakeError):
+        problem = str(found)
+        return Claim(name, "is described as it should be", lambda: (problem, ""))
+    expected = f"{found.check}: {found.cause.value}" if found.cause else "for what is yet to be written"
+    return Claim(name, f"fails {expected}", partial(fails, found))
 
 
 def tried(claim: Claim) -> ClaimResult:

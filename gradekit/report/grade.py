@@ -6,7 +6,7 @@ Runs wherever a grade leaves gradekit: a pure function of the record and the cou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gradekit.credit import PendingPolicy, rounded, total
@@ -68,6 +68,4 @@ def grade(record: Mapping[str, Any], policy: PendingPolicy = LEFT_OUT) -> Grade:
     waits = {check["outcome"] for check in checks} & {"pending", "fault"}
     is_open = score["pending"] > 0 and measured <= 0 and (policy is LEFT_OUT or "fault" in waits)
     found = Grade(score["earned"], score["possible"], score["pending"], share, policy, is_open)
-    if not score["pending"]:
-        return found
-    return Grade(total(map(found.of, checks)), found.possible, found.pending, share, policy, is_open)
+    return replace(found, points=total(map(found.of, checks))) if score["pending"] else found

@@ -135,13 +135,17 @@ def dumps(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
+UNFINISHED = ".gradekit-unfinished-"
+"""How the names of files begin that are not written whole."""
+
+
 def write(text: str, path: Path) -> None:
     """Put `text` at `path` whole or not at all: a reader never sees half of it, and a failure leaves what was there.
 
     Raises:
         OSError: the folder cannot be written.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(text)
