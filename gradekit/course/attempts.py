@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,14 +20,12 @@ FILE = ".gradekit-attempts"
 
 @dataclass(frozen=True)
 class Attempt:
-    """One check of a submission: when, points `earned` of those `possible` with those `pending`, and how each check
-    ended."""
+    """One check of a submission: when, and points `earned` of those `possible`, with those `pending`."""
 
     when: str
     earned: float
     possible: float
     pending: float
-    outcomes: Mapping[str, str]
 
     @property
     def said(self) -> str:
@@ -51,18 +49,16 @@ def read(folder: Path) -> list[Attempt]:
 
 def _attempt(line: str) -> Attempt | None:
     try:
-        found = Attempt(**json.loads(line))
-        found.said, dict(found.outcomes)  # raises where one is no number, the other no table
-    except (ValueError, TypeError):
+        data = json.loads(line)
+        found = Attempt(*(data[field.name] for field in fields(Attempt)))
+        return found if found.said else None  # raises where one is no number
+    except (ValueError, TypeError, KeyError):
         return None
-    return found
 
 
 def add(folder: Path, record: Mapping[str, Any]) -> None:
     """Keep the attempt that came to `record` in a folder of a started assignment; a folder that cannot be written
     keeps none, and that is no failure."""
-    score = {name: record["score"][name] for name in ("earned", "possible", "pending")}
-    outcomes = {check["id"]: check["outcome"] for check in record["checks"]}
-    new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **score, "outcomes": outcomes}
+    new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **record["score"]}
     with contextlib.suppress(OSError), (folder / FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(new) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,6 +17,7 @@ from gradekit.findings import Cause, Check, Finding, Outcome
 from gradekit.inputs.spec import Input
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
+from gradekit.judge.reference import Reference, reference
 from gradekit.program import Program, View
 from gradekit.stepview import Limit
 from gradekit.subject.subject import UPSTREAM, Call
@@ -141,38 +142,30 @@ def _to_try(failure: Failure, options: Sequence[int]) -> Iterator[tuple[int, Con
 
 def _wrong(failure: Failure, seen: Circumstances, usual: RunResult | None) -> Circumstances | None:
     """`seen` with what is wrong about it; None where it is not what `failure` says."""
-    done = seen.run
-    if usual is not None:
-        return _changed(seen, usual)
-    if failure.comparison is not None:
-        return _different(failure.comparison, seen)
-    mine = tuple(finding for finding in done.findings if finding.cause is failure.cause)
-    return Circumstances(seen.option, seen.conditions, done, findings=mine) if mine else None
-
-
-def _different(known: Comparison, seen: Circumstances) -> Circumstances | None:
+    known = failure.comparison
+    if usual is None and known is None:
+        mine = tuple(finding for finding in seen.run.findings if finding.cause is failure.cause)
+        return replace(seen, findings=mine) if mine else None
     for number, result in enumerate(seen.run.results):
-        if isinstance(result, torch.Tensor) and (result.shape, result.dtype) == (
-            known.actual.shape,
-            known.actual.dtype,
-        ):
-            comparison = Comparison(result, known.reference)
-            if comparison.wrong_count and bool(agree(result, known.actual).all()):
-                return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
+        if isinstance(result, torch.Tensor):
+            wanted = _changed(result, usual.results[number]) if usual else known and _seen_again(result, known)
+            comparison = Comparison(result, wanted) if wanted else None
+            if comparison and comparison.wrong_count:
+                return replace(seen, comparison=comparison, result=number)
     return None
 
 
-def _changed(seen: Circumstances, usual: RunResult) -> Circumstances | None:
-    """A run whose results are others than they are `usual`ly."""
-    from gradekit.judge.reference import reference
+def _seen_again(result: torch.Tensor, known: Comparison) -> Reference | None:
+    """What a result should be that is what was compared before."""
+    is_alike = (result.shape, result.dtype) == (known.actual.shape, known.actual.dtype)
+    return known.reference if is_alike and bool(agree(result, known.actual).all()) else None
 
-    for number, (before, after) in enumerate(zip(usual.results, seen.run.results, strict=True)):
-        if not isinstance(before, torch.Tensor) or not isinstance(after, torch.Tensor):
-            continue
-        if not bool(agree(before, after).all()):
-            comparison = Comparison(after, reference(lambda value: value, before))
-            return Circumstances(seen.option, seen.conditions, seen.run, comparison, number)
-    return None
+
+def _changed(result: torch.Tensor, usual: object) -> Reference | None:
+    """What a result should be that is another one than it is `usual`ly."""
+    if not isinstance(usual, torch.Tensor) or bool(agree(usual, result).all()):
+        return None
+    return reference(lambda value: value, usual)
 
 
 def wrong_places(program: Program, seen: Circumstances) -> dict[int, torch.Tensor]:

@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 
 from gradekit import engine
 from gradekit.assignment import Assignment, of_path
-from gradekit.engine.observer import NOBODY, Owners, TouchedElements, coordinates, linear_id
+from gradekit.engine.observer import NOBODY, Owners, coordinates, linear_id
 from gradekit.findings import Cause
 from gradekit.inputs.snippets import as_data
 from gradekit.inputs.spec import Input
@@ -41,39 +41,29 @@ class NothingToPlay(SubmissionError):
     """No call of the submission can be played: `message` says why in one sentence."""
 
 
-@dataclass(frozen=True)
-class PlayRequest:
-    """What is to be played: the call of `arguments`, or where there are none, what the grading run with these options
-    shows; and program (x, y, z) first, where somebody asks for it by hand."""
-
-    path: Path
-    id: str | None = None
-    options: GradingOptions = field(default_factory=lambda: GradingOptions(device="cpu"))
-    arguments: tuple[Any, ...] = ()
-    program: tuple[int, ...] | None = None
-
-
-def step_record(request: PlayRequest) -> dict[str, Any]:
-    """The steps of the call that fails first, or of a small call where none does.
+def step_record(
+    path: Path, id: str | None, options: GradingOptions, arguments: Sequence[Any] = (),
+    program: tuple[int, ...] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The steps of the call of `arguments`; where there are none, of the call that fails first in the grading run with
+    these options, or of a small one. Program (x, y, z) comes first, where somebody asks for it by hand.
 
     Raises:
         NothingToPlay: the submission cannot be called, or what it calls has no kernel.
         AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to be played.
     """
-    assignment = of_path(request.path, request.id)
+    assignment = of_path(path, id)
     if assignment.is_quiz:
         raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")
-    submission = read(request.path)
-    candidates = (
-        [Played(None, Call(assignment.entry, request.arguments))] if request.arguments
-        else _seen_by_checks(request, assignment, submission)
-    )  # fmt: skip
-    return _Playing(request, assignment, submission, *_to_play(candidates, assignment, submission)).record()
+    submission = read(path)
+    asked = [Played(None, Call(assignment.entry, tuple(arguments)))] if arguments else []
+    candidates = asked or _seen_by_checks(GradingRequest(assignment, submission, options))
+    return _Playing(assignment, submission, *_to_play(candidates, assignment, submission), program).record()
 
 
-def _seen_by_checks(request: PlayRequest, assignment: Assignment, submission: Submission) -> list[Played]:
+def _seen_by_checks(request: GradingRequest) -> list[Played]:
     chooser = Chooser()
-    report = grade(GradingRequest(assignment, submission, request.options), on_evidence=chooser)
+    report = grade(request, on_evidence=chooser)
     if found := chooser.candidates:
         return found
     failed = next((check.message for check in report.checks if check.message), "no check called it")
@@ -101,10 +91,11 @@ class _Playing:
     """One call of one submission, while its record is made."""
 
     def __init__(
-        self, request: PlayRequest, assignment: Assignment, submission: Submission, played: Played, program: Program
+        self, assignment: Assignment, submission: Submission, played: Played, program: Program,
+        first: tuple[int, ...] | None,
     ) -> None:  # fmt: skip
-        self.request, self.assignment, self.submission, self.played = request, assignment, submission, played
-        self.program = program
+        self.assignment, self.submission, self.played = assignment, submission, played
+        self.program, self.first = program, first
         args = played.call.args
         self.names = rules.argument_names(args, self.played.call.entry, submission, assignment.lists)
         self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]
@@ -124,7 +115,7 @@ class _Playing:
             chosen = self._chosen(seen)
             if not chosen:
                 raise NothingToPlay(f"{self.played.call.entry} launches no program of a kernel.")
-            recorder = PlayRecorder(chosen, self.tensors, _Wrong(wrong_places(self.program, seen)))
+            recorder = PlayRecorder(chosen, self.tensors, wrong_places(self.program, seen))
             self._run(recorder, seen.option, seen.conditions)
         except (engine.OverBudget, engine.Unsupported) as error:
             raise NothingToPlay(f"The call cannot be played: {error}.") from None
@@ -145,13 +136,13 @@ class _Playing:
         return list(wanted)[: Limit.PROGRAMS]
 
     def _by_hand(self) -> Iterator[tuple[int, int]]:
-        if self.request.program is None:
+        if self.first is None:
             return
-        ids = (linear_id(self.request.program, grid) for grid in self.owners.grids)
+        ids = (linear_id(self.first, grid) for grid in self.owners.grids)
         found = [(launch, id) for launch, id in enumerate(ids) if id is not None]
         if not found:
             grids = ", ".join(map(str, self.owners.grids))
-            raise NothingToPlay(f"There is no program {self.request.program}: the grids are {grids}.")
+            raise NothingToPlay(f"There is no program {self.first}: the grids are {grids}.")
         yield from found
 
     def _at_fault(self, seen: Circumstances) -> Iterator[tuple[int, int]]:
@@ -243,21 +234,6 @@ class _Playing:
             )
         if self.played.failure is not None and not seen.is_wrong:
             yield "What the check saw did not happen again in this run, which is played as it was."
-
-
-@dataclass(frozen=True)
-class _Wrong:
-    """Which lanes of an access touch an element that ends up wrong: `places` by storage."""
-
-    places: Mapping[int, torch.Tensor]
-
-    def __call__(self, touched: TouchedElements, program: int) -> torch.Tensor | None:
-        marked = self.places.get(touched.storage.id) if touched.storage is not None else None
-        if marked is None:
-            return None
-        index, active = touched.index[program], touched.active[program]
-        inside = active & (index >= 0) & (index < marked.numel())
-        return inside & marked[index.clamp(0, marked.numel() - 1)]
 
 
 def _is_wrong(step: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,6 @@ _SILENT = frozenset(
 """Operations that make no value which a student has in mind, unless they give it a name."""
 
 _SUFFIX = re.compile(r"_\d+$|#\d+$")
-Wrong = Callable[[TouchedElements, int], Tensor | None]
-"""Which lanes of an access by the n-th program of a frame touch an element that ends
-up wrong: bool [lanes], or None."""
 
 
 @dataclass
@@ -63,11 +60,12 @@ class PlayedProgram:
 
 @dataclass
 class PlayRecorder:
-    """An observer that records the programs in `chosen`: launches with linear ids."""
+    """An observer that records the programs in `chosen`: launches with linear ids. `wrong` has for a storage which of
+    its elements end up wrong: bool [elements]."""
 
     chosen: Sequence[tuple[int, int]]
     tensors: Tensors
-    wrong: Wrong = lambda touched, program: None
+    wrong: Mapping[int, Tensor] = field(default_factory=dict)
     programs: dict[tuple[int, int], PlayedProgram] = field(default_factory=dict)
 
     def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
@@ -131,13 +129,18 @@ class PlayRecorder:
 
     def _wrong(self, access: TouchedElements, ended: _Ended, kind: str, type: Type) -> dict[str, Any]:
         """Which cells hold what ends up wrong in the result."""
-        lanes = self.wrong(access, ended.position) if kind != "load" else None
-        if lanes is None or not bool(lanes.any()):
+        marked = self.wrong.get(access.storage.id) if access.storage is not None and kind != "load" else None
+        if marked is None:
+            return {}
+        index, active = access.index[ended.position], access.active[ended.position]
+        inside = active & (index >= 0) & (index < marked.numel())
+        lanes = inside & marked[index.clamp(0, marked.numel() - 1)]
+        if not bool(lanes.any()):
             return {}
         first = int(lanes.to(torch.uint8).argmax())
         return {
             "wrong": int(lanes.sum()), "wrong_cells": _cells(lanes, type), "wrong_lane": first,
-            "wrong_element": int(access.index[ended.position][first]),
+            "wrong_element": int(index[first]),
         }  # fmt: skip
 
 

@@ -57,14 +57,13 @@ def view(
     asked = GradingOptions(profile="quick" if quick else "default", device="cpu", stop=True, **options)
     with reading(path):
         from gradekit.inspector.inspect import parse_input
-        from gradekit.stepview.played import PlayRequest, step_record
+        from gradekit.stepview.played import step_record
 
         arguments = tuple(parse_input(text) for text in given)
         known = None if arguments or options["seed"] is not None or options["inputs"] else _known(path, id, asked)
-        request = PlayRequest(path, id, known or asked, arguments, program)
-        found = step_record(request)
+        found = step_record(path, id, known or asked, arguments, program)
         if known and not found["message"]:  # it takes more than this one example to fail
-            found = step_record(replace(request, options=asked))
+            found = step_record(path, id, asked, arguments, program)
     if output == "-":
         click.echo(steps.render(found), nl=False)
         return

@@ -16,10 +16,10 @@ INPUTS = '{"call":{"tuple":[{"input":["float32",[20,40]]},{"input":["float32",[4
 def made() -> dict[str, Any]:
     """The record, made anew."""
     from gradekit.request import GradingOptions
-    from gradekit.stepview.played import PlayRequest, step_record
+    from gradekit.stepview.played import step_record
 
     options = GradingOptions(keyword="test_contiguous_float32", inputs=INPUTS, device="cpu")
-    return step_record(PlayRequest(EXAMPLE, options=options)) | {"path": "matmul.py"}
+    return step_record(EXAMPLE, None, options) | {"path": "matmul.py"}
 
 
 if __name__ == "__main__":

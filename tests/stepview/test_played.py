@@ -13,7 +13,7 @@ from gradekit.engine.conditions import Order
 from gradekit.inputs.spec import normal
 from gradekit.report import steps
 from gradekit.request import GradingOptions
-from gradekit.stepview.played import NothingToPlay, PlayRequest, step_record
+from gradekit.stepview.played import NothingToPlay, step_record
 from tests.browser import sample
 
 pytestmark = pytest.mark.usefixtures("without_mends")
@@ -60,7 +60,7 @@ def softmax(x):
 
 def played(path: Path, **more: Any) -> dict[str, Any]:
     keyword = more.pop("keyword", None)
-    return step_record(PlayRequest(path, options=GradingOptions(keyword=keyword, **QUICK), **more))
+    return step_record(path, more.pop("id", None), GradingOptions(keyword=keyword, **QUICK), **more)
 
 
 def every_value(record: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -161,11 +161,12 @@ def test_what_the_last_check_saw_fail_is_played_and_written_down_without_another
     file.write_text((SOLUTIONS / "vector_add" / "wrong_missing_mask.py").read_text())
     words = [str(file), "-a", "vector_add"]
     CliRunner().invoke(main, ["check", *words, "--quick", "-j", "1", "-k", "memory"])
-    asked: list[PlayRequest] = []
-    monkeypatch.setattr("gradekit.stepview.played.step_record", lambda one: asked.append(one) or step_record(one))
+    asked: list[GradingOptions] = []
+    play = lambda path, id, options, *more: asked.append(options) or step_record(path, id, options, *more)
+    monkeypatch.setattr("gradekit.stepview.played.step_record", play)
     assert CliRunner().invoke(main, ["view", *words]).exit_code == 0
-    (request,) = asked
-    assert request.options.keyword == "test_memory" and request.options.inputs
+    (options,) = asked
+    assert options.keyword == "test_memory" and options.inputs
     monkeypatch.setattr("gradekit.checking.check", lambda *_given: 1 / 0)
     assert CliRunner().invoke(main, ["replay", *words]).exit_code == 0
     assert (tmp_path / "replay_test_memory.py").is_file()
