@@ -366,10 +366,7 @@ def verify(
     if show:
         if id is None:
             raise click.UsageError("--show needs the assignment: gradekit verify ID --show NAME")
-        try:
-            click.echo(mistakes.mistake(get(id), show).text, nl=False)
-        except mistakes.MistakeError as error:
-            raise click.UsageError(str(error)) from None
+        click.echo(mistakes.mistake(get(id), show).text, nl=False)
         return
     if mutants:
         raise click.exceptions.Exit(_mutants(id, results, most, jobs))
@@ -389,13 +386,9 @@ def verify(
 def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -> int:
     from gradekit.assignment import discover, get
     from gradekit.mutation import survey as surveying
-    from gradekit.mutation.mutants import JudgedError
 
-    try:
-        chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]
-        return max(surveying.shown(assignment, folder, click.echo, most=most, jobs=jobs) for assignment in chosen)
-    except (surveying.SurveyError, JudgedError) as error:
-        raise click.UsageError(str(error)) from None
+    chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]
+    return max(surveying.shown(assignment, folder, click.echo, most=most, jobs=jobs) for assignment in chosen)
 
 
 @main.command()

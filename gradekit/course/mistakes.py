@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.causes import Cause
 from gradekit.course.edits import EditError, edited
 from gradekit.schemas import line_of, near, read
@@ -38,7 +38,7 @@ FILE = "mistakes.toml"
 _KEYS = {"title", "expect", "base", "edit"}
 
 
-class MistakeError(ValueError):
+class MistakeError(UsageError):
     """A mistake is described wrongly, or its edit does not fit: one sentence with the file and the mistake's name."""
 
 

@@ -21,6 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from gradekit.assignment import UsageError
 from gradekit.course.edits import EditError, edited
 from gradekit.mutation.operators import OPERATORS, Operator
 from gradekit.schemas import read
@@ -78,7 +79,7 @@ def _scattered(group: Sequence[Mutant]) -> Iterable[Mutant]:
 FILE = "equivalent.toml"
 
 
-class JudgedError(ValueError):
+class JudgedError(UsageError):
     """The file is written wrongly, or an edit in it does not fit the solution: one sentence with the entry's name."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.course.edits import edit_between
 from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import FILE, Judged, Mutant, judged, mutants, spread
@@ -20,7 +20,7 @@ from gradekit.report.text import seconds
 from gradekit.submission.parsed_source import meaning
 
 
-class SurveyError(Exception):
+class SurveyError(UsageError):
     """There is nothing to mutate: no solution in Python, or one that does not earn every point; one sentence."""
 
 
