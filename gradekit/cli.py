@@ -62,6 +62,10 @@ class CommandGroup(click.Group):
             raise click.UsageError(say(clean(str(error)))) from None
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
             _leave_quietly()
+        except OSError as error:
+            if error.filename is None:
+                _fault(error)
+            raise click.UsageError(f"{error.filename}: {error.strerror}") from None
         except Exception as error:  # noqa: BLE001  # whatever it is, it is ours
             _fault(error)
 
@@ -149,10 +153,7 @@ def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
     from gradekit.course import start as starting
 
     folder = folder or Path(id)
-    try:
-        files = starting.start(get(id), folder, force=force, notebook=notebook)
-    except (starting.ExistingFiles, OSError) as error:
-        raise click.UsageError(str(error)) from None
+    files = starting.start(get(id), folder, force=force, notebook=notebook)
     click.echo("\n".join(map(str, files)))
     if notebook:
         click.echo(say(f"\nOpen {folder / 'submission.ipynb'}: it explains, and its last cell checks."))

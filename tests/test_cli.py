@@ -173,6 +173,13 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(monkeypatch: pytest.MonkeyP
     assert (result.exit_code, result.output) == (2, "Error: there is no file a.py; did you mean b.py?\n")
 
 
+@pytest.mark.parametrize("words", [("start", "{id}", "{file}/below"), ("package", "oci", "{id}", "-o", "{file}/below.zip")])
+def test_a_file_that_cannot_be_written_is_wrong_usage_and_named(words: tuple[str, ...], course: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "file").write_text("")
+    result = run(*(word.format(id="vector_add", file=file) for word in words))
+    assert result.exit_code == 2 and f"{file}/below" in result.output and "Not a directory" in result.output
+
+
 def test_no_error_of_gradekits_own_shows_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> dict[str, Any]:
         raise ZeroDivisionError("oh")

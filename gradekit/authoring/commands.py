@@ -25,18 +25,13 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
     from gradekit.assignment import get
     from gradekit.authoring import scaffold
     from gradekit.authoring.lint import lint as linted
-    from gradekit.authoring.signature import SignatureError
 
     if bool(other) == bool(reference):
         raise click.UsageError("say either --like ID or --reference FILE.py:FUNCTION")
     if not id.isidentifier():
         raise click.UsageError(f"{id!r} cannot be the name of an assignment: its tests and its entry are Python names")
-    try:
-        files = scaffold.like(id, get(other)) if other else _from_reference(id, reference or "")
-        written = scaffold.write(root, files)
-    except (scaffold.ExistingAssignment, SignatureError, OSError) as error:
-        raise click.UsageError(str(error)) from None
-    for path in written:
+    files = scaffold.like(id, get(other)) if other else _from_reference(id, reference or "")
+    for path in scaffold.write(root, files):
         click.echo(f"  {path}")
     for complaint in linted((root / "assignments" / id).resolve()):
         click.echo(f"left to do: {complaint.text}")

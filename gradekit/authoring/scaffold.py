@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.authoring.handout import BEGIN, END, handout
 from gradekit.authoring.python_text import tests as tests_of
 from gradekit.authoring.python_text import titles_and_points
@@ -26,7 +26,7 @@ MOST, DRAWN = 65536, (300, 60, 12, 6)
 """The largest size that a new domain promises, and up to which sizes are drawn, by how many there are."""
 
 
-class ExistingAssignment(Exception):
+class ExistingAssignment(UsageError):
     """There is an assignment of that name: nothing was written."""
 
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradekit.assignment import UsageError
 from gradekit.domain import names_in
 
 Ask = Callable[[str], str]
@@ -32,7 +33,7 @@ _TENSOR = re.compile(rf"\s*(?P<dtype>\w+)?\s*\[(?P<shape>[^\]]*)\]\s*(?:{_RANGE}
 _NUMBERS = {"int": 1, "float": 1.0, "bool": None}
 
 
-class SignatureError(ValueError):
+class SignatureError(UsageError):
     """A reference that is not there, or an annotation that cannot be read: one sentence."""
 
 

@@ -6,20 +6,15 @@ import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.course.worksheet import worksheet
 
 OWN = ("submission", "answers")
 """The files in which students write most of their work."""
 
 
-class ExistingFiles(Exception):
-    """Files stand where new ones would go: `paths`."""
-
-    def __init__(self, paths: list[Path]) -> None:
-        names = ", ".join(str(path) for path in paths)
-        super().__init__(f"{names} would be overwritten: name another folder, or use --force")
-        self.paths = paths
+class ExistingFiles(UsageError):
+    """Files stand where new ones would go: which they are."""
 
 
 def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook: bool = False) -> list[Path]:
@@ -36,7 +31,8 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
     files = {folder / name: content for name, content in _files(assignment, notebook).items()}
     existing = [path for path in files if path.exists()]
     if existing and not force:
-        raise ExistingFiles(existing)
+        names = ", ".join(map(str, existing))
+        raise ExistingFiles(f"{names} would be overwritten: name another folder, or use --force")
     folder.mkdir(parents=True, exist_ok=True)
     changed = [path for path in existing if path.stem in OWN and path.read_bytes() != files[path]]
     copies = [path.rename(_copy_of(path)) for path in changed]

@@ -65,12 +65,9 @@ def package(lms: str, id: str, target: Path, **more: Any) -> None:
     solution. What students can read (classroom, gitlab) has neither hidden tests nor a secret seed.
     """
     from gradekit.assignment import get
-    from gradekit.lms.package import PackageError, build
+    from gradekit.lms.package import build
 
-    try:
-        names = build(lms, get(id), target, **more)
-    except (PackageError, OSError) as error:
-        raise click.UsageError(str(error)) from None
+    names = build(lms, get(id), target, **more)
     hidden = [name for name in names if name.endswith("_hidden.py")]
     said = f"{len(hidden)} of hidden tests" if hidden else "without hidden tests"
     click.echo(say(f"{target}: {len(names)} files, {said}"))

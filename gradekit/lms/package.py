@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gradekit
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.credit import PendingPolicy
 from gradekit.lms.platforms import PLATFORMS
 from gradekit.report import translation
@@ -28,7 +28,7 @@ TIME = (2026, 1, 1, 0, 0, 0)
 """Of every member: the same input gives the same file."""
 
 
-class PackageError(ValueError):
+class PackageError(UsageError):
     """It cannot be packaged: what is missing."""
 
 
