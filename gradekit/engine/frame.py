@@ -41,8 +41,9 @@ Observe = Callable[["Frame", "Op"], None]
 @dataclass
 class LaunchContext:
     """What all frames of one launch share. `pause` lets another program go on, where programs take turns; `observe` is
-    called after each operation (see observer.py); `ways` is the branch coverage (see branch_coverage.py), `looks` says
-    how often each mask was looked at for it; `begins_anew` is that of RunResult."""
+    called after each operation (see observer.py), and finds in `accessed` the last access to memory with the operation
+    that made it; `ways` is the branch coverage (see branch_coverage.py), `looks` says how often each mask was looked at
+    for it; `begins_anew` is that of RunResult."""
 
     module: Module
     facts: KernelFacts
@@ -57,6 +58,7 @@ class LaunchContext:
     conditions: Conditions = USUAL
     pause: Callable[[], None] = lambda: None
     observe: Observe | None = None
+    accessed: tuple[Op, Access] | None = None
     ways: dict[tuple[int, int], int] = field(default_factory=dict)
     looks: dict[int, int] = field(default_factory=dict)
     begins_anew: bool = False
@@ -148,7 +150,10 @@ class Frame:
     def access(self, op: Op, pointer: Pointer, mask: Value | None, tile: tuple[int, ...]) -> Access:
         """What `op` asks of the memory."""
         site = self._site(op) if self.context.memory.explains else None
-        return Access(pointer, mask, (self.count, *tile), site)
+        access = Access(pointer, mask, (self.count, *tile), site)
+        if self.context.observe is not None:  # kept for nobody else: it would keep tensors alive
+            self.context.accessed = op, access
+        return access
 
     def _site(self, op: Op) -> AccessSite:
         site = AccessSite(self.context.site(op), self.programs(), bool(op.attributes.get("isVolatile", False)))

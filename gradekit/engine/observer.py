@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -15,11 +15,8 @@ from torch import Tensor
 from gradekit.engine.frame import Frame, LaunchContext, Observe
 from gradekit.engine.history import NOBODY
 from gradekit.engine.lanes import flat_index, flat_mask
-from gradekit.engine.masked_lanes import MASK_AT
 from gradekit.engine.memory import Memory, Storage, strided
-from gradekit.engine.ops_memory import described, locate
 from gradekit.engine.ttir import Op
-from gradekit.engine.values import BlockPointer, Pointer, Value
 from gradekit.program import ADDRESS_GAP, View
 
 
@@ -42,35 +39,18 @@ class TouchedElements:
     itemsize: int
 
 
-_DESCRIBED = ("tt.descriptor_load", "tt.descriptor_store", "tt.descriptor_reduce")
-
-
 def touched(frame: Frame, op: Op, memory: Memory) -> TouchedElements | None:
     """What `op` has just touched for the programs of `frame`; None where it touches no memory."""
-    mask: Value | None
-    if op.name.startswith(_DESCRIBED):
-        block, axes = described(frame, op)
-        pointer, mask, tile = *locate(frame, block, axes), block.block
-    elif op.name in ("tt.load", "tt.store") or op.name.startswith("tt.atomic_"):
-        pointer, mask, tile = _pointed(frame, op)
-    else:
+    accessed = frame.context.accessed
+    if accessed is None or accessed[0] is not op:
         return None
-    shape = (frame.count, *tile)
+    pointer, shape = accessed[1].pointer, accessed[1].shape
     index = flat_index(pointer.offset, shape).view(frame.count, -1)
-    active = flat_mask(mask, shape)
+    active = flat_mask(accessed[1].mask, shape)
     here = torch.ones_like(index, dtype=torch.bool) if active is None else active.view(frame.count, -1)
     if pointer.storage is None:
         return _of_addresses(index, here, pointer.itemsize, memory)
     return TouchedElements(pointer.storage, index, here, pointer.itemsize)
-
-
-def _pointed(frame: Frame, op: Op) -> tuple[Pointer, Value | None, tuple[int, ...]]:
-    pointer: Any = frame.operand(op, 0)
-    tile = (op.result_types or op.operand_types[1:])[0].shape
-    if isinstance(pointer, BlockPointer):
-        return *locate(frame, pointer, op.attributes.get("boundaryCheck", ())), pointer.block
-    masked = op.operands[MASK_AT.get(op.name, len(op.operands)) :][:1]
-    return pointer, frame.values[masked[0]] if masked else None, tile
 
 
 def _of_addresses(addresses: Tensor, active: Tensor, itemsize: int, memory: Memory) -> TouchedElements:
