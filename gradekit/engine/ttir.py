@@ -239,7 +239,7 @@ class Parser(ClauseReader):
         return label, tuple(values)
 
 
-# --- forms of their own: constants, structured control flow, branches, assertions -------------------------------------
+# --- forms of their own: constants, structured control flow, branches -------------------------------------------------
 
 
 def _constant(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
@@ -328,25 +328,14 @@ def _if(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
 
 
 def _branch(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
-    return Op(name, (), results, (), (), {}, (), (parser.successor(),))
-
-
-def _conditional_branch(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
-    """`cf.cond_br %condition, ^a(%x : T), ^b`"""
+    """`cf.br ^a(%x : T)` or `cf.cond_br %condition, ^a(%x : T), ^b`"""
+    if name == "cf.br":
+        return Op(name, (), results, (), (), {}, (), (parser.successor(),))
     condition = parser.value()
     parser.take(",")
     first = parser.successor()
     parser.take(",")
     return Op(name, (condition,), results, (), (), {}, (), (first, parser.successor()))
-
-
-def _assertion(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
-    """`cf.assert %condition, "message"`: has no types, and so ends without a mark."""
-    condition = parser.value()
-    parser.take(",")
-    at, token = parser.at, parser.tokens[parser.at]
-    parser.at += 1
-    return Op(name, (condition,), results, (), (), {"message": parser.unquoted(token, at)})
 
 
 _FORMS: dict[str, Callable[[Parser, str, tuple[str, ...]], Op]] = {
@@ -355,7 +344,6 @@ _FORMS: dict[str, Callable[[Parser, str, tuple[str, ...]], Op]] = {
     "scf.while": _while,
     "scf.if": _if,
     "cf.br": _branch,
-    "cf.cond_br": _conditional_branch,
-    "cf.assert": _assertion,
+    "cf.cond_br": _branch,
 }
 """What reads the operations of these names: a function of the parser, the name and the names of the results."""

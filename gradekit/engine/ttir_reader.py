@@ -288,9 +288,8 @@ class Reader:
 
 @dataclass(slots=True)
 class Clause:
-    """What stands between an operation's name and its types; `at` is where it begins."""
+    """What stands between an operation's name and its types."""
 
-    at: int
     operands: list[str] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
@@ -302,10 +301,24 @@ class ClauseReader(Reader):
     def clause(self, name: str) -> tuple[Clause, list[Type]]:
         """The clause of the operation `name`, with operands and attributes in the order that ttir_nodes describes, and
         the types that follow it."""
-        clause = Clause(self.at)
+        at, clause = self.at, Clause()
         self.operands_and_words(clause)
         types = self.type_section()
-        _NORMALIZE.get(name, _words_are_true)(clause)
+        names = _WORDS.get(name)
+        if names is None:
+            clause.attributes.update(dict.fromkeys(clause.words, True))
+        elif len(clause.words) < len(names):
+            raise Unexpected(at, " and ".join(names))
+        else:
+            clause.attributes.update(zip(names, clause.words, strict=False))
+        if names == _AXIS:
+            if clause.words not in (["x"], ["y"], ["z"]):
+                raise Unexpected(at, "x, y or z")
+            clause.attributes["axis"] = "xyz".index(clause.words[0])
+        if name in _SOURCE_LAST:
+            if len(clause.operands) < 2:
+                raise Unexpected(at, "a descriptor and a source")
+            clause.operands.insert(1, clause.operands.pop())
         return clause, types
 
     def operands_and_words(self, clause: Clause) -> None:
@@ -431,54 +444,17 @@ _RESULT: dict[str, Callable[[list[Type]], Type]] = {
 """The result's type, from the types in the text, where it is not the last one of them."""
 
 
-def _words_are_true(clause: Clause) -> None:
-    clause.attributes.update(dict.fromkeys(clause.words, True))
+_AXIS, _SEMANTICS = ("axis",), ("sem", "scope")
+_WORDS: dict[str, tuple[str, ...]] = {
+    "arith.cmpi": ("predicate",), "arith.cmpf": ("predicate",),
+    "tt.get_program_id": _AXIS, "tt.get_num_programs": _AXIS,
+    "tt.atomic_rmw": ("kind", *_SEMANTICS), "tt.atomic_cas": _SEMANTICS, "tt.atomic_load": _SEMANTICS,
+    "tt.atomic_store": _SEMANTICS, "tt.atomic_poll": _SEMANTICS, "tt.descriptor_reduce": ("kind",),
+    "tt.print": ("prefix",), "tt.assert": ("message",), "cf.assert": ("message",), "tt.call": ("callee",),
+    "tt.elementwise_inline_asm": ("asm_string",),
+}  # fmt: skip
+"""The attributes whose values the words in an operation's text are, in order; elsewhere a word is an attribute that is
+True."""
 
-
-def _named_words(*names: str) -> Callable[[Clause], None]:
-    """The words in the text are, in order, the values of the attributes `names`."""
-
-    def normalize(clause: Clause) -> None:
-        if len(clause.words) < len(names):
-            raise Unexpected(clause.at, " and ".join(names))
-        clause.attributes.update(zip(names, clause.words, strict=False))
-
-    return normalize
-
-
-def _axis(clause: Clause) -> None:
-    if clause.words not in (["x"], ["y"], ["z"]):
-        raise Unexpected(clause.at, "x, y or z")
-    clause.attributes["axis"] = "xyz".index(clause.words[0])
-
-
-def _source_second(clause: Clause) -> None:
-    """`%descriptor[%indices], %source`: the source stands before the indices in Triton's own order of operands."""
-    if len(clause.operands) < 2:
-        raise Unexpected(clause.at, "a descriptor and a source")
-    clause.operands.insert(1, clause.operands.pop())
-
-
-def _reduced_into(clause: Clause) -> None:
-    _named_words("kind")(clause)
-    _source_second(clause)
-
-
-_NORMALIZE: dict[str, Callable[[Clause], None]] = {
-    "arith.cmpi": _named_words("predicate"),
-    "arith.cmpf": _named_words("predicate"),
-    "tt.get_program_id": _axis,
-    "tt.get_num_programs": _axis,
-    "tt.atomic_rmw": _named_words("kind", "sem", "scope"),
-    "tt.atomic_cas": _named_words("sem", "scope"),
-    "tt.atomic_load": _named_words("sem", "scope"),
-    "tt.atomic_store": _named_words("sem", "scope"),
-    "tt.atomic_poll": _named_words("sem", "scope"),
-    "tt.descriptor_store": _source_second,
-    "tt.descriptor_reduce": _reduced_into,
-    "tt.print": _named_words("prefix"),
-    "tt.assert": _named_words("message"),
-    "tt.call": _named_words("callee"),
-    "tt.elementwise_inline_asm": _named_words("asm_string"),
-}
-"""What the words in an operation's text mean; elsewhere a word is an attribute that is True."""
+_SOURCE_LAST = ("tt.descriptor_store", "tt.descriptor_reduce")
+"""`%descriptor[%indices], %source`: the source stands before the indices in Triton's own order of operands."""
