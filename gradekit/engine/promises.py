@@ -19,7 +19,7 @@ from torch import Tensor
 
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import CONTIGUITY, promises_contiguity
-from gradekit.engine.values import Affine, Pointer, absolute, dense
+from gradekit.engine.values import Pointer, absolute, dense
 from gradekit.findings import Cause
 from gradekit.program import ALIGNMENT, FUNCTION, ITEMSIZE, Argument, Scalar, View
 
@@ -39,19 +39,22 @@ def promises(op: Op) -> bool:
 
 def kept(op: Op, evaluate: Evaluator) -> Evaluator:
     """`evaluate`, with its result compared with what the operation promises; what does not hold is an incident."""
-    promised, tile = _of(op), op.result_types[0].shape
-    contiguous, is_used = promised.get(CONTIGUITY), promises_contiguity(op)
+    promised = _of(op)
+    contiguous, goes_on = promised.get(CONTIGUITY), promises_contiguity(op) and op.result_types[0].shape != ()
 
     def checked(frame: Frame) -> Any:
         value = evaluate(frame)
-        if frame.context.conditions.promised:
-            return _as_promised(frame, op, value)
         whole, unit = (absolute(value).offset, value.itemsize) if isinstance(value, Pointer) else (value, 1)
+        elements = _elements(frame, op, whole)
+        if contiguous and goes_on:
+            as_promised = _as_promised(contiguous, elements)
+            if frame.context.conditions.promised:
+                return as_promised.to(dtype_of(op.result_types[0]))
+            frame.context.begins_anew |= not torch.equal(as_promised, elements)
+        elif frame.context.conditions.promised:
+            return value
         for name, sizes in promised.items():
-            if isinstance(whole, Affine) and tile and _holds_by_steps(name, sizes, whole, contiguous, unit):
-                continue
-            frame.context.begins_anew |= is_used and name == CONTIGUITY
-            broken = ~_holds(name, sizes, _elements(frame, op, whole), contiguous, unit)
+            broken = ~_holds(name, sizes, elements, contiguous, unit)
             if bool(broken.any()):
                 said = f"by {_NAMES[name]}({', '.join(map(str, sizes))})"
                 frame.report(Cause.BROKEN_PROMISE, op, broken.expand(frame.count), said)
@@ -103,36 +106,15 @@ def _elements(frame: Frame, op: Op, value: Any) -> Tensor:
     return wide if type.shape else wide.unsqueeze(-1)
 
 
-def _as_promised(frame: Frame, op: Op, value: Any) -> Any:
-    """The whole numbers as the compiler may take them: the first of each group, and what follows it."""
-    if not promises_contiguity(op) or not op.result_types[0].shape:
-        return value
-    wide = _elements(frame, op, value)
-    for axis, size in enumerate(_of(op)[CONTIGUITY], 1):
+def _as_promised(contiguous: list[int], wide: Tensor) -> Tensor:
+    """Whole numbers as the compiler may take them: the first of each group, and what follows it."""
+    for axis, size in enumerate(contiguous, 1):
         count = wide.shape[axis]
         if size > 1 and count % min(size, count) == 0:
             group = min(size, count)
             groups = wide.movedim(axis, -1).unflatten(-1, (count // group, group))
             wide = (groups[..., :1] + torch.arange(group)).flatten(-2).movedim(-1, axis)
-    return wide.to(dtype_of(op.result_types[0]))
-
-
-def _holds_by_steps(name: str, sizes: list[int], value: Affine, contiguous: list[int] | None, unit: int) -> bool:
-    """Whether the base and the steps alone tell that the promise is kept along every axis, without a break, as they do
-    of `pid * BLOCK + arange(BLOCK)`: then no elements are made for it."""
-    axes = [(axis, size) for axis, size in enumerate(sizes, 1) if size > 1]
-    if name == _DIVISIBLE:
-        return all(_divides(size, value, axis, contiguous[axis - 1] if contiguous else 1, unit) for axis, size in axes)
-    varies = [axis for axis, _ in axes if isinstance(value.base, Tensor) and value.base.shape[axis] > 1]
-    return not varies and all(value.steps[axis] == (unit if name == CONTIGUITY else 0) for axis, _ in axes)
-
-
-def _divides(size: int, value: Affine, axis: int, group: int, unit: int) -> bool:
-    step = value.steps[axis]
-    to_next = step * group if group > 1 else 0 if step == unit else step
-    rest = value.base % size
-    is_zero = not rest.any() if isinstance(rest, Tensor) else rest == 0
-    return is_zero and not any(each % size for each in (to_next, *value.steps[:axis], *value.steps[axis + 1 :]))
+    return wide
 
 
 def _holds(name: str, sizes: list[int], value: Tensor, contiguous: list[int] | None, unit: int) -> Tensor:
