@@ -16,6 +16,7 @@ from gradekit.engine.branch_coverage import watches
 from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.masks import cut_to, padded
+from gradekit.engine.memory import everywhere
 from gradekit.engine.registry import OPS, Compiler, Evaluator, compiles, evaluates
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import (
@@ -198,12 +199,14 @@ def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
 
 
 def exp(x: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """torch.exp. Its library takes twenty times as long for -inf as for other numbers, which all masked lanes of a
-    softmax are: where the last ones are so in all programs, they are filled in."""
-    if x.dim() < 2 or x.numel() < 2048 or not bool((x[..., -1] == -math.inf).all()):
+    """torch.exp. Its library takes much longer for -inf than for other numbers, and that is what all masked lanes of a
+    softmax are: where those that end the first row are so in all rows, they are filled in."""
+    if x.dim() < 2 or x.numel() < 2048:
         return torch.exp(x, out=out)
-    others = (x.flatten(0, -2).amax(0) != -math.inf).nonzero()
+    others = (x.flatten(0, -2)[0] != -math.inf).nonzero()
     lanes = int(others[-1]) + 1 if len(others) else 0
+    if lanes == x.shape[-1] or not everywhere(x[..., lanes:] == -math.inf):
+        return torch.exp(x, out=out)
     result = torch.empty_like(x, memory_format=torch.contiguous_format) if out is None else out
     torch.exp(x[..., :lanes], out=result[..., :lanes])
     result[..., lanes:] = 0.0
