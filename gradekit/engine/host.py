@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradekit.engine.memory import Memory, Storage, everywhere, first_true, own
+from gradekit.engine.memory import Memory, Storage, everywhere, first_true, index_of, own, strided
 from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.observations import SHOWN, Incident, Site
@@ -30,7 +30,7 @@ class ForbiddenOp(Exception):
 def read(memory: Memory, view: View) -> Tensor:
     """A view's elements: a tensor that shares the storage's memory."""
     flat = memory.storages[view.storage].typed(getattr(torch, view.dtype))
-    return flat.as_strided(view.shape, view.stride, flat.storage_offset() + view.offset)
+    return strided(flat, view.shape, view.stride, view.offset)
 
 
 def written(storage: Storage, view: View) -> Tensor | None:
@@ -50,12 +50,10 @@ def _cells(storage: Storage, view: View) -> Tensor | None:
     return units.as_strided([*view.shape, ratio], [*(step * ratio for step in view.stride), 1], view.offset * ratio)
 
 
-def _places(view: View, numbers: Tensor) -> list[int]:
-    """The positions in the storage of a few elements of a view, given by their numbers in row-major order."""
-    found = torch.full_like(numbers, view.offset)
-    for size, step in zip(reversed(view.shape), reversed(view.stride), strict=True):
-        found, numbers = found + numbers % size * step, numbers.div(size, rounding_mode="floor")
-    return found.tolist()
+def _place(view: View, number: int) -> int:
+    """The position in the storage of the element of a view that is at `number` in row-major order."""
+    index = index_of(number, view.shape)
+    return view.offset + sum(place * step for place, step in zip(index, view.stride, strict=True))
 
 
 def write(memory: Memory, target: View, value: Tensor, line: int | None, known: Tensor | None = None) -> list[Incident]:
@@ -87,8 +85,8 @@ def write_values(memory: Memory, target: View, origin: View, line: int | None) -
 
 def _on_host(cause: Cause, storage: Storage, view: View, which: Tensor | None, line: int | None) -> Incident:
     """An incident that concerns the elements of a view where `which` holds (None: all), and no program."""
-    numbers = torch.arange(min(SHOWN, view.numel)) if which is None else first_true(which, SHOWN)
-    shown, itemsize = _places(view, numbers), ITEMSIZE[view.dtype]
+    numbers = range(min(SHOWN, view.numel)) if which is None else first_true(which, SHOWN).tolist()
+    shown, itemsize = [_place(view, number) for number in numbers], ITEMSIZE[view.dtype]
     count = view.numel if which is None else int(which.count_nonzero())
     programs, capacity = [0] * len(shown), storage.count(itemsize)
     return Incident(cause, Site(line), storage.id, itemsize, shown, programs, count, capacity=capacity)

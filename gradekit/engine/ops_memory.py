@@ -17,7 +17,7 @@ from gradekit.engine.budget import Unsupported
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.kernel_facts import leaves_lanes_undefined
 from gradekit.engine.lanes import Access
-from gradekit.engine.ops_tile import move, pointee_size
+from gradekit.engine.ops_tile import move, pointee_size, splat, wide
 from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.ttir import Op, Type
 from gradekit.engine.values import (
@@ -25,12 +25,12 @@ from gradekit.engine.values import (
     Below,
     BlockPointer,
     Conjunction,
-    Integer,
     Pointer,
     Unmade,
     Value,
     absolute,
     dense,
+    over_parts,
 )
 from gradekit.findings import Cause
 
@@ -211,29 +211,19 @@ def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
     return replace(block, offsets=offsets)
 
 
-def _raised(value: Integer, rank: int) -> Integer:
-    """A number for each program, before the axes of a tile."""
-    if isinstance(value, Tensor):
-        return value.to(torch.int64).view(-1, *[1] * rank)
-    if isinstance(value, Affine):
-        base = _raised(value.base, rank) if isinstance(value.base, Tensor) else value.base
-        return Affine(base, (*value.steps, *[0] * rank), value.low, value.high)  # type: ignore[arg-type]
-    return value
-
-
 def locate(frame: Frame, block: BlockPointer, axes: Any) -> tuple[Pointer, Value]:
     """The element pointers of the tile at a block's offsets, and the mask of those inside the tensor along `axes`."""
     rank = len(block.block)
-    shape = (frame.count, *block.block)
-    pointer, mask = replace(block.base, offset=_raised(block.base.offset, rank)), []
+    shape, tiled = (frame.count, *block.block), splat(rank)
+    pointer, mask = over_parts(block.base, tiled), []
     for axis, size in enumerate(block.block):
         along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
-        index = integers.addi(_raised(block.offsets[axis], rank), along, 64, shape)
-        step = integers.muli(index, _raised(block.strides[axis], rank), 64, shape)
+        index = integers.addi(tiled(wide(block.offsets[axis])), along, 64, shape)
+        step = integers.muli(index, tiled(wide(block.strides[axis])), 64, shape)
         pointer = move(pointer, step, shape)
         if axis in axes:
             mask.append(integers.cmpi("sge", index, 0, 64, shape))
-            mask.append(integers.cmpi("slt", index, _raised(block.shape[axis], rank), 64, shape))
+            mask.append(integers.cmpi("slt", index, tiled(wide(block.shape[axis])), 64, shape))
     return pointer, _all_of(mask)
 
 

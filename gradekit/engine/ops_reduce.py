@@ -7,7 +7,7 @@ all of them. The regions that most kernels have (one operation on two arguments)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -48,7 +48,8 @@ def combiner(frame: Frame, op: Op) -> Combine:
     pair = _PAIR.get(_operation(op))
     if pair is not None:
         return lambda left, right: (pair(left[0], right[0]),)
-    return lambda left, right: elementwise(frame, op.regions[0], (*left, *right))
+    dtypes = [dtype_of(type) for type in op.result_types]
+    return lambda left, right: elementwise(frame, op.regions[0], (*left, *right), dtypes)
 
 
 def _operation(op: Op) -> str:
@@ -57,17 +58,17 @@ def _operation(op: Op) -> str:
     return ON_ONE_BIT.get(name, name) if op.operand_types[0].element == "i1" else name
 
 
-def elementwise(frame: Frame, region: Region, arguments: Tensors) -> Tensors:
-    """Runs a region of scalar code once for each element of tensors [programs, ...] of one shape."""
+def elementwise(frame: Frame, region: Region, arguments: Tensors, dtypes: Iterable[torch.dtype]) -> Tensors:
+    """Runs a region of scalar code once for each element of tensors [programs, ...] of one shape; its results, which
+    have these dtypes."""
     shape = arguments[0].shape
     programs = arange(shape[0]).view([-1] + [1] * (len(shape) - 1)).expand(shape).reshape(-1)
     inner = frame.inner(programs)
     inner.loops = None
     results = run_region(inner, region, [argument.reshape(-1) for argument in arguments])
-    dtypes = [argument.dtype for argument in arguments]
     return tuple(
         dense(result, dtype, (inner.count,)).expand(inner.count).reshape(shape)
-        for result, dtype in zip(results, dtypes, strict=False)
+        for result, dtype in zip(results, dtypes, strict=True)
     )
 
 
@@ -163,23 +164,15 @@ def scan_steps(combine: Combine, values: Tensors) -> Tensors:
 @evaluates("tt.map_elementwise")
 def _evaluate_map(frame: Frame, op: Op) -> Tensors:
     """The region takes `pack` neighbouring elements of each operand at once and returns as many of each result."""
-    pack, region = int(op.attributes.get("pack", 1)), op.regions[0]
+    pack = int(op.attributes.get("pack", 1))
     values = tuple(v.expand(frame.count, *v.shape[1:]) for v in _operands(frame, op))
-    packed = [part for v in values for part in v.reshape(frame.count, -1, pack).unbind(-1)]
-    programs = arange(frame.count)[:, None].expand(packed[0].shape).reshape(-1)
-    inner = frame.inner(programs)
-    inner.loops = None
-    found = run_region(inner, region, [part.reshape(-1) for part in packed])
-    parts = [part.expand(inner.count).reshape(frame.count, -1) for part in _tensors(found, op, pack, inner.count)]
+    packed = tuple(part for v in values for part in v.reshape(frame.count, -1, pack).unbind(-1))
+    dtypes = [dtype_of(type) for type in op.result_types for _ in range(pack)]
+    parts = elementwise(frame, op.regions[0], packed, dtypes)
     return tuple(
         torch.stack(parts[k * pack : (k + 1) * pack], -1).reshape(frame.shape(type))
         for k, type in enumerate(op.result_types)
     )
-
-
-def _tensors(found: list[object], op: Op, pack: int, count: int) -> list[Tensor]:
-    types = [type for type in op.result_types for _ in range(pack)]
-    return [dense(value, dtype_of(type), (count,)) for value, type in zip(found, types, strict=True)]  # type: ignore[arg-type]
 
 
 # --- products of matrices, in the precisions that tensor cores have ---------------------------------------------------

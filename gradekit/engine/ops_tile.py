@@ -43,9 +43,8 @@ def _compile_make_range(op: Op) -> Evaluator:
 # --- axes of size 1 come and go without a copy ------------------------------------------------------------------------
 
 
-def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Evaluator:
-    """Applies `move` to the tensors in a value and `insert` to its tuples of steps."""
-    (name,) = op.operands
+def reshaped(move: Callable[[Tensor], Tensor], insert: Callable[[Steps], Steps]) -> Callable[[Any], Any]:
+    """What applies `move` to the tensors of an int, Affine or tensor, and `insert` to its steps."""
 
     def change(part: Any) -> Any:
         if isinstance(part, Tensor):
@@ -55,26 +54,35 @@ def _reshaping(op: Op, move: Callable[[Tensor], Tensor], insert: Callable[[Steps
             return Affine(base, insert(part.steps), part.low, part.high)
         return part
 
+    return change
+
+
+def splat(rank: int) -> Callable[[Any], Any]:
+    """What makes a number of each program one of a tile with `rank` axes."""
+    ones, zeros = (1,) * rank, (0,) * rank
+    return reshaped(lambda t: t.view(-1, *ones), lambda steps: steps + zeros)
+
+
+def _changing(op: Op, change: Callable[[Any], Any]) -> Evaluator:
+    (name,) = op.operands
     return lambda frame: value if isinstance(value := frame.values[name], int) else over_parts(value, change)
 
 
 @compiles("tt.splat")
 def _compile_splat(op: Op) -> Evaluator:
-    rank = len(op.result_types[0].shape)
-    ones, zeros = (1,) * rank, (0,) * rank
-    return _reshaping(op, lambda t: t.view(-1, *ones), lambda steps: steps + zeros)
+    return _changing(op, splat(len(op.result_types[0].shape)))
 
 
 @compiles("tt.expand_dims")
 def _compile_expand_dims(op: Op) -> Evaluator:
     axis = op.attributes["axis"] + 1
-    return _reshaping(op, lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:]))
+    return _changing(op, reshaped(lambda t: t.unsqueeze(axis), lambda steps: (*steps[:axis], 0, *steps[axis:])))
 
 
 @compiles("tt.trans")
 def _compile_trans(op: Op) -> Evaluator:
     order = [0, *(axis + 1 for axis in op.attributes["order"])]
-    return _reshaping(op, lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order))
+    return _changing(op, reshaped(lambda t: t.permute(order), lambda steps: tuple(steps[axis] for axis in order)))
 
 
 @compiles("tt.broadcast", "ttg.convert_layout")
@@ -168,13 +176,14 @@ def _compile_addptr(op: Op) -> Evaluator:
 
 def move(pointer: Pointer, elements: Integer, shape: tuple[int, ...]) -> Pointer:
     """`pointer` moved by a number of its elements."""
-    elements = _wide(elements)
+    elements = wide(elements)
     if pointer.storage is None:
         elements = integers.muli(elements, pointer.itemsize, 64, shape)
     return Pointer(pointer.storage, integers.addi(pointer.offset, elements, 64, shape), pointer.itemsize)
 
 
-def _wide(value: Integer) -> Integer:
+def wide(value: Integer) -> Integer:
+    """The same as int64, where it is a tensor."""
     return value.to(torch.int64) if isinstance(value, Tensor) else value
 
 
@@ -187,7 +196,7 @@ def _evaluate_ptr_to_int(frame: Frame, op: Op) -> Value:
 @evaluates("tt.int_to_ptr")
 def _evaluate_int_to_ptr(frame: Frame, op: Op) -> Pointer:
     type = op.result_types[0]
-    return Pointer(None, _wide(frame.operand(op, 0)), pointee_size(type))
+    return Pointer(None, wide(frame.operand(op, 0)), pointee_size(type))
 
 
 def pointee_size(type: Type) -> int:
