@@ -9,7 +9,6 @@ It ends when the other side is gone, also in the middle of a grading, and takes 
 from __future__ import annotations
 
 import base64
-import collections
 import contextlib
 import gc
 import hashlib
@@ -214,7 +213,7 @@ def serve(control: socket.socket) -> NoReturn:
     tracing = template.begin(control)
     if not only:
         keep_between_submissions()
-        collections.deque(template.everything(), 0)
+        template.everything()
     if options is not None:
         _warm(GradingJob(id, release, options, "solution.py", ""), tracing)
     forks.Forker(lambda number: _become_grader(number, control, tracing), control).serve()

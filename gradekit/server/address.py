@@ -1,9 +1,9 @@
 """Where a user's resident templates listen, and which of them suits: one for each installation.
 
 The name of a socket is made from all that importing depends on: Python and its flags, the folders that modules come
-from and when they changed last (installing a package changes its folder), gradekit's own files, and those variables of
-the environment that torch, Triton and Python read. Where one of them changes, another template is started, and the old
-one ends when it has been idle for long enough.
+from and when they changed last (installing a package changes its folder), gradekit's own files, those variables of
+the environment that torch, Triton and Python read, and the limits of processes, which none can raise again. Where one
+of them changes, another template is started, and the old one ends when it has been idle for long enough.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import resource
 import socket
 import stat
 import struct
@@ -28,6 +29,8 @@ READ_EARLY = (
     "PYTHON", "TORCH", "PYTORCH", "TRITON", "OMP_", "MKL_", "KMP_", "ATEN_", "CUDA", "LD_", "HYPOTHESIS", "MALLOC_"
 )  # fmt: skip
 """How the names of variables begin that may be read while modules are imported."""
+
+LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK")
 
 LONGEST = 100
 """Bytes of a socket's path: Linux takes 107."""
@@ -57,7 +60,7 @@ def folder() -> Path:
         raise NoFolder(str(error)) from None
     if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o077:
         raise NoFolder(f"{found} is not a folder of this user alone")
-    if len(str(found)) > LONGEST - len("/0123456789abcdef_01234567.sock"):
+    if len(str(found)) > LONGEST - len("/0123456789abcdef.sock"):
         raise NoFolder(f"{found} is too long a path for a socket")
     return found
 
@@ -73,9 +76,14 @@ def installation() -> str:
     early = {name: value for name, value in os.environ.items() if name.startswith(READ_EARLY)}
     path = search_path()
     installed = [_changed(part) for part in path if part.endswith("-packages")]
-    facts = [sys.executable, sys.version, str(sys.flags), sys.warnoptions, path, installed]
+    facts = [sys.executable, sys.version, str(sys.flags), sys.warnoptions, path, installed, limits()]
     own = [[str(file), *_changed(str(file))] for file in sorted(PACKAGE.rglob("*.py"))]
     return hashlib.sha256(json.dumps([facts, own, sorted(early.items())]).encode()).hexdigest()[:16]
+
+
+def limits() -> dict[str, tuple[int, int]]:
+    """What this process, and all that it starts, may use."""
+    return {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS}
 
 
 def _changed(path: str) -> tuple[int, ...]:
@@ -110,10 +118,10 @@ def connection(path: Path) -> socket.socket:
     return sock
 
 
-def connections(prefix: str = "") -> Iterator[tuple[Path, socket.socket]]:
-    """The sockets on which a process of this user listens and whose names begin so, and a connection to each."""
+def connections() -> Iterator[tuple[Path, socket.socket]]:
+    """The sockets on which a process of this user listens, and a connection to each."""
     with contextlib.suppress(NoFolder):
-        for path in sorted(folder().glob(f"{prefix}*.sock")):
+        for path in sorted(folder().glob("*.sock")):
             with contextlib.suppress(OSError):
                 yield path, connection(path)
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
+import functools
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +31,8 @@ LOST = 3
 """The exit code where the grader ended without one."""
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
-LIMITS = ("RLIMIT_AS", "RLIMIT_CPU", "RLIMIT_DATA", "RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_STACK")
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv")
 CONTAINER_NAMES = ("container", "KUBERNETES_SERVICE_HOST", "CI")
-OF_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")
-"""Variables that a shell counts in, and that say nothing of a command but where it begins."""
 
 
 def applies(arguments: Sequence[str]) -> bool:
@@ -88,10 +84,10 @@ def run(arguments: Sequence[str]) -> int | None:
     ways: list[Callable[[], socket.socket]] = [_private]
     if is_resident(arguments):
         with contextlib.suppress(OSError):
-            name = address.folder() / address.installation()
-            kept = Path(f"{name}_{_digest(request)}.sock")
-            request["keep"] = str(kept)
-            ways = [lambda: address.connection(kept), lambda: _connected(name.with_suffix(".sock")), _private]
+            path = address.folder() / f"{address.installation()}.sock"
+            request["keep"] = str(path)
+            connected = functools.partial(_connected, path)
+            ways = [connected, connected, _private]  # what listens there may end because it no longer suits
     _draw("import torch, triton ...")
     for way in ways:
         with contextlib.suppress(OSError):
@@ -99,13 +95,6 @@ def run(arguments: Sequence[str]) -> int | None:
             if code is not None:
                 return code
     return None
-
-
-def _digest(request: Mapping[str, Any]) -> str:
-    """What a command must have in common with the one before, for what that one has learned to serve it."""
-    alike = [request[name] for name in ("umask", "processors", "limits")]
-    alike.append({name: value for name, value in request["environment"].items() if name not in OF_SHELLS})
-    return hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()[:8]
 
 
 # --- a template -------------------------------------------------------------------------------------------------------
@@ -120,7 +109,7 @@ def _private() -> socket.socket:
 
 
 def _connected(path: Path) -> socket.socket:
-    """A connection to the resident template at `path`, which is started if need be.
+    """A connection to what listens at `path`: a template, which is started if need be, or what a grader left behind.
 
     Raises:
         OSError: it cannot be.
@@ -180,7 +169,7 @@ def _request(arguments: Sequence[str]) -> dict[str, Any]:
     return {
         "arguments": list(arguments), "environment": dict(os.environ), "folder": os.getcwd(), "umask": umask,
         "processors": sorted(os.sched_getaffinity(0)), "encoding": sys.stdout.encoding, "errors": sys.stdout.errors,
-        "limits": {name: resource.getrlimit(getattr(resource, name)) for name in LIMITS}, "keep": "",
+        "limits": address.limits(), "keep": "",
     }  # fmt: skip
 
 
@@ -209,13 +198,13 @@ def stopped() -> int:
     for path, sock in found:
         path.unlink(missing_ok=True)
         forks.stop(sock)
-    return sum("_" not in path.stem for path, _ in found)
+    return len(found)
 
 
 def described() -> list[str]:
     """A line for each resident template of this user."""
     suits = address.installation()
-    lines = [_line(path, sock, path.stem.partition("_")[0] == suits) for path, sock in address.connections()]
+    lines = [_line(path, sock, path.stem == suits) for path, sock in address.connections()]
     return [*lines, f"What they did is in {address.log()}"] if lines else []
 
 

@@ -157,7 +157,7 @@ class Forker:
         self._peers: dict[int, socket.socket] = {}
         self._running: dict[int, tuple[int, int, bool]] = {}  # by its pidfd, a fork, its peer, and whether it is killed
         self._ended: dict[int, int] = {}  # wait statuses
-        self._is_due = listening is not None  # what is to be done meanwhile
+        self._is_due = False  # what is to be done meanwhile
         self._poller = select.poll()
         if self._listening is not None:
             self._inode = self._where.stat().st_ino

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,24 +38,21 @@ STREAMS = 3
 ROOMS = (
     "plugin", "subject", "engine", "judge", "prove", "unseen", "relations", "inputs", "sandbox", "report"
 )  # fmt: skip
-"""The parts of gradekit that nearly every check needs, each imported whole by a resident template."""
+"""The parts of gradekit that nearly every check needs, each imported whole."""
 
 
-def everything() -> Iterator[str]:
-    """Imports what checks need, one module at each step."""
+def everything() -> None:
+    """Imports what checks need, so that all that are forked from here have it."""
     warnings.simplefilter("ignore", append=True)  # as `begin` does: nothing of it is for whoever reads the streams
     torch_import.the_rest()
-    yield "torch"
     for name in ("pytest", "hypothesis", "z3", "jsonschema", "gradekit.cli", "gradekit.checking"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-        yield name
     for room in ROOMS:
         package = importlib.import_module(f"gradekit.{room}")
         for found in pkgutil.walk_packages(package.__path__, f"gradekit.{room}."):
             with contextlib.suppress(ImportError):
                 importlib.import_module(found.name)
-            yield found.name
     gc.collect()
     gc.freeze()
 
@@ -160,7 +157,7 @@ def _leave() -> None:
 def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
     """Forks what has this grader's caches (see gradekit.reuse), and forks the graders of the next commands, as long as
     the assignments' files are those that the caches come from. It listens at `where` once this returns, so that the
-    next command finds it; an older one of this installation ends.
+    next command finds it; what listened there before ends.
 
     Raises:
         Kept: in that fork.
@@ -184,7 +181,7 @@ def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
         _detach()
         before = _files()
         with address.locked(where.with_suffix(".lock")):
-            older = [sock for _, sock in address.connections(where.name.partition("_")[0] + "_")]
+            older = [sock for path, sock in address.connections() if path == where]
             listening = address.listening(where)
             for sock in older:
                 forks.stop(sock)
@@ -205,7 +202,7 @@ def _why_not(where: Path) -> dict[str, object]:
         return {"exit_code": _exit_code[0]}
     if _was_interrupted:
         return {"signal": _was_interrupted[0]}
-    if not any(where.parent.glob(f"{where.name.partition('_')[0]}*.sock")):  # not even of what has forked this one
+    if not where.exists():  # not even of what has forked this one
         return {"server": "stopped"}
     if sys.modules["torch"].cuda.is_initialized():  # which no fork could use
         return {"card": "in use"}
@@ -249,8 +246,7 @@ def run(kind: str, descriptor: int, module: str, path: list[str], where: str) ->
     control = begin(*(at or [sock])[:1])
     sys.path[:] = path
     become = lambda number: _become_grader(number, module, control)
-    idle = everything() if at else ()
-    forker = forks.Forker(become, None if at else sock, at, idle=idle, kills=True)
+    forker = forks.Forker(become, None if at else sock, at, kills=True)
     while True:
         try:
             forker.serve()

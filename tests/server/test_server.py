@@ -1,5 +1,6 @@
 """Commands in forks of a process that has torch: the same records, nothing to see for a submission, and a clean end."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,6 @@ from typing import Any
 import pytest
 
 from gradekit.server import address, client, forks
-from tests.leaks import descendants
 from tests.patience import GUARD
 
 ROOT = Path(__file__).parents[2]
@@ -55,11 +55,13 @@ def _without_seconds(data: Any) -> Any:
     return [_without_seconds(value) for value in data] if isinstance(data, list) else data
 
 
-def _template(environment: dict[str, str]) -> int:
-    """The process of this installation from which tracers are forked; other tests of this module leave more."""
-    lines = _gradekit(["server", "status"], environment).stdout.splitlines()
-    mine = [line.split() for line in lines if "this installation's" in line]
-    return next(int(words[1].rstrip(",")) for words in mine if "_" not in Path(words[-1]).stem)
+def _forked(environment: dict[str, str]) -> set[int]:
+    """All processes that come from this module's templates, whose command lines they have."""
+    found, folder = set(), environment["XDG_RUNTIME_DIR"].encode()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found |= {int(file.parent.name)} if folder in file.read_bytes() else set()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def test_a_record_is_the_same_cold_and_from_a_private_process(
 def _kept(environment: dict[str, str]) -> list[int]:
     """The processes that graders have left behind for the next command."""
     lines = _gradekit(["server", "status"], environment).stdout.splitlines()
-    return [int(line.split()[1].rstrip(",")) for line in lines if "_" in Path(line.split()[-1]).stem]
+    return [int(line.split()[1].rstrip(",")) for line in lines if "this installation's" in line]
 
 
 def test_a_grader_leaves_what_it_has_learned_to_the_next_command_alone_and_its_record_is_the_same(
@@ -219,18 +221,17 @@ def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str
     submission = tmp_path / "slow.py"
     submission.write_text("import time\ntime.sleep(600)\n")
     _record(environment, SOLUTION, "--server", *FEW)
-    template = _template(environment)
-    resting = descendants(template)
+    resting = _forked(environment)
     asking = subprocess.Popen(
         [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
         env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        _await(lambda: len(descendants(template) - resting) >= 2)  # a supervisor, a fork server
+        _await(lambda: len(_forked(environment) - resting) >= 3)  # a grader, a supervisor, a fork server
     finally:
         asking.send_signal(signal.SIGKILL)
         asking.wait(GUARD)
-    _await(lambda: descendants(template) <= resting)
+    _await(lambda: _forked(environment) <= resting)
 
 
 def _await(condition: Any) -> None:
@@ -274,13 +275,12 @@ def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
     submission = tmp_path / "slow.py"
     submission.write_text("import time\ntime.sleep(600)\n")
     _record(environment, SOLUTION, "--server", *FEW)
-    template = _template(environment)
-    resting = descendants(template)
+    resting = _forked(environment)
     asking = subprocess.Popen(
         [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    _await(lambda: len(descendants(template) - resting) >= 2)
+    _await(lambda: len(_forked(environment) - resting) >= 3)
     _await(lambda: _events(environment)[-1].startswith("forked"))  # from then on, interrupts are handed on
     asking.send_signal(signal.SIGINT)
     asking.communicate(timeout=GUARD)
