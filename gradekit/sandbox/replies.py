@@ -44,7 +44,7 @@ def loaded(answer: Mapping[str, Any]) -> Loaded:
 
 
 def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mapping[str, Kernel]) -> Program:
-    """The program that an answer to "trace" or "gradient" holds; it may name `kernels` that were sent before.
+    """The program that an answer to "trace" holds; it may name `kernels` that were sent before.
 
     Raises:
         TraceError: it makes no sense, or its kernels are too large.

@@ -538,7 +538,7 @@ class Form:
         if not self.wanted:
             return request
         layout = None if self.upstream is None else encode(self.upstream)
-        return request | {"do": "gradient", "wanted": list(self.wanted), "upstream": layout}
+        return request | {"wanted": list(self.wanted), "upstream": layout}
 
     @property
     def following(self) -> dict[str, Any]:

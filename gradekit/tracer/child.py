@@ -1,6 +1,6 @@
 """What a forked child does: takes one submission, answers requests about it, and ends.
 
-Requests: {"do": "load", "text": ..., "lists": ...}; {"do": "trace" or "gradient", "entry": ..., "args": [...], ...};
+Requests: {"do": "load", "text": ..., "lists": ...}; {"do": "trace", "entry": ..., "args": [...], ...};
 {"do": "signature", "ttir": ...} of a child that has loaded nothing, for TTIR that nobody trusts.
 Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
 """
@@ -53,7 +53,6 @@ class Child:
         actions: dict[str, Callable[..., Any]] = {
             "load": self.load,
             "trace": self.trace,
-            "gradient": self.gradient,
             "follow": self.follow,
             "explore": self.explore,
             "instructions": self.instructions,
@@ -85,21 +84,12 @@ class Child:
 
     def trace(
         self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, others: Sequence[Any] = (),
-        way: str = "",
+        way: str = "", wanted: Sequence[int] = (), upstream: Any = None,
     ) -> Any:  # fmt: skip
-        """The program of one call; kernels that were sent before are left out of it."""
-        self.tracer.tuning.turn = turn
-        call = lambda: self.tracer.call(self._loaded(), entry, args, others, way)
-        return self._program(self._on(multiprocessors, call))
-
-    def gradient(
-        self, entry: str, args: list[Any], multiprocessors: int, turn: int | None, wanted: list[int], upstream: Any,
-        others: list[Any], way: str = "",
-    ) -> Any:  # fmt: skip
-        """The program of one call and its backward pass, perhaps with another call between the two, or before."""
+        """The program of one call (see `CallTracer.call`); kernels that were sent before are left out of it."""
         self.tracer.tuning.turn = turn
         layout = None if upstream is None else decode(upstream, View)
-        call = lambda: self.tracer.gradient(self._loaded(), entry, args, wanted, layout, others, way)
+        call = lambda: self.tracer.call(self._loaded(), entry, args, wanted, layout, others, way)
         return self._program(self._on(multiprocessors, call))
 
     def follow(self, entry: str, args: list[Any], wanted: list[int]) -> Any:

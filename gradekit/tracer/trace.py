@@ -40,27 +40,43 @@ class CallTracer:
         self.steps = StepRecorder(self.recorder, self.mask)
 
     def call(
-        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], others: Sequence[Argument] = (), way: str = ""
-    ) -> Program:
-        """The program of `entry(*args)`, called in this `way`; with `others`, as `_changed` says
-        or after a call of them.
+        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int] = (),
+        upstream: View | None = None, others: Sequence[Argument] = (), way: str = "",
+    ) -> Program:  # fmt: skip
+        """The program of `entry(*args)`, called in this `way`; where gradients are `wanted` of the arguments at these
+        positions, of its backward pass too. With `others`, whose tensors are inputs too, `entry(*others)` is called
+        between the two, or before both, or as `_changed` says.
+
+        With a backward pass, the last input is the gradient of the result, laid out as `upstream` says (contiguous
+        where it is None); the results are the gradients, None where there is none.
 
         Raises:
-            Refusal: there is no such function, it does not take these arguments, or it fails.
+            Refusal: there is no such function, it does not take these arguments, or it fails; or its result does not
+                depend on a wanted argument differentiably.
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
-        with self._refusing(loaded, f"in {entry}"):
+        with self._refusing(loaded, f"in the backward pass of {entry}" if wanted else f"in {entry}"):
             if way == CHANGED:
-                values = self._changed(function, args, values, others, (), inputs)
+                values = self._changed(function, args, values, others, wanted, inputs)
             if way == AFTER:
-                self._forward(function, others, (), inputs)
+                self._forward(function, others, wanted, inputs)
             if way == OFTEN:
                 del inputs, values  # what the caller holds is not kept by the submission
                 inputs, values = self._called_often(function, args)
-            with forward_mode(way, values), self.mask, self.steps:
-                result = function(*values)
-            return self._program(inputs, result)
+            if not wanted:
+                with forward_mode(way, values), self.mask, self.steps:
+                    result = function(*values)
+                return self._program(inputs, result)
+            leaves = [values[position].requires_grad_() for position in wanted]
+            with self.mask, self.steps:
+                result = _differentiable(function(*derived(way, values, wanted)), entry)
+            other = self._forward(function, others, wanted, inputs) if others and not way else None
+            inputs.append(self._upstream(result, upstream, args))
+            with self.mask, self.steps, without_symbolic_shapes():
+                gradients = gradients_of(way, result, leaves, inputs[-1])
+            del other  # it lived until here, as in a model that uses the entry twice
+            return self._program(inputs, gradients)
 
     @contextlib.contextmanager
     def _refusing(self, loaded: LoadedModule, where: str) -> Iterator[None]:
@@ -86,7 +102,7 @@ class CallTracer:
         backward pass. It is a program to learn from and not one to run: sizes are not quite ints in it.
 
         Raises:
-            Refusal: as `call` and `gradient` do.
+            Refusal: as `call` does.
         """
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
@@ -148,37 +164,6 @@ class CallTracer:
                 function(*values)
             return executed.total()
         return 0
-
-    def gradient(
-        self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int], upstream: View | None,
-        others: Sequence[Argument] = (), way: str = "",
-    ) -> Program:  # fmt: skip
-        """The program of `entry(*args)` and its backward pass, called in this `way`. With `others`, whose tensors are
-        inputs too, `entry(*others)` is called between the two, or before both.
-
-        Its last input is the gradient of the result, laid out as `upstream` says (contiguous where it is None); its
-        results are the gradients of the arguments at the positions `wanted`, None where there is none.
-
-        Raises:
-            Refusal: as `call` does; or the result does not depend on a wanted argument differentiably.
-        """
-        function = find_entry(loaded, entry, len(args))
-        inputs, values = self._begin(args)
-        with self._refusing(loaded, f"in the backward pass of {entry}"):
-            if way == CHANGED:
-                values, others = self._changed(function, args, values, others, wanted, inputs), ()
-            if way == AFTER:
-                self._forward(function, others, wanted, inputs)
-                others = ()
-            leaves = [values[position].requires_grad_() for position in wanted]
-            with self.mask, self.steps:
-                result = _differentiable(function(*derived(way, values, wanted)), entry)
-            other = self._forward(function, others, wanted, inputs) if others else None
-            inputs.append(self._upstream(result, upstream, args))
-            with self.mask, self.steps, without_symbolic_shapes():
-                gradients = gradients_of(way, result, leaves, inputs[-1])
-            del other  # it lived until here, as in a model that uses the entry twice
-            return self._program(inputs, gradients)
 
     def _forward(
         self, function: Any, args: Sequence[Argument], wanted: Sequence[int], inputs: list[torch.Tensor]
