@@ -67,8 +67,9 @@ def test_each_save_is_checked_and_what_is_stale_is_broken_off(environment: dict[
     replacement.write_text("def mul(x, y): ...\n")
     replacement.replace(file)  # as many editors save
     watch.until(lambda said: "It defines mul" in said)
+    begun = watch.said.count("--- ")
     file.write_text(SLOW)
-    watch.until(lambda said: said.count("--- ") == 4)
+    watch.until(lambda said: said.count("--- ") > begun)
     assert watch.end() == 0
 
 
