@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, schema
+from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, empty_like, schema
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer.errors import ReadsValues, quoted
 from gradekit.tracer.recorder import Recorder, dtype_name
@@ -62,7 +62,7 @@ class StepRecorder(DispatchMode):
         if on_gpu and len(on_gpu) < len(tensors):
             _same_device(name, tensors)
         _refuse_reading(name, on_gpu, kwargs)
-        out = _made_like(name, args, kwargs) if name in LIKES else None
+        out = _made_like(args, kwargs) if name in LIKES else None
         out = func(*args, **kwargs) if out is None else out
         if on_gpu or any(tensor.is_meta for tensor in tensors_in(out)):
             self._record(func, name.removeprefix("aten::"), args, kwargs, out, on_gpu)
@@ -118,12 +118,12 @@ class StepRecorder(DispatchMode):
         return Scalar(str(value), type(value).__name__)
 
 
-def _made_like(name: str, args: Any, kwargs: dict[str, Any]) -> torch.Tensor | None:
-    """The result of `name`, one of LIKES, without torch's help; None where torch must give it."""
-    device, form = kwargs.get("device"), kwargs.get("memory_format")
-    if not args[0].is_meta or (device and device.type != "meta") or form not in (None, torch.preserve_format):
+def _made_like(args: Any, kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """The result of one of LIKES, without what it is filled with; None where it is on the CPU."""
+    device = kwargs.get("device")
+    if not args[0].is_meta or (device and device.type != "meta"):
         return None
-    return empty_like(args[0], kwargs.get("dtype"))
+    return empty_like(args[0], dtype=kwargs.get("dtype"), memory_format=kwargs.get("memory_format"))
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
@@ -187,60 +187,3 @@ def _same_device(name: str, tensors: Sequence[torch.Tensor]) -> None:
         raise RuntimeError(
             quoted("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!")
         )
-
-
-# --- the strides that torch gives to empty_like and its kin, worked out here ------------------------------------------
-
-
-def empty_like(tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A new tensor without data, of the same shape and, where it can be, the same strides."""
-    strides = like(tensor.shape, tensor.stride())
-    return torch.empty_strided(tensor.shape, strides, dtype=dtype or tensor.dtype, device="meta")
-
-
-def like(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a tensor made like one of this geometry: kept where it has neither gaps nor overlaps; else
-    dense, with the dimensions in the same order in memory."""
-    return tuple(strides) if is_dense(shape, strides) else _dense(shape, _order(shape, strides))
-
-
-def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements fill their part of memory without gaps or overlaps."""
-    expected = 1
-    for stride, size in sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size > 1):
-        if stride != expected:
-            return False
-        expected *= size
-    return True
-
-
-def _dense(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    strides, step = [0] * len(shape), 1
-    for dimension in order:
-        strides[dimension] = step
-        step *= max(shape[dimension], 1)
-    return tuple(strides)
-
-
-def _order(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """The dimensions from the one that varies fastest in memory, as torch sorts them: by insertion, with those of
-    stride 0 comparing equal to all others."""
-    order = list(reversed(range(len(shape))))
-    for start in range(1, len(order)):
-        moving = start
-        for other in range(start - 1, -1, -1):
-            verdict = _compare(order[other], order[moving], shape, strides)
-            if verdict < 0:
-                break
-            if verdict > 0:
-                order[other], order[moving] = order[moving], order[other]
-                moving = other
-    return order
-
-
-def _compare(first: int, second: int, shape: Sequence[int], strides: Sequence[int]) -> int:
-    if strides[first] == 0 or strides[second] == 0:
-        return 0
-    if strides[first] != strides[second]:
-        return 1 if strides[first] > strides[second] else -1
-    return 1 if shape[first] > shape[second] else 0
