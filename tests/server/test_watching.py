@@ -26,7 +26,7 @@ class Watch:
         command = [sys.executable, "-P", "-u", "-m", "gradekit", "watch", str(path), "-a", "vector_add", "--quick"]
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         self.said = ""
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
