@@ -74,17 +74,6 @@ def _stretched(values: Iterable[Any]) -> int:
     return size
 
 
-def made(function: Callable[..., Tensor], args: Sequence[Any], given: Mapping[str, Any]) -> Tensor:
-    """What a function that makes a tensor gives: no larger, nor its storage, than the product of all whole numbers that
-    it is given (sizes, strides, the bounds of a range)."""
-    flat = [n for one in (*args, *given.values()) for n in (one if isinstance(one, (tuple, list)) else [one])]
-    if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > Limit.HOST_ELEMENTS:
-        raise NotWalked("a tensor that is too large")
-    if "out" in given:
-        raise NotWalked("a result that is written to what is there")
-    return function(*args, **given)
-
-
 def without_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Python, for everything but tensors: it would go over their elements one by one."""
 
@@ -121,11 +110,17 @@ def _unset(found: Tensor) -> Tensor:
 
 
 def _maker(function: Callable[..., Tensor], is_unset: bool = False) -> Callable[..., Tensor]:
-    """A function that makes a tensor, of a bounded size, on the one device that there is."""
+    """A function that makes a tensor on the one device that there is: no larger, nor its storage, than the product of
+    all whole numbers that it is given (sizes, strides, the bounds of a range)."""
 
     def made_here(*args: Any, **given: Any) -> Tensor:
         given = {name: value for name, value in given.items() if name not in ("device", "pin_memory", "requires_grad")}
-        found = made(function, args, given)
+        flat = [n for one in (*args, *given.values()) for n in (one if isinstance(one, (tuple, list)) else [one])]
+        if math.prod(max(size, 1) for size in flat if isinstance(size, int)) > Limit.HOST_ELEMENTS:
+            raise NotWalked("a tensor that is too large")
+        if "out" in given:
+            raise NotWalked("a result that is written to what is there")
+        found = function(*args, **given)
         return _unset(found) if is_unset else found
 
     return made_here

@@ -50,14 +50,6 @@ class PointerAccess:
         return self.call.args[1] if not self.is_load and len(self.call.args) > 1 else None
 
 
-@dataclass(frozen=True)
-class IndexInAddress:
-    """An index in an address as it is written there (`m[:, None]`), and its name (`m`)."""
-
-    text: str
-    name: str
-
-
 class KernelDraft:
     """One kernel of a submission.
 
@@ -270,16 +262,13 @@ class KernelDraft:
             return self.values[address.id][0]
         return address
 
-    def atoms(self, address: ast.expr) -> list[IndexInAddress]:
-        """The indices in an address, each as it is written there."""
-        found: dict[str, IndexInAddress] = {}
-        for node in nodes_of(self.resolved(address)):
-            if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.indices:
-                found[node.value.id] = IndexInAddress(self.source.of(node), node.value.id)
-        for node in nodes_of(self.resolved(address)):
-            if isinstance(node, ast.Name) and node.id in self.indices:
-                found.setdefault(node.id, IndexInAddress(node.id, node.id))
-        return list(found.values())
+    def atoms(self, address: ast.expr) -> dict[str, str]:
+        """The indices in an address (`m`), each as it is written there (`m[:, None]`)."""
+        nodes = nodes_of(self.resolved(address))
+        spread = (node for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name))
+        found = {node.value.id: self.source.of(node) for node in spread if node.value.id in self.indices}  # type: ignore[attr-defined]
+        names = (node.id for node in nodes if isinstance(node, ast.Name) and node.id in self.indices)
+        return found | {name: name for name in names if name not in found}
 
     # --- bounds and tiles --------------------------------------------------------------------------------------------
 

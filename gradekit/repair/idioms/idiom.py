@@ -264,11 +264,11 @@ def _masks(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterator[t
     assert kernel is not None
     seen = set()
     for access in kernel.accesses:
-        for atom in kernel.atoms(access.address) if access.mask is not None else ():
-            node = _mask_made(kernel, access, atom.name)
-            if not kernel.is_bounded(node, atom.name) and (node, atom.name) not in seen:
-                seen.add((node, atom.name))
-                known = {"I": ast.Name(atom.name, ast.Load()), "T": ast.parse(atom.text, mode="eval").body}
+        for name, text in kernel.atoms(access.address).items() if access.mask is not None else ():
+            node = _mask_made(kernel, access, name)
+            if not kernel.is_bounded(node, name) and (node, name) not in seen:
+                seen.add((node, name))
+                known = {"I": ast.Name(name, ast.Load()), "T": _expression(text)}
                 yield Scope(draft, kernel), (node, {**known, "ACCESS": access.call})
 
 
@@ -277,7 +277,7 @@ def _mask_made(kernel: KernelDraft, access: PointerAccess, index: str) -> ast.ex
     made = kernel.values.get(access.mask.id, ()) if isinstance(access.mask, ast.Name) else ()
     text = ast.unparse(access.mask)
     users = [one for one in kernel.accesses if one.mask is not None and ast.unparse(one.mask) == text]
-    all_go_by = all(index in {atom.name for atom in kernel.atoms(one.address)} for one in users)
+    all_go_by = all(index in kernel.atoms(one.address) for one in users)
     begins = min(value.lineno for value in kernel.values[index])
     return made[0] if len(made) == 1 and all_go_by and begins <= made[0].lineno else access.mask
 

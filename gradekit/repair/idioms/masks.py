@@ -43,7 +43,7 @@ def _edit(draft: Draft, access: PointerAccess, mask: str, filled: str) -> Edit:
 
 def _mask(draft: Draft, kernel: KernelDraft, access: PointerAccess) -> str:
     """The condition that an access lacks; "" where no size is seen that its indices stand for."""
-    texts = {atom.name: atom.text for atom in kernel.atoms(access.address)}
+    texts = kernel.atoms(access.address)
     if not texts:  # the places were loaded: those lanes count that were loaded with a mask
         behind = kernel.origins(access.address) | (kernel.origins(access.value) if access.value is not None else set())
         texts = {name: name for name in kernel.indices if name in behind}

@@ -11,15 +11,14 @@ from gradekit.causes import Cause
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
-from gradekit.source.kernel import KernelDraft, is_call, target_of, value_of
+from gradekit.source.kernel import KernelDraft, is_call, target_of
 
 
 @dataclass(frozen=True)
 class _NamedLine:
-    """The only statement of a kernel that computes a name, with its value."""
+    """The only value that a kernel computes for a name."""
 
     kernel: KernelDraft
-    statement: ast.stmt
     value: ast.expr
 
     @property
@@ -56,12 +55,12 @@ def _pairs(kernel: KernelDraft, other: KernelDraft) -> Iterator[tuple[str, _Name
 
 
 def _like(mine: _NamedLine, model: _NamedLine, name: str, other: KernelDraft) -> Mend:
-    line, beside, family = mine.statement.lineno, model.statement.lineno, _family(mine, model)
+    line, beside, family = mine.value.lineno, model.value.lineno, _family(mine, model)
     hint = f"compare line {line} with line {beside}: both compute {name}"
     if family is Family.STRIDES:
         hint = f"compare the strides in line {line} with those in line {beside}: both compute {name}"
     return Mend(
-        family, 4, mine.value.lineno, (mine.kernel.source.replaced(mine.value, model.text),),
+        family, 4, line, (mine.kernel.source.replaced(mine.value, model.text),),
         f"Line {line} computes `{name}` differently from line {beside} of {other.name}"
         f"{_left_out([mine], [model])}: it has `{mine.shown}` where that has `{model.shown}`.",
         hint, Cause.LOW_PRECISION if mine.text.count("float32") < model.text.count("float32") else None,
@@ -91,7 +90,7 @@ def _all_like(mine: Sequence[_NamedLine], models: Sequence[_NamedLine], alone: S
 
 
 def _numbered(lines: Sequence[_NamedLine]) -> str:
-    *first, last = [str(line.statement.lineno) for line in lines]
+    *first, last = [str(line.value.lineno) for line in lines]
     return f"Lines {', '.join(first)} and {last}"
 
 
@@ -107,10 +106,8 @@ def _left_out(mine: Sequence[_NamedLine], models: Sequence[_NamedLine]) -> str:
 
 def _only_line(kernel: KernelDraft, name: str) -> _NamedLine | None:
     made = [s for s in kernel.statements if target_of(s) == name and isinstance(s, ast.Assign)]
-    if len(made) != 1 or len(kernel.values[name]) != 1:
-        return None
-    value = value_of(made[0])
-    return _NamedLine(kernel, made[0], value) if value is not None else None
+    is_only = len(made) == 1 and len(kernel.values[name]) == 1
+    return _NamedLine(kernel, kernel.values[name][0]) if is_only else None
 
 
 def _looks_alike(mine: ast.expr, model: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, context
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
@@ -49,14 +49,14 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
         for form, role in _WRAPS:
             if form != "tl.trans({})" or len(kind.shape) == 2:
                 number = _LACKED.get(form)
-                holes = {"part": part, "number": number, "place": context(site, node), "it": site.source.of(node)}
+                holes = {"part": part, "number": number, "place": site.context(node), "it": site.source.of(node)}
                 told = words(f"around-{role}", **holes)
                 new, built = form.format(text, text), _around(form, node)
                 squared = node.id if isinstance(node, ast.Name) and form == "({} * {})" else ""
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
-        says = words("powers-of-2", part=part, place=context(site, node))
+        says = words("powers-of-2", part=part, place=site.context(node))
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
@@ -126,7 +126,7 @@ def _with_another_condition(site: ChangeSite, node: ast.expr, kind: ValueKind) -
     compared = [site.source.of(one) for one in every if site.kernel.names(one) <= names.keys()]
     compared += [text for one in every for text in _of_other_names(site, one, names)]
     text = site.source.operand(node)
-    whole, place = shown(site.source.of(node)), context(site, node)
+    whole, place = shown(site.source.of(node)), site.context(node)
     for one in dict.fromkeys([*filter(None, known), *(f"({text})" for text in compared)]):
         if one != text:
             says = words("condition", it=whole, place=place, new=shown(one))
@@ -150,7 +150,7 @@ def _kind_of_access(site: ChangeSite, node: ast.expr) -> ValueKind | None:
 
 def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple[str, str, bool]) -> Iterator[Change]:
     text, part, whole = told
-    place = context(site, node)
+    place = site.context(node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = [
         *_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node),

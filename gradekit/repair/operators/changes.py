@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
+from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
@@ -114,23 +115,52 @@ def parsed(change: Change) -> ast.AST | None:
 ALL_TURNS = range(Turn.IDLE, Turn.LAST + 1)
 
 
-WRITTEN: dict[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
-    ast.BitOr: "|", ast.Pow: "**", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=",
-}  # fmt: skip
-"""How operators are written."""
+class Site:
+    """Source as it was walked: `parents` has the node around each node, `within` the function that changes are of."""
+
+    def __init__(self, source: ParsedSource, parents: Mapping[ast.AST, ast.AST], within: str = "") -> None:
+        self.source, self.parents, self.within = source, parents, within
+
+    def statement(self, node: ast.AST) -> ast.AST:
+        """The statement that a node is part of."""
+        while not isinstance(node, ast.stmt) and node in self.parents:
+            node = self.parents[node]
+        return node
+
+    def change(
+        self,
+        kind: ChangeKind,
+        node: ast.AST,
+        new: str,
+        says: tuple[str, str],
+        turn: int = 0,
+        built: ast.AST | None = None,
+        lacks: str = "",
+    ) -> Change:
+        """A change with what it says: a sentence without its "Line n", and a hint."""
+        line = getattr(node, "lineno", 0)
+        return Change(kind, self.within, node, new, f"Line {line} {says[0]}", says[1], turn, built, lacks=lacks)
+
+    def context(self, node: ast.AST) -> str:
+        """The piece of source around a node that a sentence shows: as much of the expression around it as that can
+        show, the node in sight."""
+        best, wider = node, self.parents.get(node)
+        while isinstance(wider, (ast.expr, ast.keyword)) and len(self.source.of(wider)) <= Limit.CHANGE_TEXT:
+            best, wider = wider, self.parents.get(wider)
+        if best is node and isinstance(wider, (ast.expr, ast.stmt)):
+            best = wider
+        return shown(self.source.of(best), at=self.source.span(node)[0] - self.source.span(best)[0])
 
 
-class ChangeSite:
+class ChangeSite(Site):
     """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for; `numbers`
     are those of the handout's formulas."""
 
     def __init__(
         self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS, numbers: Sequence[str] = ()
     ) -> None:
-        self.kernel, self.source, self.watched, self.turns = kernel, kernel.source, watched, turns
-        self.numbers = numbers
+        super().__init__(kernel.source, kernel.parents, kernel.name)
+        self.kernel, self.watched, self.turns, self.numbers = kernel, watched, turns, numbers
         self._kinds: dict[ast.AST, ValueKind | None] = {}
         self._names: dict[ast.AST, dict[str, ValueKind]] = {}
 
@@ -202,34 +232,8 @@ class ChangeSite:
             node = self.kernel.parents[node]
             yield node
 
-    def change(
-        self,
-        kind: ChangeKind,
-        node: ast.AST,
-        new: str,
-        says: tuple[str, str],
-        turn: int = 0,
-        built: ast.AST | None = None,
-        lacks: str = "",
-    ) -> Change:
-        """A change with what it says: a sentence without its "Line n", and a hint. A stride that nobody used is why
-        whatever was seen went wrong."""
-        told = f"Line {getattr(node, 'lineno', 0)} {says[0]}", says[1]
-        is_stride = kind is ChangeKind.IDLE and "stride" in (self.role(new), self.role(lacks))
-        cause = Cause.IGNORES_STRIDES if is_stride else None
-        return Change(kind, self.kernel.name, node, new, *told, turn, built, lacks=lacks, cause=cause)
-
-
-def context(site: ChangeSite, node: ast.AST) -> str:
-    """The piece of source around a node that a sentence shows."""
-    return around(site.source, site.kernel.parents, node)
-
-
-def around(source: ParsedSource, parents: Mapping[ast.AST, ast.AST], node: ast.AST) -> str:
-    """As much of the expression around a node as a sentence can show, the node in sight."""
-    best, wider = node, parents.get(node)
-    while isinstance(wider, (ast.expr, ast.keyword)) and len(source.of(wider)) <= Limit.CHANGE_TEXT:
-        best, wider = wider, parents.get(wider)
-    if best is node and isinstance(wider, (ast.expr, ast.stmt)):
-        best = wider
-    return shown(source.of(best), at=source.span(node)[0] - source.span(best)[0])
+    def change(self, kind: ChangeKind, node: ast.AST, new: str, *told: Any, **more: Any) -> Change:
+        """A change; a stride that nobody used is why whatever was seen went wrong."""
+        change = super().change(kind, node, new, *told, **more)
+        is_stride = kind is ChangeKind.IDLE and "stride" in (self.role(new), self.role(change.lacks))
+        return replace(change, cause=Cause.IGNORES_STRIDES) if is_stride else change

@@ -15,11 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradekit.arithmetic import SIGNS
 from gradekit.causes import Cause
 from gradekit.interpreter.host_vocabulary import Launcher
 from gradekit.interpreter.host_walk import HostWalk
 from gradekit.repair.idioms.launches import loaded_in
-from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, around, at_once
+from gradekit.repair.operators.changes import Change, ChangeKind, Site, at_once
 from gradekit.repair.operators.words import hint_of, sentence_of, words
 from gradekit.repair.work import Turn
 from gradekit.source.draft import draft_of
@@ -34,12 +35,12 @@ _IDLE_ATTRIBUTES = {"device", "dtype", "is_cuda", "requires_grad"}
 _MAKERS = {"torch.empty": "torch.zeros", "torch.empty_like": "torch.zeros_like"}
 
 
-class HostSite:
+class HostSite(Site):
     """Host code as it was walked."""
 
     def __init__(self, source: ParsedSource, walk: HostWalk) -> None:
-        self.source, self.walk = source, walk
-        self.parents = {part: node for node in ast.walk(source.tree) for part in ast.iter_child_nodes(node)}
+        super().__init__(source, {part: n for n in ast.walk(source.tree) for part in ast.iter_child_nodes(n)})
+        self.walk = walk
         self.functions = {one.name: one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
         made = (one for one in source.on_host() if isinstance(one, ast.Assign) and called(one.value) in _MAKERS)
         self.made = {source.of(one.targets[0]) for one in made}
@@ -54,25 +55,10 @@ class HostSite:
         """What an expression was when it was met first."""
         return self.walk.values.get(node)
 
-    def statement(self, node: ast.AST) -> ast.AST:
-        """The statement that a node is part of."""
-        while not isinstance(node, ast.stmt) and node in self.parents:
-            node = self.parents[node]
-        return node
-
     def names(self, node: ast.AST) -> dict[str, Any]:
         """The names that a function knows where a node stands, without the module's."""
         known = self.walk.names.get(self.statement(node), {})
         return {name: value for name, value in known.items() if name not in self.walk.module}
-
-    def change(self, kind: ChangeKind, node: ast.AST, new: str, says: tuple[str, str], turn: int = 0) -> Change:
-        """A change with what it says: a sentence without its "Line n", and a hint."""
-        line = getattr(node, "lineno", 0)
-        return Change(kind, "", node, new, f"Line {line} {says[0]}", says[1], turn)
-
-    def context(self, node: ast.AST) -> str:
-        """The piece of source around a node that a sentence shows."""
-        return around(self.source, self.parents, node)
 
 
 def host_changes(site: HostSite) -> Iterator[Change]:
@@ -157,7 +143,7 @@ def _is_dimension(site: HostSite, node: ast.AST) -> bool:
 
 
 def _operator(site: HostSite, node: Any) -> Iterator[Change]:
-    op = WRITTEN.get(type(node.op))
+    op = SIGNS.get(type(node.op))
     if op is None or not _kind(site.value(node)):
         return
     source = site.source

@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite, context
+from gradekit.arithmetic import SIGNS
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
@@ -55,13 +56,13 @@ def _use_of_a_name(site: ChangeSite, node: ast.Name) -> str:
     """What a name is used for, by where it stands."""
     parent = site.kernel.parents.get(node)
     if isinstance(parent, ast.Compare) and parent.comparators == [node]:
-        return sentence_of("use-bound", it=shown(site.source.of(parent.left)), name=node.id, place=context(site, node))
+        return sentence_of("use-bound", it=shown(site.source.of(parent.left)), name=node.id, place=site.context(node))
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mult):
         other = parent.right if parent.left is node else parent.left
         if isinstance(other, ast.Name) and other.id in site.kernel.pids or called(other) == "tl.program_id":
-            return sentence_of("use-width", name=node.id, place=context(site, node))
+            return sentence_of("use-width", name=node.id, place=site.context(node))
     is_stride = "the stride " if site.role(node.id) == "stride" else ""
-    return sentence_of("use", stride=is_stride, name=node.id, place=context(site, node))
+    return sentence_of("use", stride=is_stride, name=node.id, place=site.context(node))
 
 
 def _divides_values(site: ChangeSite, node: ast.AST) -> bool:
@@ -84,7 +85,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     if repr(value) in site.numbers and len(repr(value).strip("0.")) > Limit.SHORT:
         return
-    says = sentence_of("number", it=f"{value:g}", place=context(site, node))
+    says = sentence_of("number", it=f"{value:g}", place=site.context(node))
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
     if _stands_in_for_an_integer(site, node):
         others = [-1]
@@ -93,7 +94,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         texts |= dict.fromkeys(['float("-inf")', 'float("inf")'])
         yield from _number_of_the_handout(site, node, says)
     parent = site.kernel.parents.get(node)
-    if isinstance(parent, ast.BinOp) and parent.right is node and WRITTEN.get(type(parent.op)) in ("*", "/", "//"):
+    if isinstance(parent, ast.BinOp) and parent.right is node and SIGNS.get(type(parent.op)) in ("*", "/", "//"):
         texts.pop(repr(type(value)(1)), None)  # which is to leave out that side
     fills = isinstance(parent, ast.keyword) and parent.arg == "other"
     likely = ChangeKind.CONDITION if fills else ChangeKind.NUMBER
@@ -160,7 +161,7 @@ _SIBLINGS: dict[type, tuple[str, ...]] = {
 
 
 def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
-    op = WRITTEN.get(type(node.op))
+    op = SIGNS.get(type(node.op))
     if op is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.right)
@@ -240,7 +241,7 @@ def _of_other_names(site: ChangeSite, node: Any) -> Iterator[Change]:
     every = (one for one in site.kernel.nodes if isinstance(one, ast.BinOp) and type(one.op) is type(node.op))
     for other in dict.fromkeys(site.source.of(one) for one in every if len(_names_of(one) - own) == 2):
         if _names_of(ast.parse(other, mode="eval").body) <= names.keys():
-            says = words("other-names", it=shown(site.source.of(node)), place=context(site, node), new=other)
+            says = words("other-names", it=shown(site.source.of(node)), place=site.context(node), new=other)
             yield site.change(ChangeKind.NAME, node, f"({other})", says, 1)
 
 
@@ -267,10 +268,10 @@ def _without_a_side(site: ChangeSite, node: Any, parts: tuple[str, str, str]) ->
     left, op, right = parts
     if op not in ("+", "-", "*", "/", "&") and not (op == "//" and isinstance(node.right, ast.Constant)):
         return
-    says = words("dropped", one=op, other=site.source.of(node.right), place=context(site, node))
+    says = words("dropped", one=op, other=site.source.of(node.right), place=site.context(node))
     yield site.change(ChangeKind.DROPPED, node, left, says)
     if op not in ("/", "//") or isinstance(node.left, ast.Constant):
-        says = words("dropped", one=site.source.of(node.left), other=op, place=context(site, node))
+        says = words("dropped", one=site.source.of(node.left), other=op, place=site.context(node))
         yield site.change(ChangeKind.DROPPED, node, right, says)
 
 
@@ -278,7 +279,7 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     """`a * b + c` for `a * (b + c)`, and the other way round."""
     source = site.source
     says = words("brackets", it=shown(source.of(node)))
-    if isinstance(node.left, ast.BinOp) and (first := WRITTEN.get(type(node.left.op))) and first != op:
+    if isinstance(node.left, ast.BinOp) and (first := SIGNS.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
         moved = f"({a} {first} ({b} {op} {c}))"
         if (first, op) == ("+", "-"):
@@ -288,7 +289,7 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
         else:
             for text in (moved, f"(({a} {op} {c}) {first} {b})"):
                 yield site.change(ChangeKind.BRACKET, node, text, says)
-    if isinstance(node.right, ast.BinOp) and (second := WRITTEN.get(type(node.right.op))) and second != op:
+    if isinstance(node.right, ast.BinOp) and (second := SIGNS.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)
     for inner, outer in ((node.left, node.right), (node.right, node.left)):
@@ -301,7 +302,7 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
 
 
 def _comparison(site: ChangeSite, node: Any) -> Iterator[Change]:
-    if len(node.ops) != 1 or (op := WRITTEN.get(type(node.ops[0]))) is None:
+    if len(node.ops) != 1 or (op := SIGNS.get(type(node.ops[0]))) is None:
         return
     left, right = site.source.operand(node.left), site.source.operand(node.comparators[0])
     is_outside = op in (">", ">=") and _is_bound(site, node)
@@ -399,7 +400,7 @@ def _less_its_maximum(site: ChangeSite, node: Any, path: str) -> Iterator[Change
 def _out_of_brackets(site: ChangeSite, node: Any) -> Iterator[Change]:
     """`f(a) + c` for `f(a + c)`."""
     inner = node.args[0]
-    op = WRITTEN.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
+    op = SIGNS.get(type(inner.op)) if isinstance(inner, ast.BinOp) else None
     if op not in ("+", "-", "*", "/"):
         return
     start, rest = site.source.of(node.func), "".join(f", {site.source.of(one)}" for one in node.keywords)
@@ -415,7 +416,7 @@ def _for_a_range(site: ChangeSite, node: ast.Call) -> Iterator[Change]:
     mine = site.kind(node)
     names = site.names(node) if isinstance(site.kernel.parents.get(node), ast.expr) else {}
     for name in (one for one, kind in names.items() if kind == mine):
-        says = words("range", it=shown(site.source.of(node)), place=context(site, node), name=name)
+        says = words("range", it=shown(site.source.of(node)), place=site.context(node), name=name)
         yield site.change(ChangeKind.NAME, node, name, says)
 
 

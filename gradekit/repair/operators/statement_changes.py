@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from gradekit.arithmetic import SIGNS
 from gradekit.interpreter.tile_values import fitted
-from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, words
 from gradekit.source.kernel import target_of
 from gradekit.submission.parsed_source import called
@@ -20,7 +21,7 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         return
     name, value = target.id, site.source.of(node.value)
     if isinstance(node, ast.AugAssign):
-        op = WRITTEN.get(type(node.op), "")
+        op = SIGNS.get(type(node.op), "")
         for other in (one for one in ("+=", "-=", "*=", "/=", "=") if one != f"{op}="):
             says = words("update", name=name, old=op, new=other)
             yield site.change(ChangeKind.UPDATE, node, f"{name} {other} {value}", says)

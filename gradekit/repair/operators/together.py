@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gradekit.arithmetic import SIGNS
 from gradekit.interpreter.tile_values import ValueKind
-from gradekit.repair.operators.changes import WRITTEN, Change, ChangeKind, ChangeSite, at_once
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once
 from gradekit.repair.operators.replacements import RULES, axis_of
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.repair.work import Limit, Turn
@@ -243,7 +244,7 @@ def _same_bound(site: ChangeSite) -> Iterator[Change]:
             continue
         way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
         lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-        says = words("comparison-again", way=way, old=WRITTEN[op], bound=bound, lines=lines, new=other)
+        says = words("comparison-again", way=way, old=SIGNS[op], bound=bound, lines=lines, new=other)
         lefts = {node: site.source.operand(node.left) for node in nodes}
         yield at_once(site.change(ChangeKind.COMPARISON, n, f"({lefts[n]} {other} {bound})", says) for n in nodes)
 
