@@ -14,15 +14,38 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from gradekit.gpu import Limit
-from gradekit.gpu.device_memory import POISON
+from gradekit.gpu.card import Reading
+from gradekit.gpu.device_memory import POISON, RedZoneWrite
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.replay import BoundProgram, Replay, Watch, peak_bytes
+from gradekit.gpu.replay import BoundProgram, CaughtWrite, Replay, Watch, peak_bytes
 from gradekit.gpu.timing import Turn
-from gradekit.program import Choice, Launch, run_steps
+from gradekit.program import Choice, Launch, add_nouns, run_steps
 
 if TYPE_CHECKING:
     from gradekit.gpu.cpu_emulation import CpuClock
     from gradekit.gpu.timing import Clock
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program that is ready to be timed.
+
+    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option
+    that each choice of the program takes there, and `choices` what a call took with each, in seconds. `launches` and
+    `peak_bytes` are of one call; `sets` of inputs are in rotation, and it took wall `seconds` to prepare. `how` is
+    "graph", or "stream" where the calls could not be captured, and `why` then says why.
+    """
+
+    id: int
+    option_label: str
+    chosen: tuple[int, ...]
+    choices: dict[str, float]
+    launches: int
+    peak_bytes: int
+    sets: int
+    how: str = "graph"
+    why: str = ""
+    seconds: float = 0.0
 
 
 @dataclass
@@ -133,3 +156,6 @@ def _labels(choice: Choice, among: Sequence[Choice]) -> list[str]:
     labels = [f"{line}{label}" for label in choice.labels] + [f"{line}configuration"] * len(choice.options)
     first = labels[: len(choice.options)]
     return [label if first.count(label) == 1 else f"{label} ({k + 1})" for k, label in enumerate(first)]
+
+
+add_nouns(Prepared, Turn, Reading, CaughtWrite, RedZoneWrite)

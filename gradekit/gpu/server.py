@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import dataclasses
 import json
 import os
 import resource
@@ -38,11 +37,11 @@ from gradekit.gpu import Limit, sandboxing, shared_memory
 from gradekit.gpu.card import find
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.preparation import Preparation
+from gradekit.gpu.preparation import Preparation, Prepared
 from gradekit.gpu.replay import Replay, touched_bytes
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
-from gradekit.program import Program, View, decode
+from gradekit.program import Program, View, decode, encode
 
 if TYPE_CHECKING:
     from gradekit.gpu.replay import Machine
@@ -132,7 +131,7 @@ class Server:
         ran = replay.run(inputs, request["option"], self._watch)
         seconds = time.perf_counter() - began
         self._write(ran.results, request["results"])
-        return {"seconds": seconds, "caught": [dataclasses.asdict(caught) for caught in ran.caught]}
+        return {"seconds": seconds, "caught": [encode(caught) for caught in ran.caught]}
 
     def _prepare(self, request: dict[str, Any]) -> dict[str, Any]:
         began = time.perf_counter()
@@ -143,17 +142,16 @@ class Server:
         preparation = Preparation(replay, sets)
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
-        return {
-            "label": preparation.label, "chosen": preparation.chosen, "choices": preparation.tuned,
-            "launches": preparation.launches,
-            "peak_bytes": preparation.peak_bytes, "sets": len(sets),
-            "how": clock.how, "why": clock.why, "seconds": time.perf_counter() - began,
-        }  # fmt: skip
+        prepared = Prepared(
+            request["id"], preparation.label, tuple(preparation.chosen), preparation.tuned, preparation.launches,
+            preparation.peak_bytes, len(sets), clock.how, clock.why, time.perf_counter() - began,
+        )  # fmt: skip
+        return dict(encode(prepared))
 
     def _turn(self, request: dict[str, Any]) -> dict[str, Any]:
         preparation = self._prepared[request["id"]]
         self._watch("time", preparation.replay.only_kernel(preparation.chosen), None)
-        return dataclasses.asdict(preparation.turn(request["milliseconds"]))
+        return dict(encode(preparation.turn(request["milliseconds"])))
 
     def _fetch(self, request: dict[str, Any]) -> dict[str, Any]:
         self._write(self._prepared[request["id"]].outputs(request["set"]), request["results"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, Self, TypeVar
 
 import torch
@@ -26,14 +26,15 @@ from gradekit.confine import Means
 from gradekit.engine.explain import Namer
 from gradekit.findings import Cause, Finding
 from gradekit.gpu import Limit, shared_memory
-from gradekit.gpu.card import Card, Reading
+from gradekit.gpu.card import Card
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
-from gradekit.gpu.replay import bytes_of
+from gradekit.gpu.preparation import Prepared
+from gradekit.gpu.replay import CaughtWrite, bytes_of
 from gradekit.gpu.server import arguments_to, kinds_of
 from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker_process import LostWorker, WorkerProcess
-from gradekit.program import ITEMSIZE, Program, Scalar, View, encode
+from gradekit.program import ITEMSIZE, Program, Scalar, View, decode, encode
 
 __all__ = ["CardFault", "CardRun", "Prepared", "Worker"]
 
@@ -54,28 +55,6 @@ class CardRun:
     seconds: float
     prints: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A program that is ready to be timed.
-
-    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option
-    that each choice of the program takes there, and `choices` what a call took with each, in seconds. `launches` and
-    `peak_bytes` are of one call; `sets` of inputs are in rotation, and it took wall `seconds` to prepare. `how` is
-    "graph", or "stream" where the calls could not be captured, and `why` then says why.
-    """
-
-    id: int
-    option_label: str
-    chosen: tuple[int, ...]
-    choices: dict[str, float]
-    launches: int
-    peak_bytes: int
-    sets: int
-    how: str = "graph"
-    why: str = ""
-    seconds: float = 0.0
 
 
 def _again_if_killed(request: Callable[P, R]) -> Callable[P, R]:
@@ -135,7 +114,7 @@ class Worker:
             }, seconds, memory)  # fmt: skip
             results = _results(program, tensors)
         with _sensible():
-            findings = tuple(_finding(caught, program, names) for caught in answer["caught"])
+            findings = tuple(_finding(decode(one, CaughtWrite), program, names) for one in answer["caught"])
             return CardRun(results, float(answer["seconds"]), self._printed(), findings)
 
     @_again_if_killed
@@ -162,12 +141,10 @@ class Worker:
         answer = self._ask(request, seconds, meanwhile=meanwhile)
         assert self._process is not None
         with _sensible():
-            self._process.prepared[self._next] = program, int(answer["sets"])
-            return Prepared(
-                self._next, str(answer["label"]), _chosen(program, answer["chosen"]), dict(answer["choices"]),
-                answer["launches"], answer["peak_bytes"], answer["sets"], answer["how"], answer["why"],
-                float(answer["seconds"]),
-            )  # fmt: skip
+            prepared: Prepared = decode(answer, Prepared)
+            _check_chosen(program, prepared.chosen)
+            self._process.prepared[self._next] = program, prepared.sets
+            return replace(prepared, id=self._next)
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
         """One turn of the clock of what was prepared under `id`, of about that long.
@@ -180,7 +157,8 @@ class Worker:
             {"do": "turn", "id": id, "milliseconds": milliseconds}, Limit.ANSWER_SECONDS + milliseconds / 1e3
         )
         with _sensible():
-            return Turn(tuple(answer["seconds"]), _reading(answer["before"]), _reading(answer["after"]))
+            turn: Turn = decode(answer, Turn)
+            return turn
 
     def results(self, id: int, device: torch.device = CPU) -> Iterator[list[Result]]:
         """For each set of inputs, what the timed calls wrote: results in the program's order, on this device.
@@ -319,36 +297,26 @@ def _results(program: Program, tensors: Sequence[Tensor], device: torch.device =
     ]
 
 
-def _finding(caught: Any, program: Program, names: Sequence[str]) -> Finding:
+def _finding(caught: CaughtWrite, program: Program, names: Sequence[str]) -> Finding:
     """A store into a red zone, in the student's words."""
-    write = caught["write"]
-    number, side, distance = write["storage"], write["side"], write["distance"]
-    tensor = Namer(program, names).storage(number)
-    away = "right" if distance == 0 else f"{distance} bytes"
-    message = f"{caught['kernel'] or 'A torch operation'} wrote {away} {side} the memory of {tensor}, on the card."
-    facts = {"side": side, "bytes": write["nbytes"], "distance": distance}
+    write = caught.write
+    tensor = Namer(program, names).storage(write.storage)
+    away = "right" if write.distance == 0 else f"{write.distance} bytes"
+    message = f"{caught.kernel or 'A torch operation'} wrote {away} {write.side} the memory of {tensor}, on the card."
+    facts = {"side": write.side, "bytes": write.nbytes, "distance": write.distance}
     return Finding(
-        Cause.OUT_OF_BOUNDS_STORE, message, caught["line"], caught["kernel"], caught["launch"], tensor,
-        count=write["nbytes"], facts=facts,
+        Cause.OUT_OF_BOUNDS_STORE, message, caught.line, caught.kernel, caught.launch, tensor,
+        count=write.nbytes, facts=facts,
     )  # fmt: skip
 
 
-def _chosen(program: Program, data: Any) -> tuple[int, ...]:
-    """The number of the option that each choice takes, as the worker says.
-
-    Raises:
-        ValueError: the program has no such options.
-    """
-    chosen, choices = tuple(data), program.choices()
+def _check_chosen(program: Program, chosen: Sequence[int]) -> None:
+    """Raises ValueError where the program has no such option of each choice."""
+    choices = program.choices()
     if len(chosen) != len(choices) or not all(
-        type(n) is int and 0 <= n < len(choice.options) for n, choice in zip(chosen, choices, strict=True)
+        0 <= number < len(choice.options) for number, choice in zip(chosen, choices, strict=True)
     ):
         raise ValueError("options that the program does not have")
-    return chosen
-
-
-def _reading(data: Any) -> Reading | None:
-    return None if data is None else Reading(**data | {"reasons": tuple(data["reasons"])})
 
 
 @contextlib.contextmanager
@@ -356,5 +324,5 @@ def _sensible() -> Iterator[None]:
     """An answer that makes no sense is a fault, whatever it holds: the process has met kernels."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise CardFault("crash", "the worker sent an answer that makes no sense") from None

@@ -15,6 +15,8 @@ from gradekit import wire
 from gradekit.engine.executor import run
 from gradekit.findings import Cause
 from gradekit.gpu import shared_memory, worker, worker_process
+from gradekit.gpu.device_memory import RedZoneWrite
+from gradekit.gpu.replay import CaughtWrite
 from gradekit.gpu.server import arguments_from, arguments_to
 from gradekit.gpu.worker import CardFault, Worker
 from gradekit.program import Allocate, Launch, Literal, View
@@ -123,8 +125,7 @@ def test_specs_that_are_one_object_stay_one() -> None:
 
 def test_red_zones_are_told_in_the_students_words() -> None:
     made = program([], [View(1, "float32", (4,), (1,))], [View(0, "float32", (4,), (1,))])
-    write = {"storage": 1, "side": "after", "nbytes": 8, "distance": 0}
-    caught = {"write": write, "launch": 0, "kernel": "k", "line": 12}
+    caught = CaughtWrite(RedZoneWrite(1, "after", 8, 0), 0, "k", 12)
     finding = worker._finding(caught, made, ["x"])
     assert finding.cause is Cause.OUT_OF_BOUNDS_STORE
     assert finding.message == "k wrote right after the memory of the result, on the card."
