@@ -316,14 +316,16 @@ _NOUNS: dict[str, type] = {
 
 
 def views_in(value: Any) -> Iterator[View]:
-    """The tensors anywhere in arguments: nested tuples, dicts and descriptors."""
-    if isinstance(value, View):
+    """The tensors anywhere in arguments or steps, in nested tuples and dicts too."""
+    kind: Any = type(value)
+    if kind is View:
         yield value
-    elif isinstance(value, Descriptor):
-        yield value.view
-    elif isinstance(value, (tuple, list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
+    elif kind is tuple or kind is list or kind is dict:
+        for item in value.values() if kind is dict else value:
             yield from views_in(item)
+    else:
+        for name in parts_of(kind):
+            yield from views_in(getattr(value, name))
 
 
 def reads(step: Step) -> Iterator[View]:
@@ -361,24 +363,9 @@ def needed_for(wanted: Collection[int], steps: Sequence[Step], stored: Sequence[
 
 
 def storages_of(value: Any) -> set[int]:
-    """The numbers of all storages that a step, view or list of them mentions."""
-    found: set[int] = set()
-    _collect(value, found)
-    return found
-
-
-def _collect(value: Any, found: set[int]) -> None:
-    kind: Any = type(value)
-    if kind is View or kind is Allocate:
-        found.add(value.storage)
-    elif kind is dict:
-        _collect(tuple(value.values()), found)
-    elif kind is tuple or kind is list:
-        for item in value:
-            _collect(item, found)
-    else:
-        for name in parts_of(kind):
-            _collect(getattr(value, name), found)
+    """The numbers of all storages that a step or a view mentions."""
+    made = {step.storage for step in every_step([value]) if isinstance(step, Allocate)}
+    return made.union(view.storage for view in views_in(value))
 
 
 @functools.cache

@@ -41,13 +41,9 @@ class ProofVerdict:
     program: tuple[int, ...] = ()
     finding: str = ""
     exact: bool = False  # whether the formulas say all that decides it: then the engine must agree
-    steps: int = 0
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""
-        data: dict[str, Any] = {"claim": self.kind, "subject": self.subject, "verdict": self.verdict}
-        data |= {"line": self.line} if self.line is not None else {}
-        data |= {"kernel": self.kernel} if self.kernel else {}
-        data |= {"why": self.why} if self.why else {}
-        data |= {"finding": self.finding} if self.finding else {}
-        return data | ({"sizes": dict(self.sizes)} if self.sizes else {})
+        data: dict[str, Any] = {"claim": self.kind, "subject": self.subject, "verdict": self.verdict, "line": self.line}
+        data |= {"kernel": self.kernel, "why": self.why, "finding": self.finding, "sizes": dict(self.sizes)}
+        return {name: value for name, value in data.items() if value}

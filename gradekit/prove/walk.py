@@ -493,25 +493,6 @@ def fit(walk: Walk, op: Op, value: Term) -> Term:
     return value
 
 
-@enters(RULES, "arith.addi", "arith.subi")
-def _add(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    if isinstance(a, Term) and isinstance(b, Term):
-        return fit(walk, op, a + b if op.name == "arith.addi" else a - b)
-    return _either_alone(a, b)
-
-
-def _either_alone(a: Value, b: Value) -> Value:
-    """The sum, or the difference, of two conditions: in one bit 1 + 1 is 0."""
-    return (a & ~b) | (~a & b) if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
-
-
-@enters(RULES, "arith.muli")
-def _multiply(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    if isinstance(a, Truth) and isinstance(b, Truth):
-        return a & b
-    return fit(walk, op, a * b) if isinstance(a, Term) and isinstance(b, Term) else OTHER
-
-
 @enters(RULES, "arith.divsi")
 def _divide(walk: Walk, op: Op, a: Term, b: Term) -> Value:
     """Towards zero."""
@@ -535,24 +516,46 @@ def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
 
 
 def _of(
-    function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False,
+    function: Callable[[Term, Term], Value], unsigned: bool = False, divides: bool = False, may_wrap: bool = False,
     of_masks: Callable[[Truth, Truth], Truth] | None = None,
 ) -> Rule:  # fmt: skip
     """What a function gives of two numbers, none of which may be negative where they are `unsigned`, or two masks."""
 
-    def rule(walk: Walk, op: Op, a: Term, b: Term) -> Value:
-        if isinstance(a, Truth) or isinstance(b, Truth):
-            return of_masks(a, b) if of_masks and isinstance(a, Truth) and isinstance(b, Truth) else OTHER
+    def rule(walk: Walk, op: Op, a: Value, b: Value) -> Value:
+        if isinstance(a, Truth) and isinstance(b, Truth):
+            return of_masks(a, b) if of_masks else OTHER
+        if not isinstance(a, Term) or not isinstance(b, Term):
+            return OTHER
         if unsigned:
             _not_negative(walk, op, *((a,) if divides else (a, b)))
         if divides:
             walk.require(op, b, 1, None)
-        return function(a, b)
+        value = function(a, b)
+        return fit(walk, op, value) if may_wrap and isinstance(value, Term) else value
 
     return rule
 
 
+def _either_alone(a: Truth, b: Truth) -> Truth:
+    """The sum, or the difference, of two conditions: in one bit 1 + 1 is 0."""
+    return (a & ~b) | (~a & b)
+
+
+def _low_bits(a: Term, b: Term) -> Value:
+    """`a & b`, where one of them is a number of which the low bits are set."""
+    for value, number in ((a, b.number), (b, a.number)):
+        if number is not None and number >= 0 and number & (number + 1) == 0:
+            return value % (number + 1)
+    return OTHER
+
+
 RULES |= {
+    "arith.addi": _of(operator.add, may_wrap=True, of_masks=_either_alone),
+    "arith.subi": _of(operator.sub, may_wrap=True, of_masks=_either_alone),
+    "arith.muli": _of(operator.mul, may_wrap=True, of_masks=operator.and_),
+    "arith.andi": _of(_low_bits, of_masks=operator.and_),
+    "arith.ori": _of(lambda a, b: OTHER, of_masks=operator.or_),
+    "arith.xori": _of(lambda a, b: -1 - a if b.number == -1 else OTHER, of_masks=_either_alone),
     "arith.divui": _of(operator.floordiv, unsigned=True, divides=True),
     "arith.remui": _of(operator.mod, unsigned=True, divides=True),
     "arith.floordivsi": _of(operator.floordiv, divides=True),
@@ -570,27 +573,6 @@ def _not_negative(walk: Walk, op: Op, *values: Term) -> None:
 
 
 # --- bits -------------------------------------------------------------------------------------------------------------
-
-
-@enters(RULES, "arith.andi")
-def _and(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    if isinstance(a, Truth) and isinstance(b, Truth):
-        return a & b
-    for value, mask in ((a, b), (b, a)):
-        number = mask.number if isinstance(mask, Term) else None
-        if number is not None and number >= 0 and number & (number + 1) == 0 and isinstance(value, Term):
-            return value % (number + 1)
-    return OTHER
-
-
-@enters(RULES, "arith.ori")
-def _or(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    return a | b if isinstance(a, Truth) and isinstance(b, Truth) else OTHER
-
-
-@enters(RULES, "arith.xori")
-def _xor(walk: Walk, op: Op, a: Value, b: Value) -> Value:
-    return -1 - a if isinstance(a, Term) and isinstance(b, Term) and b.number == -1 else _either_alone(a, b)
 
 
 @enters(RULES, "arith.shli")

@@ -208,7 +208,7 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
     failure = Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
     if any(program.launches()):
         beside = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
-        given = {view.storage for step in beside for view in views_in(tuple(vars(step).values()))}
+        given = {view.storage for step in beside for view in views_in(step)}
         by_torch = any(view.storage in given for view in others)
         why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
         message = f"{entry} returns a tensor that no kernel has stored to: {why}."
