@@ -1,4 +1,5 @@
-"""What a search for a mend is given of a check that failed: its examples, each with what runs and judges it."""
+"""What a search for a mend is given of a check that failed: its examples, each with what runs and judges it, and what
+walks find of them with other texts."""
 
 from __future__ import annotations
 
@@ -10,9 +11,13 @@ from typing import Any
 from gradekit.causes import Cause
 from gradekit.credit import awarding
 from gradekit.findings import Kind
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.judge.failure import Failure
+from gradekit.program import Program
 from gradekit.repair.walked_submission import WalkedSubmission
+from gradekit.repair.work import Limit
 from gradekit.subject.subject import Call, Subject
+from gradekit.submission.parsed_source import ParsedSource
 
 Judge = Callable[["Subject | WalkedSubmission"], BaseException | None]
 """Traces, runs and judges an example on a text of the submission: what that raises, None where it is right."""
@@ -70,6 +75,28 @@ class FailedCheck:
     def tried(self) -> list[Example]:
         """The examples on which every mend is tried."""
         return [one for one in (self.example, *self.others) if one is not None]
+
+
+class WalkedExamples:
+    """What becomes of examples of checks with a text that is walked, each once. An autotuner chooses what it chose in
+    `program`, another call."""
+
+    def __init__(self, text: str, program: Program) -> None:
+        source = ParsedSource.parsed(text)
+        self._submission = WalkedSubmission(source, program) if source is not None else None
+        self._known: dict[Example, BaseException | None] = {}
+        self._in_vain = 0
+
+    def error(self, example: Example) -> BaseException | None:
+        """What an example raises on the text: None where it is right, a Failure where it is wrong,
+        anything else where that is not known."""
+        if self._submission is None or self._in_vain == Limit.IN_VAIN:
+            return NotWalked("a text that cannot be walked")
+        if example not in self._known:
+            self._known[example] = error = example.run(self._submission)
+            is_known = error is None or isinstance(error, Failure)
+            self._in_vain = 0 if is_known else self._in_vain + 1
+        return self._known[example]
 
 
 def unlike(examples: Sequence[Example], most: int, seen: Iterable[Hashable] = ()) -> Iterator[Example]:

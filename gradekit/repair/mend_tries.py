@@ -15,13 +15,12 @@ from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.repair.clues import clues_of
-from gradekit.repair.failed_check import Example, FailedCheck, is_too_long
+from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
 from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
-from gradekit.repair.walked_submission import WalkedExamples
 from gradekit.repair.work import Limit
 from gradekit.subject.runs import Observation
 from gradekit.subject.subject import Subject

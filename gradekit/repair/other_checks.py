@@ -9,9 +9,8 @@ import torch
 
 from gradekit.causes import Cause
 from gradekit.judge.failure import Failure
-from gradekit.repair.failed_check import Example
+from gradekit.repair.failed_check import Example, WalkedExamples
 from gradekit.repair.search import OtherChecks
-from gradekit.repair.walked_submission import WalkedExamples
 from gradekit.repair.work import Limit
 from gradekit.subject.subject import Subject
 

@@ -103,10 +103,8 @@ class Tries:
 class Mending:
     """The mends of one submission, and what came of those that were tried."""
 
-    def __init__(
-        self, text: str, numbers: Sequence[str] = (), work: Work | None = None, idioms: Sequence[Idiom] = ()
-    ) -> None:
-        self.text, self.numbers, self.idioms = text, numbers, idioms
+    def __init__(self, text: str, work: Work | None = None, idioms: Sequence[Idiom] = ()) -> None:
+        self.text, self.idioms = text, idioms
         self.work = work if work is not None else Work()
         self._work = self.work.tried
         self._has_no_experiments = without_experiments(text) == text
@@ -234,7 +232,7 @@ class Mending:
         """The mends of the text with one of two mistakes mended; None where that was asked for others often enough."""
         if half not in self._second and len(self._second) < Limit.HALVES:
             work = self.work.of_a_second()
-            self._second[half] = Mending(half.applied(self.text), self.numbers, work, self.idioms)
+            self._second[half] = Mending(half.applied(self.text), work, self.idioms)
         return self._second.get(half)
 
     def _is_right(self, text: str, tries: Tries, least: int) -> bool:
@@ -250,7 +248,7 @@ class Mending:
         if mine not in self._mends:
             self._mends[mine] = []
             with survived("The search for mends"):
-                self._mends[mine] = mends(self.text, self.numbers, self.idioms, mine)
+                self._mends[mine] = mends(self.text, self.idioms, mine)
         return self._mends[mine]
 
     def _in_turn(self, clues: Clues, screened: Callable[[], Sequence[Mend]]) -> Iterator[Mend]:

@@ -46,7 +46,7 @@ class Tutor:
         own: Sequence[Idiom] = ()
         with survived("The reading of an assignment's idioms"):
             own = idioms_of(texts.assignment.folder / "idioms.toml")
-        self._mending = Mending(texts.submission.text, texts.numbers, idioms=own)
+        self._mending = Mending(texts.submission.text, idioms=own)
         self.work = self._mending.work
         self._said: dict[str, tuple[FailedCheck, Mend | None]] = {}  # what each check's diagnosis is about
         self._beside: dict[Cause, Diagnosis | None] = {}

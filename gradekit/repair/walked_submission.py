@@ -5,7 +5,7 @@ nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -13,39 +13,9 @@ from gradekit.inputs.spec import Input
 from gradekit.interpreter.shown_call import HostCall, HostReplay
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walked_call import code_of
-from gradekit.judge.failure import Failure
 from gradekit.program import Program
 from gradekit.repair.work import Limit
 from gradekit.submission.parsed_source import ParsedSource
-
-
-class Runs(Protocol):
-    """An example: what it raises when it is run on a submission."""
-
-    def run(self, submission: WalkedSubmission, /) -> BaseException | None:
-        """What it raises, None where it is right."""
-
-
-class WalkedExamples:
-    """What becomes of examples of checks with a text that is walked, each once. An autotuner chooses what it chose in
-    `program`, another call."""
-
-    def __init__(self, text: str, program: Program) -> None:
-        source = ParsedSource.parsed(text)
-        self._submission = WalkedSubmission(source, program) if source is not None else None
-        self._known: dict[Runs, BaseException | None] = {}
-        self._in_vain = 0
-
-    def error(self, example: Runs) -> BaseException | None:
-        """What an example raises on the text: None where it is right, a Failure where it is wrong,
-        anything else where that is not known."""
-        if self._submission is None or self._in_vain == Limit.IN_VAIN:
-            return NotWalked("a text that cannot be walked")
-        if example not in self._known:
-            self._known[example] = error = example.run(self._submission)
-            is_known = error is None or isinstance(error, Failure)
-            self._in_vain = 0 if is_known else self._in_vain + 1
-        return self._known[example]
 
 
 class WalkedSubmission:

@@ -14,10 +14,9 @@ from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
 from gradekit.program import Program
-from gradekit.repair.failed_check import Example
+from gradekit.repair.failed_check import Example, WalkedExamples
 from gradekit.repair.other_checks import confirmed, with_a_mend
 from gradekit.repair.search import OtherChecks
-from gradekit.repair.walked_submission import WalkedExamples
 from gradekit.repair.work import Limit
 from tests.gpu.programs import normal, traced
 from tests.graded import failed_checks

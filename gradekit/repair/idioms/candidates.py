@@ -37,15 +37,11 @@ _OF_SEVERAL_WRITES = {Cause.WRITE_CONFLICT, Cause.RACE, Cause.UNINITIALIZED_READ
 """What is seen where an element is written or added to several times."""
 
 
-def mends(
-    text: str, numbers: Sequence[str] = (), idioms: Sequence[Idiom] = (), kernels: Collection[str] = ()
-) -> list[Mend]:
+def mends(text: str, idioms: Sequence[Idiom] = (), kernels: Collection[str] = ()) -> list[Mend]:
     """Every mend of host code, helpers and kernels, or of these `kernels`, each once, the most specific first; nothing
-    where the text is not Python. `numbers` are those of the handout's formulas, `idioms` those that belong to the
-    assignment alone."""
+    where the text is not Python. `idioms` are those that belong to the assignment alone."""
     if (draft := draft_of(text)) is None:
         return []
-    draft.numbers = numbers
     seen: dict[Hashable, Mend] = {}
     every = [*idioms_of(GENERAL), *idioms]
     found = list(_of_rules(_ON_HOST, [one for one in every if one.is_of_host], draft))

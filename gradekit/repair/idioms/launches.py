@@ -1,4 +1,4 @@
-"""Mends of launch arguments that are exchanged, and of results that host code drops."""
+"""Mends of launch arguments that are exchanged."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 from gradekit.repair.mend import Family, Mend
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import target_of
-from gradekit.submission.parsed_source import Edit, called
 
 
 def arguments_swapped(draft: Draft) -> Iterator[Mend]:
@@ -30,40 +28,6 @@ def arguments_swapped(draft: Draft) -> Iterator[Mend]:
                     rank = 6 if gain > 0.2 else 32 if gain > -0.3 else 60
                     rank = 4 if _is_reversed(draft, first, second) else rank
                     yield _swapped(draft, launch, (first, second), (p, q), rank)
-
-
-def named_otherwise(draft: Draft) -> Iterator[Mend]:
-    """Another name than the parameter's, where host code has made something of that name. A look at all changes of host
-    code finds it, too, but has none where two calls were compared with each other."""
-    made = {target_of(node) for node in draft.host_nodes if isinstance(node, ast.Assign)}
-    for launch in draft.launches:
-        for param, value in launch.given.items():
-            if isinstance(value, ast.Name) and value.id != param and param in made:
-                yield Mend(
-                    Family.STRIDES, 6, value.lineno, (draft.source.replaced(value, param),),
-                    f"The launch passes {value.id} for {param} of {launch.kernel.name} in line {value.lineno}, where "
-                    f"{param} belongs.",
-                    f"pass {param} for {param}",
-                )  # fmt: skip
-
-
-def not_kept(draft: Draft) -> Iterator[Mend]:
-    """A call of a tensor's method alone in a line, which changes nothing: all of them, kept under the tensor's name."""
-    alone = [one.value for one in draft.host_nodes if isinstance(one, ast.Expr)]
-    made = {one: called(one).rpartition(".") for one in alone if isinstance(one, ast.Call)}
-    lost = [one for one, (name, _, method) in made.items() if name.isidentifier() and method in _MAKING_ANOTHER]
-    if lost:
-        name, _, method = made[lost[0]]
-        yield Mend(
-            Family.STRIDES, 3, lost[0].lineno,
-            tuple(Edit(start := draft.source.span(one)[0], start, f"{made[one][0]} = ", "") for one in lost),
-            f"Line {lost[0].lineno} calls {name}.{method}() and does not keep what it returns: {name} stays as it is.",
-            f"give it the name: {name} = {name}.{method}(...)",
-        )  # fmt: skip
-
-
-_MAKING_ANOTHER = {"contiguous", "to", "float", "half", "reshape", "view", "flatten", "transpose", "permute", "expand"}
-"""Methods of a tensor that return another, or a view, and leave it as it is."""
 
 
 def _is_reversed(draft: Draft, first: ast.expr, second: ast.expr) -> bool:
@@ -114,4 +78,4 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     return None, ""
 
 
-RULES = (arguments_swapped, named_otherwise, not_kept)
+RULES = (arguments_swapped,)
