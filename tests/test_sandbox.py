@@ -19,6 +19,7 @@ from gradekit.sandbox.tracer import AHEAD
 from gradekit.submission.layout import code_of
 
 from .batch.clusters import RIGHT
+from .hostile.world import commanded
 from .patience import GUARD, eventually
 from .tracer.styles import VECTOR_ADD, Text
 
@@ -228,22 +229,6 @@ def test_a_submission_can_ask_for_its_users_name() -> None:
         assert tracer.trace("entry", [X]).results == (Scalar(True),)
 
 
-FORKS = """
-import ctypes, os, time
-if os.fork() == 0:
-    ctypes.CDLL(None).prctl(15, {name!r}, 0, 0, 0)
-    time.sleep(300)
-"""
-
-
-def test_closing_ends_every_process_of_the_submission() -> None:
-    name = f"gk-{os.getpid()}-fork"
-    with Tracer(Text(FORKS.format(name=name.encode()))) as tracer:
-        assert tracer.load().notes == ()
-        assert eventually(lambda: named(name))
-    assert eventually(lambda: not named(name)), "the submission's process outlived its tracer"
-
-
 def test_the_server_dies_with_the_grader() -> None:
     code = (
         "from gradekit import sandbox; import os, sys\n"
@@ -259,28 +244,6 @@ def test_the_server_dies_with_the_grader() -> None:
     assert scratch
     assert eventually(lambda: not commanded(scratch)), "a tracer outlived its grader"
     assert eventually(lambda: not Path(scratch).exists()), "the tracer's files outlived the grader"
-
-
-def named(name: str) -> list[str]:
-    """The processes that call themselves `name`."""
-    return [pid for pid in processes() if read(f"/proc/{pid}/comm").strip() == name]
-
-
-def commanded(word: str) -> list[str]:
-    """The processes on whose command line `word` stands."""
-    return [pid for pid in processes() if word in read(f"/proc/{pid}/cmdline")]
-
-
-def processes() -> list[str]:
-    """The ids of all processes that live."""
-    return [name for name in os.listdir("/proc") if name.isdecimal() and ") Z " not in read(f"/proc/{name}/stat")]
-
-
-def read(path: str) -> str:
-    try:
-        return Path(path).read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 IMPORTS = """

@@ -4,8 +4,6 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gradekit.engine.ttir import Op, TTIRError, Type, parse
 from tests.patience import steps
@@ -409,27 +407,6 @@ def test_a_long_chain_of_locations_is_cut_off():
     chain = "".join(f'#loc{n} = loc("n"(#loc{n - 1}))\n' for n in range(1, 20_000))
     found = parse('#loc0 = loc("k.py":1:1)\n' + chain + module("%a = arith.addi %i, %i : i32 loc(#loc19999)"))
     assert found.entry.body.blocks[0].ops[0].location == ()
-
-
-PIECES = re.findall(
-    r"\S+\s*", LOCATED + module("%r = scf.if %c -> (f32) { scf.yield %f : f32 } else { scf.yield %f : f32 }")
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_damaged_text_is_read_or_is_an_error(data):
-    pieces = list(PIECES)
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(0, len(pieces) - 1))
-        pieces[at : at + 1] = data.draw(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=2))
-        pieces = pieces or ["module"]
-    try:
-        found = parse("".join(pieces))
-    except TTIRError as error:
-        assert error.line >= 1 and error.column >= 1
-    else:
-        assert found.entry.public
 
 
 def kernel_of(count):
