@@ -9,13 +9,12 @@ from gradekit.assignment import UsageError
 from gradekit.checking import check, exit_code, save_traceback
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
+from tests.small import laid_out
 
 
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "assignments" / "softmax"
-    folder.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
+    laid_out(tmp_path, "softmax", "softmax", {})
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
     (tmp_path / "good.py").write_text("def softmax(x):\n    return x\n")
     return tmp_path

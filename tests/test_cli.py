@@ -20,6 +20,7 @@ from gradekit.report.record import validate
 from gradekit.request import GradingOptions
 from tests.leaks import descendants
 from tests.patience import GUARD, eventually
+from tests.small import laid_out
 
 REPORT = Report(
     assignment="softmax",
@@ -48,11 +49,9 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for id, entry in (("softmax", "softmax"), ("vector_add", "add")):
-        folder = tmp_path / "assignments" / id
-        folder.mkdir(parents=True)
-        (folder / "assignment.toml").write_text(f'title = "T"\nentry = "{entry}"\nsummary = "About {id}"\n')
-        for name in ("README.md", "starter.py", f"test_{id}.py"):
-            (folder / name).write_text("text")
+        described = f'title = "T"\nentry = "{entry}"\nsummary = "About {id}"\n'
+        texts = dict.fromkeys(("README.md", "starter.py", f"test_{id}.py"), "text")
+        laid_out(tmp_path, id, entry, {"assignment.toml": described, **texts})
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
     monkeypatch.chdir(tmp_path)
     return tmp_path

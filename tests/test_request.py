@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.plugin.profiles import PROFILES
 from gradekit.plugin.run_state import GradingRun
 from gradekit.request import PROFILE_NAMES, GradingOptions, GradingRequest
+from tests.small import laid_out
 
 UNUSUAL: dict[str, Any] = {
     "keyword": "dtype", "kind": "memory", "seed": 0, "secret_seed": 5, "inputs": "{}", "profile": "quick",
@@ -39,11 +40,8 @@ def test_every_profile_that_can_be_asked_for_exists() -> None:
 
 @pytest.fixture
 def double(tmp_path: Path) -> Assignment:
-    folder = tmp_path / "assignments" / "double"
-    folder.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "T"\nentry = "double"\nsummary = "S"\nseed = 7\n')
-    (folder / "test_double.py").write_text("def test_it(submission): pass\n")
-    return load(folder)
+    tests = {"test_double.py": "def test_it(submission): pass\n"}
+    return laid_out(tmp_path, "double", "double", tests, "seed = 7\n")
 
 
 def test_without_a_seed_the_releases_own_counts(double: Assignment) -> None:

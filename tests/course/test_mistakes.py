@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, get, load
+from gradekit.assignment import Assignment, get
 from gradekit.causes import Cause
 from gradekit.cli import main
 from gradekit.course.edits import EditError, edit_between, edited
 from gradekit.course.mistakes import MistakeError, mistake, names
+from tests.small import laid_out
 
 TEXT = '''\
 """Two kernels."""
@@ -38,15 +39,9 @@ edit = '''
 
 @pytest.fixture
 def assignment(tmp_path: Path) -> Assignment:
-    folder, solutions = tmp_path / "assignments" / "a", tmp_path / "solutions" / "a"
-    folder.mkdir(parents=True)
-    solutions.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "T"\nentry = "forward"\nsummary = "S"\n')
-    (solutions / "solution.py").write_text(TEXT)
     other = '[shape]\ntitle = "Another shape."\nexpect = "test_b wrong-shape"\nbase = "wrong_shape.py"\n'
-    (solutions / "mistakes.toml").write_text(EDIT + other)
-    (solutions / "wrong_shape.py").write_text('"""Of another."""\nx = 1\n')
-    return load(folder)
+    staff = {"solution.py": TEXT, "mistakes.toml": EDIT + other, "wrong_shape.py": '"""Of another."""\nx = 1\n'}
+    return laid_out(tmp_path, "a", "forward", {f"solutions/{name}": text for name, text in staff.items()})
 
 
 def test_the_title_is_the_docstring_of_the_whole_file(assignment: Assignment) -> None:

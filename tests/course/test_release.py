@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gradekit.assignment import Assignment, AssignmentError, discover, load
+from gradekit.assignment import Assignment, AssignmentError, discover
 from gradekit.cli import main
 from gradekit.course.regions import RegionError, starter
 from gradekit.course.release import generated, release, stale
+from tests.small import laid_out
 
 SOLUTION = '''"""D."""
 
@@ -25,17 +26,9 @@ def f(x):
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
     """An assignment `copy`, with a solution, and a starter that is out of date."""
-    folder, solutions = tmp_path / "assignments" / "copy", tmp_path / "solutions" / "copy"
-    folder.mkdir(parents=True)
-    solutions.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "Copy"\nentry = "f"\nsummary = "S"\n')
-    (folder / "README.md").write_text("# Copy\n")
-    (folder / "figure.svg").write_text("<svg/>")
-    (folder / "starter.py").write_text("old\n")
-    (solutions / "solution.py").write_text(SOLUTION)
-    (solutions / "wrong_a.py").write_text("")
-    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(folder.parent))
-    return load(folder)
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
+    students = {"README.md": "# Copy\n", "figure.svg": "<svg/>", "starter.py": "old\n"}
+    return laid_out(tmp_path, "copy", "f", students | {"solutions/solution.py": SOLUTION, "solutions/wrong_a.py": ""})
 
 
 def test_the_starter_is_written_into_the_assignment(copy: Assignment) -> None:

@@ -5,20 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.course import attempts
 from gradekit.course.start import ExistingFiles, start
 from tests.report.samples import PASSED, record
+from tests.small import laid_out
 
 
 @pytest.fixture
 def softmax(tmp_path: Path) -> Assignment:
-    folder = tmp_path / "assignments" / "softmax"
-    folder.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
-    for name in ("README.md", "starter.py", "test_softmax.py"):
-        (folder / name).write_text(f"this is {name}")
-    return load(folder)
+    names = ("README.md", "starter.py", "test_softmax.py")
+    return laid_out(tmp_path, "softmax", "softmax", {name: f"this is {name}" for name in names})
 
 
 def test_the_starter_becomes_the_submission(softmax: Assignment, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.course.verify import (
     Claim,
     ClaimResult,
@@ -25,6 +25,7 @@ from gradekit.course.verify import (
 )
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import TRIVIAL_RESULTS, GradingRequest
+from tests.small import laid_out
 
 
 def check(id: str, outcome: Outcome, **changes: Any) -> Check:
@@ -105,17 +106,12 @@ def test_the_solution_loses_nothing_the_starter_and_trivial_results_earn_nothing
 
 @pytest.fixture
 def softmax(tmp_path: Path) -> Assignment:
-    folder, solutions = tmp_path / "assignments" / "softmax", tmp_path / "solutions" / "softmax"
-    folder.mkdir(parents=True), solutions.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "T"\nentry = "softmax"\nsummary = "S"\n')
-    (solutions / "solution.py").write_text("x = 1\n")
-    (solutions / "right_other.py").write_text("y = 2\n")
-    (solutions / "mistakes.toml").write_text(
+    mistakes = (
         '[edit]\ntitle = "T"\nexpect = "test_a nan"\nedit = "-x = 1"\n[header]\n'
         '[nan]\ntitle = "N"\nexpect = "test_a nan"\nbase = "wrong_nan.py"\n'
     )
-    (solutions / "wrong_nan.py").write_text("z = 3\n")
-    return load(folder)
+    staff = {"solution.py": "x = 1\n", "right_other.py": "y = 2\n", "mistakes.toml": mistakes, "wrong_nan.py": "z = 3\n"}
+    return laid_out(tmp_path, "softmax", "softmax", {f"solutions/{name}": text for name, text in staff.items()})
 
 
 def test_every_claim_is_tried_on_its_own_submission(softmax: Assignment) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.course.start import start
 from gradekit.course.worksheet import worksheet
 from gradekit.submission import notebook
+from tests.small import laid_out
 
 HANDOUT = "# Copy\n\nWords.\n\n![a tile](figure.svg) and ![none](gone.svg)\n\n## Your task\n\nWrite it.\n"
 STARTER = '"""Copy: fill in the TODOs."""\n\nimport torch\n\n\ndef f(x):\n    raise NotImplementedError\n'
@@ -18,14 +19,8 @@ STARTER = '"""Copy: fill in the TODOs."""\n\nimport torch\n\n\ndef f(x):\n    ra
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Assignment:
-    folder = tmp_path / "assignments" / "copy"
-    folder.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "Copy"\nentry = "f"\nsummary = "S"\n')
-    (folder / "README.md").write_text(HANDOUT)
-    (folder / "starter.py").write_text(STARTER)
-    (folder / "figure.svg").write_text("<svg/>")
-    (folder / "test_copy.py").write_text("")
-    return load(folder)
+    files = {"README.md": HANDOUT, "starter.py": STARTER, "figure.svg": "<svg/>", "test_copy.py": ""}
+    return laid_out(tmp_path, "copy", "f", files)
 
 
 def test_it_is_a_valid_notebook_of_the_handout_then_the_starter_then_the_check(copy: Assignment) -> None:

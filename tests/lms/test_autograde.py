@@ -14,7 +14,7 @@ from gradekit.batch.class_commands import NEEDED
 from gradekit.lms.autograde import autograde
 from gradekit.lms.platforms import PLATFORMS, Platform
 from tests import zygote
-from tests.plugin.samples import RIGHT, TRIPLES, UNMASKED, laid_out
+from tests.plugin.samples import RIGHT, laid_out
 from tests.zygote import python_path
 
 
@@ -30,15 +30,6 @@ def handed_in(folder: Path, text: str, name: str = "submission.py") -> Path:
     return folder
 
 
-def test_gradescope_reads_a_full_score_for_a_right_submission(tmp_path: Path) -> None:
-    folder = handed_in(tmp_path / "autograder/submission", RIGHT)
-    done = graded("gradescope", tmp_path, folder)
-    assert done.returncode == 0, done.stderr
-    results = json.loads((tmp_path / "autograder/results/results.json").read_text())
-    assert results["score"] == 50
-    assert {test["status"] for test in results["tests"] if "status" in test} == {"passed"}
-
-
 def test_a_container_needs_none_of_the_packages_that_classes_need(tmp_path: Path) -> None:
     """A package's requirements.txt does not bring them, while they are installed wherever these tests run."""
     folder, missing = handed_in(tmp_path / "autograder/submission", RIGHT), tmp_path / "missing"
@@ -50,24 +41,6 @@ def test_a_container_needs_none_of_the_packages_that_classes_need(tmp_path: Path
     done = subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "autograder/results/results.json").read_text())["score"] == 50
-
-
-@pytest.mark.slow  # test_containers has it too, where there can be containers
-def test_prairielearn_reads_a_share_for_a_wrong_submission(tmp_path: Path) -> None:
-    folder = handed_in(tmp_path / "grade/student", UNMASKED, "double.py")
-    assert graded("prairielearn", tmp_path, folder).returncode == 0
-    results = json.loads((tmp_path / "grade/results/results.json").read_text())
-    assert results["gradable"] is True and 0 < results["score"] < 1
-    assert any("mask" in test["output"] for test in results["tests"])
-
-
-@pytest.mark.slow
-def test_autolab_reads_scores_from_the_last_line(tmp_path: Path) -> None:
-    folder = handed_in(tmp_path / "handin", 'print("{\\"scores\\": {\\"Correctness\\": 1000}}")\n' + TRIPLES)
-    done = graded("autolab", tmp_path, folder)
-    assert done.returncode == 0, done.stderr
-    scores = json.loads(done.stdout.rstrip().splitlines()[-1])["scores"]
-    assert scores == {"Correctness": 0, "Memory": 20}
 
 
 def test_classroom_reads_the_later_result_of_the_step(tmp_path: Path) -> None:

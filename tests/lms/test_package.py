@@ -10,6 +10,7 @@ import pytest
 from gradekit.assignment import get
 from gradekit.lms.package import PackageError, build, contents
 from gradekit.versions import supported
+from tests.small import laid_out
 
 ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci", "gitlab", "vpl", "coderunner", "codegrade")
 
@@ -55,15 +56,8 @@ def test_the_doctor_of_the_image_knows_what_gradekit_accepts() -> None:
 
 
 def test_the_hidden_tests_are_inside(tmp_path: Path) -> None:
-    for name in ("assignments", "solutions"):
-        (tmp_path / name / "toy").mkdir(parents=True)
-    (tmp_path / "assignments/toy/assignment.toml").write_text('title = "Toy"\nentry = "toy"\nsummary = "A toy"\n')
-    (tmp_path / "assignments/toy/test_toy.py").write_text("")
-    for name in ("test_toy_hidden.py", "solution.py"):
-        (tmp_path / "solutions/toy" / name).write_text("")
-    from gradekit.assignment import load
-
-    names = contents("gradescope", load(tmp_path / "assignments/toy"))
+    files = dict.fromkeys(("test_toy.py", "solutions/test_toy_hidden.py", "solutions/solution.py"), "")
+    names = contents("gradescope", laid_out(tmp_path, "toy", "toy", files))
     assert sorted(name for name in names if "/toy/" in name) == [
         "grader/assignments/toy/assignment.toml", "grader/assignments/toy/test_toy.py",
         "grader/solutions/toy/secret_seed", "grader/solutions/toy/test_toy_hidden.py",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.batch import pool
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
@@ -16,6 +16,7 @@ from gradekit.course.edits import edited
 from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import JudgedError, judged, mutants
 from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, row, score
+from tests.small import laid_out
 
 SOLUTION = '''\
 """Doubles."""
@@ -66,15 +67,9 @@ edits = ['''
 
 @pytest.fixture
 def assignment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Assignment:
-    folder, solutions = tmp_path / "assignments" / "double", tmp_path / "solutions" / "double"
-    folder.mkdir(parents=True)
-    solutions.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "Double"\nentry = "double"\nsummary = "Doubles"\n')
-    (folder / "test_double.py").write_text(TESTS)
-    (solutions / "solution.py").write_text(SOLUTION)
-    (solutions / "equivalent.toml").write_text(JUDGED)
-    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(folder.parent))
-    return load(folder)
+    monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(tmp_path / "assignments"))
+    files = {"test_double.py": TESTS, "solutions/solution.py": SOLUTION, "solutions/equivalent.toml": JUDGED}
+    return laid_out(tmp_path, "double", "double", files)
 
 
 Answer = Callable[[str], Any]

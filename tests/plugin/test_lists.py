@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import Assignment, load
+from gradekit.assignment import Assignment
 from gradekit.findings import Outcome
 from tests.graded import grade
+from tests.small import laid_out
 
 DOMAIN = """
 [scaled]
@@ -67,12 +68,8 @@ def scaled(tensors, factor):
 
 @pytest.fixture
 def assignment(tmp_path: Path) -> Assignment:
-    folder = tmp_path / "scaled"
-    folder.mkdir()
-    (folder / "assignment.toml").write_text('title = "S"\nentry = "scaled"\nsummary = "S"\nseed = 5\n')
-    (folder / "domain.toml").write_text(DOMAIN.replace(", OPTIONAL", ""))
-    (folder / "test_scaled.py").write_text(TESTS)
-    return load(folder)
+    files = {"domain.toml": DOMAIN.replace(", OPTIONAL", ""), "test_scaled.py": TESTS}
+    return laid_out(tmp_path, "scaled", "scaled", files, "seed = 5\n")
 
 
 def submitted(folder: Path, text: str) -> Path:

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from gradekit import NoSuchCheck
-from gradekit.assignment import Assignment, AssignmentError, load, of_path
+from gradekit.assignment import Assignment, AssignmentError, of_path
 from gradekit.findings import Cause, Check, Outcome, Report, Status
 from gradekit.quiz import questions
 from gradekit.quiz.answers import digest
 from gradekit.report.record import to_dict, validate
 from gradekit.report.terminal import render
 from tests.graded import grade
+from tests.small import laid_out
 
 QUESTIONS = """
 [[question]]
@@ -56,13 +57,7 @@ words = ["bandwidth", "wall"]
 
 @pytest.fixture
 def quiz(tmp_path: Path) -> Assignment:
-    folder, staff = tmp_path / "assignments" / "quiz", tmp_path / "solutions" / "quiz"
-    folder.mkdir(parents=True)
-    staff.mkdir(parents=True)
-    (folder / "assignment.toml").write_text('title = "Q"\nentry = "answers"\nsummary = "S"\nkind = "quiz"\n')
-    (folder / "questions.toml").write_text(QUESTIONS)
-    (staff / "key.toml").write_text(KEY)
-    return load(folder)
+    return laid_out(tmp_path, "quiz", "answers", {"questions.toml": QUESTIONS, "solutions/key.toml": KEY}, 'kind = "quiz"\n')
 
 
 def answered(quiz: Assignment, text: str, **options: Any) -> Report:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from gradekit import domain
-from gradekit.assignment import load
 from gradekit.findings import Cause, Outcome
 from tests.graded import grade
+from tests.small import laid_out
 
-TOML = 'title = "T"\nentry = "f"\nsummary = "S"\nseed = 7\n'
 DOMAIN = """
 [f]
 arguments = ["x", "y"]
@@ -73,13 +72,9 @@ def graded(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]:
     """Grades a submission of f under a contract."""
 
     def run(text: str, how: str, reference: str) -> dict[str, Any]:
-        folder = tmp_path / "assignments" / "f"
-        folder.mkdir(parents=True)
-        (folder / "assignment.toml").write_text(TOML)
-        (folder / "domain.toml").write_text(DOMAIN.replace("HOW", how))
-        (folder / "test_f.py").write_text(TESTS.replace("REFERENCE", reference))
+        files = {"domain.toml": DOMAIN.replace("HOW", how), "test_f.py": TESTS.replace("REFERENCE", reference)}
         (tmp_path / "submission.py").write_text(text)
-        report = grade(load(folder), tmp_path / "submission.py", profile="quick")
+        report = grade(laid_out(tmp_path, "f", "f", files, "seed = 7\n"), tmp_path / "submission.py", profile="quick")
         return {check.id: check for check in report.checks}
 
     return run
