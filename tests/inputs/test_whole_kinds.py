@@ -11,7 +11,7 @@ import torch
 
 from gradekit.domain import load
 from gradekit.inputs.calls import calls, draws_of
-from gradekit.inputs.spec import BrokenPromise, Input
+from gradekit.inputs.spec import BrokenPromise, Input, with_other_values
 from gradekit.inputs.value_kinds import WHOLE, make
 
 DTYPES = ["int8", "uint8", "int16", "int32", "int64", "bool", "float32", "float16", "bfloat16", "float8_e4m3fn"]
@@ -119,3 +119,10 @@ def test_no_more_numbers_are_drawn_at_a_time_than_there_are_values(kind: str, mo
     monkeypatch.setattr(torch, "randint", noted)
     make(kind, (64, 64), torch.float32, torch.Generator().manual_seed(1))
     assert drawn and max(drawn) == 64 * 64
+
+
+def test_other_values_of_numbers_that_a_pattern_gives_keep_to_what_is_promised() -> None:
+    crow = Input("int32", (5,), (2,), 1, profile="sorted:0:8", within=(0, 8), ascending=True)
+    for spec in (crow, Input("int32", (4,), (1,), profile="between:0:2", within=(0, 2))):
+        other = with_other_values(spec)
+        assert isinstance(other, Input) and not other.tensor().equal(spec.tensor())

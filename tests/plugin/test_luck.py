@@ -1,11 +1,11 @@
-"""Whole reports of odd submissions: right by luck, in another language, proved in part."""
+"""Whole reports of odd submissions: right by luck, proved in part."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from gradekit.assignment import Assignment, get
 from gradekit.findings import Cause, Outcome
-from tests.graded import grade, graded
+from tests.graded import grade
 from tests.plugin.samples import KERNEL, RIGHT, TESTS, UNMASKED
 
 MEMORY_FIRST = '''
@@ -57,39 +57,6 @@ def test_the_memory_check_answers_for_the_calls_of_other_checks(
     assert (memory.outcome, memory.earned) == (Outcome.FAILED, 0)
     assert "The calls of another check show it" in memory.message
     assert all(check.outcome is Outcome.PASSED for check in grade(made, submitted(RIGHT), profile="quick").checks)
-
-
-# --- A kernel in another language of Triton's is not known here -------------------------------------------------------
-
-
-GLUON = """
-import torch
-import triton
-from triton.experimental import gluon
-from triton.experimental.gluon import language as gl
-
-
-@gluon.jit
-def add_kernel(x_ptr, y_ptr, o_ptr, n, BLOCK: gl.constexpr):
-    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
-    i = gl.program_id(0) * BLOCK + gl.arange(0, BLOCK, layout=layout)
-    mask = i < n
-    gl.store(o_ptr + i, gl.load(x_ptr + i, mask=mask) + gl.load(y_ptr + i, mask=mask), mask=mask)
-
-
-def add(x, y):
-    a, b = x.contiguous(), y.contiguous()
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if out.numel():
-        add_kernel[(triton.cdiv(out.numel(), 128),)](a, b, out, out.numel(), BLOCK=128, num_warps=4)
-    return out
-"""
-
-
-def test_a_gluon_kernel_is_pending_by_name_and_loses_nothing(tmp_path: Path) -> None:
-    report = graded("vector_add", GLUON, tmp_path, profile="quick", device="cpu", keyword="contiguous or memory")
-    assert {check.outcome for check in report.checks} == {Outcome.PENDING}
-    assert all("Gluon" in check.message for check in report.checks) and report.score.pending > 0
 
 
 # --- what a check shows of proofs is what it claims -------------------------------------------------------------------
