@@ -39,12 +39,14 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, View, run_steps
 from gradekit.relations.holding import (
     CALLED_AGAIN,
+    Way,
     assert_called,
     assert_computes_anew,
     assert_independent,
     assert_relation,
     assert_same,
     assert_scales,
+    in_one_memory,
     ways_of,
 )
 from gradekit.relations.relation import Relation, relations_of
@@ -506,6 +508,11 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
             seen, expected = calls[number % len(calls)]
             assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
+        for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
+            if shared := in_one_memory(*calls[0], tuple(map(names.index, pair))) if calls else None:
+                says = f"Where {pair[0]} and {pair[1]} lie in one memory"
+                assert_called(subject, *shared, Way("", says, calls[0][0].wanted))
+                tried["arguments in one memory"] = None
         scaled = [assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}
     return [f"called: {way}" for way in tried]

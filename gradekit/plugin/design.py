@@ -107,15 +107,16 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
         call, numbers = draws.call(row, turn + seed, {name: number + seed for name, number in numbered.items()})
         planned.setdefault(repr(call), Planned(row, {name: call}, numbers))
     chosen = sorted(planned.values(), key=lambda one: simplicity(one.given))
-    return Design(tuple(_telling(chosen, profile.at_most)), profile.strength, len(every))
+    kept = sorted(telling([planned.row for planned in chosen], profile.at_most))
+    return Design(tuple(chosen[place] for place in kept), profile.strength, len(every))
 
 
-def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
-    """At most so many of the rows, in their order: one after the other that with the most levels, and then pairs of
+def telling(rows: Sequence[Row], most: int) -> list[int]:
+    """The places of at most so many of the rows, one after the other that with the most levels, and then pairs of
     levels, which none before it has; of equals, that farthest from those before it."""
     if len(rows) <= most:
-        return list(rows)
-    levels = [[*planned.row.items()] for planned in rows]
+        return [*range(len(rows))]
+    levels = [[*row.items()] for row in rows]
     pairs = [set(itertools.combinations(each, 2)) for each in levels]
     left, taken = dict(enumerate(map(set, levels))), list[int]()
     while len(taken) < most:
@@ -130,7 +131,7 @@ def _telling(rows: Sequence[Planned], most: int) -> list[Planned]:
         for place in left:
             left[place] -= seen
             pairs[place] -= seen_pairs
-    return [rows[place] for place in sorted(taken)]
+    return taken
 
 
 def _in_turn(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:

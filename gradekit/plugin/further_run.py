@@ -16,21 +16,21 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
-from gradekit.plugin.design import FurtherRun, drawn_by
+from gradekit.plugin.design import FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.profiles import Limit
 from gradekit.program import Program
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
-from gradekit.unseen.further import FurtherCall, Purpose, in_other_dtypes
+from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranches, TracedForm
-from gradekit.unseen.host_inputs import HostInputs
+from gradekit.unseen.host_inputs import HostInputs, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
 
-MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "AGAIN": 6}
+MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "VARIED": 12}
 """Further calls of one check, by their purpose."""
 
 _NUMBERS = re.compile(r"[\d.]+")
@@ -46,6 +46,7 @@ class FurtherInputs:
         self._subject = subject
         self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
+        self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
         self._check, self._dear_of = "", dict[str, dict[Hashable, str]]()
         self._text = host_text(subject.submission.text)
         self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions(checks)
@@ -62,6 +63,8 @@ class FurtherInputs:
         name, draws = drawn
         self._left, self._work = dict(MOST_HERE), 0
         self._host.begin_check()
+        self._usual.clear()
+        self._alone.clear()
         self._kernels.begin_check()
         self._check, self._dear = check, self._dear_of.setdefault(check.partition("[")[2], {})
         try:
@@ -78,7 +81,7 @@ class FurtherInputs:
     def _run_one(
         self, call: FurtherCall, name: str, examples: Examples, fixtures: dict[str, Any], found: FurtherRun
     ) -> None:
-        before = self._subject.work
+        before, known = self._subject.work, set(self._subject.forms)
         with self._subject.within(call.most_work or 2 * Limit.FURTHER_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
@@ -86,6 +89,8 @@ class FurtherInputs:
             self._dear.setdefault(purpose(call), self._check)
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
+            new = (form for form in self._traced() if form.key not in known)
+            self._alone += [(call, form) for form in new if call.purpose is Purpose.BRANCH]
             return
         if getattr(error, "cause", None) in _TOO_LARGE:
             depend = str(error).endswith("depend on each other.")
@@ -101,22 +106,30 @@ class FurtherInputs:
             forms = self._traced()
             special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)]
             calls = self._host.further(draws, forms)
+            self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
             calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
             again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
             calls += self._kernels.further(draws, forms, self._host.paths)
-            now = [call for call in calls if call.purpose != Purpose.AGAIN]
+            now = [call for call in calls if call.purpose != Purpose.VARIED]
             yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)
             if turn == Limit.ROUNDS - 1 or len(found.ran) == before:
                 last = [call for call in calls if call not in now]
-                yield from self._afforded([*self._in_other_dtypes(draws, found), *last], found, name, 0)
+                yield from self._afforded([*self._varied(draws), *last], found, name, 0)
                 return
 
-    def _in_other_dtypes(self, draws: Draws, found: FurtherRun) -> list[FurtherCall]:
-        """Calls for what stands beside a question for a dtype, those that were made last first: what is asked behind a
-        comparison is met after it."""
-        mine = [one for one in found.ran.values() if one.line in self._text.by_dtype and one.purpose == Purpose.BRANCH]
-        return [other for one in reversed(mine) for other in in_other_dtypes(draws, one)]
+    def _varied(self, draws: Draws) -> Iterator[FurtherCall]:
+        """Calls for each way through the submission that further calls alone have shown, with what else the check is
+        about: one for each before another for any."""
+        shown: dict[Hashable, Iterator[FurtherCall]] = {}
+        rows = draws.design()
+        rows = [rows[place] for place in telling(rows, Limit.VARIED)]
+        for call, form in self._alone:
+            path = self._host.branches.path_of(form) if fits(draws, form) and form.elements else None
+            if path is not None and path.way not in self._usual:
+                shown.setdefault(path.way, varied(draws, call, path, form, rows))
+        each = (call for turn in itertools.zip_longest(*shown.values()) for call in turn if call is not None)
+        return itertools.islice(each, Limit.VARIED)
 
     def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int) -> Iterator[FurtherCall]:
         """Those that have not run yet and may show something, as far as the check's budgets go; so many are kept for
@@ -187,7 +200,7 @@ def _named(error: BaseException) -> str:
 def purpose(call: FurtherCall) -> Hashable:
     """Equal for calls that ask for the same with like tensors; and layouts, where these are what a call is for."""
     tensors = [arg for arg in call.call if isinstance(arg, Input)]
-    views = [one.offset > 0 or not one.is_contiguous for one in tensors if call.purpose is Purpose.AGAIN]
+    views = [one.offset > 0 or not one.is_contiguous for one in tensors if call.purpose is Purpose.VARIED]
     kinds = tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
     return call.line, call.why, kinds, tuple(views) if any(views) else ()
 

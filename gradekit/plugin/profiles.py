@@ -24,6 +24,7 @@ class Limit:
 
     # calls for what examples have not seen
     ROUNDS = 3  # a new path may have comparisons of its own
+    VARIED = 8  # calls that vary what further calls alone have shown
     UNSEEN_NAMED, LOOKED_UP = 40, 4  # ways that a record names; calls whose sizes stand in a table of the text
     FURTHER_WORK = 2_000_000_000  # of a check's further calls, for another to be made: one may take double
     MUCH_WORK = 10_000_000  # of a call that no check with these parameters repeats; less says nothing of larger calls

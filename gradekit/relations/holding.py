@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -157,6 +157,21 @@ def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
             if len(some) < len(seen.wanted) and looked_at in (None, *some):
                 which = " and ".join(names[position] for position in some)
                 yield Way("", f"Where {which} alone need{'s' * (size == 1)} a gradient", some)
+
+
+def in_one_memory(
+    seen: Observation, expected: Sequence[Reference], places: tuple[int, ...]
+) -> tuple[Observation, list[Reference]] | None:
+    """The call of `seen` whose two arguments at these places are views of one memory (each a leaf of its own where both
+    need gradients), and what is expected of it; None where they have different shapes, or the reference other inputs.
+    """
+    first, second = (seen.inputs[place] for place in places)
+    asked = expected[0].asked
+    if first.shape != second.shape or asked is None or asked.args.count(second) != 1:
+        return None
+    inputs, args = ([first if arg == second else arg for arg in each] for each in (seen.inputs, asked.args))
+    answers = asked.again(args)
+    return replace(seen, inputs=tuple(inputs)), [answers[one.place] for one in expected]
 
 
 def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:

@@ -33,7 +33,6 @@ ADDRESSES = frozenset({"data_ptr", "nbytes", "untyped_storage", "storage"})
 FLOATS = frozenset({"float()", "math", "a float"})
 """What makes floats: a kernel may be given them like any other number, and only comparisons decide by them."""
 
-DTYPES = frozenset({"dtype", "element_size", "itemsize"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 Kinds = frozenset[str]
@@ -42,12 +41,10 @@ Kinds = frozenset[str]
 
 @dataclass(frozen=True)
 class HostText:
-    """`keys` are what stands in tables (a number, or several together), `by_dtype` the lines of conditions that stand
-    beside a question for a dtype."""
+    """`keys` are what stands in tables: a number, or several together."""
 
     tree: ast.Module
     keys: tuple[tuple[int, ...], ...]
-    by_dtype: frozenset[int]
 
     def unfollowed(self, lost: Iterable[int] = ()) -> list[tuple[int, str]]:
         """Decisions of host code by what is not followed: a line, and what. `lost` are lines at which a traced size
@@ -71,8 +68,7 @@ def host_text(text: str) -> HostText:
     except (SyntaxError, ValueError, RecursionError):
         tree = ast.Module([], [])
     keys = dict.fromkeys(key for node in ast.walk(tree) for key in _keys(node))
-    by_dtype = frozenset(line for function in host_functions(tree) for line in _beside_dtypes(function))
-    return HostText(tree, tuple(keys)[:MOST_NAMED], by_dtype)
+    return HostText(tree, tuple(keys)[:MOST_NAMED])
 
 
 def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
@@ -99,23 +95,6 @@ def _keys(node: ast.AST) -> Iterator[tuple[int, ...]]:
         numbers = [part.value for part in parts if isinstance(part, ast.Constant) and type(part.value) is int]
         if numbers and len(numbers) == len(parts) and min(numbers) > 0:
             yield tuple(numbers)
-
-
-# --- dtypes ----------------------------------------------------------------------------------------------------------
-
-
-def _beside_dtypes(function: ast.AST) -> Iterator[int]:
-    """Lines of conditions that ask for a dtype, that hold others which do, or are held by them."""
-    for node in ast.walk(function):
-        if isinstance(node, (ast.If, ast.IfExp, ast.BoolOp)) and any(map(_asks_dtype, ast.walk(node))):
-            test = node if isinstance(node, ast.BoolOp) else node.test
-            whole = test if not any(map(_asks_dtype, ast.walk(test))) else node
-            yield from range(whole.lineno, (whole.end_lineno or whole.lineno) + 1)
-
-
-def _asks_dtype(node: ast.AST) -> bool:
-    parts = ast.walk(node) if isinstance(node, ast.Compare) else ()
-    return any(isinstance(part, ast.Attribute) and part.attr in DTYPES for part in parts)
 
 
 # --- what is not followed --------------------------------------------------------------------------------------------

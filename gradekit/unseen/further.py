@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import GIVEN, Call, Draws
-from gradekit.inputs.spec import Input
 from gradekit.unseen.host_branches import TracedForm
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
@@ -21,7 +20,7 @@ class Purpose(StrEnum):
 
     BRANCH = "a branch"
     BESIDE = "a loop that runs several times, or a mask of whole tiles"
-    AGAIN = "a comparison that has gone this way with another dtype or layout"
+    VARIED = "what only further calls have met, with what else the check is about"
 
 
 @dataclass(frozen=True)
@@ -58,17 +57,6 @@ class ChosenPick:
         if label.startswith(("layout ", "dtype ")) or label == "alias":
             return options[0]
         return options[self.turn % len(options)]
-
-
-def in_other_dtypes(draws: Draws, call: FurtherCall) -> Iterator[FurtherCall]:
-    """The same call with each other dtype that the check has."""
-    inputs = [arg for arg in call.call if isinstance(arg, Input)]
-    for name, options in draws.dtypes:
-        mine = {id(arg): arg for arg, tensor in zip(inputs, draws.tensors, strict=False) if tensor.dtype == name}
-        for dtype in options:
-            if any(arg.dtype != dtype for arg in mine.values()):
-                new = {number: replace(arg, dtype=dtype) for number, arg in mine.items()}
-                yield replace(call, call=tuple(new.get(id(arg), arg) for arg in call.call), purpose=Purpose.AGAIN)
 
 
 def plain_values(options: Sequence[Any], turn: int = 0) -> Any:

@@ -73,26 +73,15 @@ def _kind(arg: Argument) -> Any:
 
 @dataclass(frozen=True)
 class HostBranch:
-    """A comparison of host code: its line, and what it compares, as text. `context` tells apart where it was met if it
-    asks for one special value: such a branch is looked at with each dtype and layout."""
+    """A comparison of host code: its line, and what it compares, as text. It is the same one with all dtypes and
+    layouts."""
 
     line: int | None
     text: str
-    context: Kind = ()
-
-    @property
-    def place(self) -> tuple[int | None, str]:
-        """Its line and text: equal for one comparison with other dtypes and layouts."""
-        return self.line, self.text
 
     def says(self, way: bool, never: str = "") -> str:
         """That it is true or false, as a sentence, or `never` is."""
         return f"{self.text} is {never}{'true' if way else 'false'}"
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Those that it was met with, where it is told apart by them."""
-        return tuple(part[1] for part in self.context[2:] if isinstance(part, tuple))
 
 
 @dataclass(frozen=True)
@@ -122,6 +111,11 @@ class Path:
             (one.kernel, *map(self._term, one.grid), *((name, self._term(number)) for name, number in one.names))
             for one in self.explored.launches
         )
+
+    @property
+    def way(self) -> Hashable:
+        """Equal for paths on which the same comparisons go the same way and the same is launched."""
+        return self.decisions, self.launches
 
     @functools.cached_property
     def content(self) -> bytes:
@@ -254,6 +248,11 @@ class HostBranches:
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
 
+    def path_of(self, form: TracedForm) -> Path | None:
+        """The path that a call has taken; None where that is not known."""
+        found = self._path(form)
+        return found[0] if found else None
+
     def _path(self, form: TracedForm) -> tuple[Path, list[Any], list[Any]] | None:
         if form.key not in self._path_of:
             known = self._paths.setdefault(form.kind, [])
@@ -286,10 +285,7 @@ class HostBranches:
             if ("opaque",) in leaves:
                 self.opaque.add((condition.source.line, "a comparison with a number that is not followed"))
             elif leaves:
-                text = self._described(form, terms, condition)
-                asks_for_zero = ("number", 0) in (terms[condition.left], terms[condition.right])
-                special = condition.relation == "==" and not asks_for_zero
-                yield condition, HostBranch(condition.source.line, text, form.kind if special else ())
+                yield condition, HostBranch(condition.source.line, self._described(form, terms, condition))
 
     def _described(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
         names = self.names.get(form.entry, ())

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
+from gradekit.inputs.covering import Row
 from gradekit.inputs.draws import Call, Draws
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.scope import CallScope, layouts_like, other_layouts, sizes_alone
-from gradekit.unseen.search import AtEnd, OtherWay, Search, Way
-
-_Choice = tuple[Mapping[str, int], Mapping[str, Any], bool]
-"""Sizes, what picks the layouts, and whether the check lists such sizes itself."""
+from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 
 @dataclass
@@ -46,15 +46,11 @@ class HostInputs:
         if first:
             self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
         found: dict[HostBranch, list[FurtherCall]] = {}
-        known = {branch.place for branch, ways in self.branches.ways.items() if len(ways) > 1}
         for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), Limit.SOLVED_ON_HOST)):
-            again = bool(branch.context) and branch.place in known and branch not in found
             if not found.get(branch):
-                calls = self._calls(draws, wanted, turn)
-                found[branch] = [replace(one, purpose=Purpose.AGAIN) for one in calls][:1] if again else [*calls]
-            known.add(branch.place)
+                found[branch] = [*self._calls(draws, wanted, turn)]
         each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*each, *self._up_to_numbers(draws, paths), *self._beyond_numbers(draws, paths)]
+        return [*each, *self._up_to_numbers(draws, paths)]
 
     def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
@@ -66,24 +62,7 @@ class HostInputs:
                         one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= Limit.LARGER_ELEMENTS
                     ]
                     largest = sorted(small, key=lambda one: _elements(one.call), reverse=True)[:1]
-                    yield from (replace(call, purpose=Purpose.AGAIN) for call in largest)
-
-    def _beyond_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
-        """Calls beyond numbers of comparisons, each with one tensor strided, or with all of them some elements into
-        their memory: large ones may be taken for contiguous, or for words of several elements."""
-        below = (OtherWay(path, step) for path in paths for step, _ in enumerate(path.steps) if path.is_below(step))
-        for branch, wanted in {one.path.steps[one.step][1]: one for one in below}.items():
-            others = other_layouts(draws, wanted.path.form).items()
-            each = [{f"layout {name}": options[0]} for name, options in others if options]
-            begun = {f"layout {name}": "offset" for name, options in draws.layouts if "offset" in options}
-            for picks in filter(None, (begun, *each)):
-                way = (branch, *picks), wanted.way[1]
-                chosen = self._chosen(draws, wanted, wanted.way, wide=True)[0] if way not in self.tried else ()
-                calls = [made(draws, wanted.path.form, sizes, 0, picks) for sizes in chosen]
-                small = [call for call in calls if _elements(call) <= Limit.LARGER * Limit.LARGER_ELEMENTS]
-                for call in sorted(small, key=_elements)[:1]:
-                    tried = functools.partial(self.tried.add, way)
-                    yield FurtherCall(call, branch.says(way[1]), branch.line, Purpose.AGAIN, tried)
+                    yield from (replace(call, purpose=Purpose.VARIED) for call in largest)
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -100,11 +79,11 @@ class HostInputs:
             for step, (condition, branch) in enumerate(path.steps):
                 if self.branches.unseen(branch, condition):
                     met.setdefault(branch, []).append(OtherWay(path, step))
-        first = _elsewhere_last(sorted(met, key=lambda branch: self._late(branch, met[branch][0])))
+        first = sorted(met, key=lambda branch: self._late(met[branch][0]))
         for turn in itertools.zip_longest(*(sorted(met[branch], key=_imprecise) for branch in first)):
             yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
 
-    def _late(self, branch: HostBranch, wanted: OtherWay) -> tuple[bool, bool, int]:
+    def _late(self, wanted: OtherWay) -> tuple[bool, bool, int]:
         """First those that no check has made a call for, last those that ask if two sizes are equal."""
         condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
         numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
@@ -113,8 +92,8 @@ class HostInputs:
 
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
         (_, branch), way = wanted.path.steps[wanted.step], wanted.way
-        for sizes, picks, narrow in self._sized(draws, wanted, way):
-            call = made(draws, wanted.path.form, sizes, turn, picks)
+        for sizes, narrow in self._sized(draws, wanted, way):
+            call = made(draws, wanted.path.form, sizes, turn, layouts_like(draws, wanted.path.form, turn))
             if all(arg.storage_size <= Limit.ELEMENTS for arg in call if isinstance(arg, Input)):
                 tried = functools.partial(self._note, way, narrow)
                 yield FurtherCall(call, branch.says(way[1]), branch.line, tried=tried)
@@ -124,15 +103,16 @@ class HostInputs:
         if narrow:
             self.narrowly.add(way)
 
-    def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[_Choice]:
-        """With sizes that the check lists; where these do not serve and no check went there, any promised ones."""
+    def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
+        """With sizes that the check lists, and whether it does; where these do not serve and no check went there, any
+        promised ones."""
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
         narrow = same_path or way in self.narrowly
         if not narrow:
             wide, same_path = self._chosen(draws, wanted, way, wide=True)
             chosen, narrow = (chosen, True) if chosen and not same_path else (wide, False)
         sizes = chosen[:1] if way in self.tried else chosen
-        return [(one, picks, narrow) for one in sizes for picks in layouts_like(draws, wanted.path.form)]
+        return [(one, narrow) for one in sizes]
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[list[dict[str, int]], bool]:
         """Sizes for which the comparison goes the other way; and whether all before it go as they did."""
@@ -145,13 +125,23 @@ class HostInputs:
         return self._solved[way, scope]
 
 
-def _elsewhere_last(branches: Iterable[HostBranch]) -> list[HostBranch]:
-    """The branches in their order, the same comparison with other layouts, and then with other dtypes, at the end."""
-    met, late = set[Any](), list[tuple[int, HostBranch]]()
-    for branch in branches:
-        late.append(((branch.place in met) + ((branch.place, branch.dtypes) in met), branch))
-        met |= {branch.place, (branch.place, branch.dtypes)}
-    return [branch for _, branch in sorted(late, key=lambda one: one[0])]
+def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
+    """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
+    design have, and as many of their sizes as take the path."""
+    rank = rank_of(draws, form)
+    scope = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
+    own = scope.sizes_of(form)
+    for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
+        other = {**own, **{name: n for name, n in {**row, **draws.sizes_of(row, turn)}.items() if name in scope.names}}
+        each = itertools.product(*({own.get(name, n), n} for name, n in other.items()))
+        columns = dict(zip(other, torch.tensor([*each]).T, strict=True))
+        fits = Candidates(path, scope, columns).taking & scope.allows(columns)
+        if bool(fits.any()):
+            alike = torch.stack([columns[name] == n for name, n in other.items()]).sum(dim=0)
+            place = int(torch.where(fits, alike, -1).argmax())
+            picks = {name: level for name, level in row.items() if not name.startswith("size ") and name not in columns}
+            sizes = {name: int(column[place]) for name, column in columns.items()}
+            yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
 
 
 def _elements(call: Call) -> int:

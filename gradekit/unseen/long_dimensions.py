@@ -78,8 +78,9 @@ class LongDimensions:
         for name in scope.sizes:
             if few_bits and self._is_first(check, draws, name, (draws.values, draws.layouts)):
                 other = Limit.OTHERS[0] if _outer(draws, name) else 1  # one counter has all that are summed
-                far, laid = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED), layouts_like(draws, form)
-                yield from (Stretch(draws, form, far, name, other, (), far.most, one) for one in (laid[0], laid[-1]))
+                far = replace(scope, beyond=4 * Limit.FAR, most=Limit.COUNTED)
+                for turn in (0, -1):
+                    yield Stretch(draws, form, far, name, other, (), far.most, layouts_like(draws, form, turn))
             yield from self._usual(check, draws, form, scope, name)
 
     def _usual(self, check: str, draws: Draws, form: TracedForm, scope: CallScope, name: str) -> Iterator[Stretch]:

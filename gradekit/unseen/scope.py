@@ -15,7 +15,6 @@ from torch import Tensor
 from gradekit.domain import ANY_DIMENSIONS, ScalarDomain, evaluate
 from gradekit.inputs.draws import Draws, shape_parts
 from gradekit.inputs.layouts import row_major, variants
-from gradekit.program import View
 from gradekit.prove.host_terms import Leaf
 from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import TracedForm
@@ -303,31 +302,14 @@ DENSE = ("contiguous", "offset")
 """Layouts whose strides are those of a contiguous tensor."""
 
 
-def layouts_like(draws: Draws, form: TracedForm) -> list[dict[str, Any]]:
-    """What picks layouts like those of a traced call: one choice where all its tensors are contiguous; else each layout
-    of the check, for those that are not."""
-    views, known = _views(draws, form), dict(draws.layouts)
-    plain = {name for name, view in views.items() if view.stride == row_major(view.shape)}
-    kept = {f"layout {name}": "offset" for name in plain if views[name].offset and "offset" in known[name]}
-    others = {name: options for name, options in other_layouts(draws, form).items() if name not in plain}
-    most = max(map(len, others.values()), default=0)
-    if not most or not all(others.values()):
-        return [kept]
-    return [
-        {**kept, **{f"layout {name}": options[turn % len(options)] for name, options in others.items()}}
-        for turn in range(most)
-    ]
-
-
-def other_layouts(draws: Draws, form: TracedForm) -> dict[str, list[str]]:
-    """For each tensor of a traced call the layouts of the check in which it is not contiguous."""
-    known = dict(draws.layouts)
-    return {
-        name: [one for one in known[name] if one.partition(":")[0] not in DENSE
-               and variants(one.partition(":")[0], len(view.shape))]
-        for name, view in _views(draws, form).items()
-    }  # fmt: skip
-
-
-def _views(draws: Draws, form: TracedForm) -> dict[str, View]:
-    return {tensor.name: view for tensor, view in zip(draws.tensors, form.views, strict=False)}
+def layouts_like(draws: Draws, form: TracedForm, turn: int = 0) -> dict[str, str]:
+    """What picks layouts like those of a traced call: for tensors that are not contiguous, another of the check's in
+    each turn."""
+    found = {}
+    for tensor, view in zip(draws.tensors, form.views, strict=False):
+        plain, options = view.stride == row_major(view.shape), dict(draws.layouts)[tensor.name]
+        possible = [one for one in options if variants(one.partition(":")[0], len(view.shape))]
+        alike = [one for one in possible if (one.partition(":")[0] in DENSE) is plain]
+        if plain and view.offset and "offset" in alike or not plain and alike:
+            found[f"layout {tensor.name}"] = "offset" if plain else alike[turn % len(alike)]
+    return found

@@ -177,7 +177,7 @@ class Search:
         """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
         `special`."""
         near = scope, special, close
-        path = self._first.setdefault((path.decisions, path.launches, near), path)
+        path = self._first.setdefault((path.way, near), path)
         asked = _content(want), path.content, near
         found = _found.get(asked)
         if found is None:
@@ -290,7 +290,7 @@ class Missing:
         if self.branch.dtypes and found:
             apart = [len({view.dtype for view in path.form.views} ^ set(self.text.dtypes)) for path in found]
             found = [path for path, count in zip(found, apart, strict=True) if count == min(apart)]
-        return list({(path.decisions, path.launches): path for path in reversed(found)}.values())[::-1]
+        return list({path.way: path for path in reversed(found)}.values())[::-1]
 
     @property
     def behind(self) -> list[Op]:
