@@ -17,11 +17,14 @@ import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import torch
+
 from gradekit.engine.def_use import LOADS, DefUse
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Function, Op, Region
 from gradekit.inputs.spec import Input
-from gradekit.program import Descriptor, Launch, Program, View, every_step
+from gradekit.inputs.value_kinds import CHOSEN
+from gradekit.program import Copy, Descriptor, Launch, Program, View, every_step
 
 RESULTS, OPERANDS, SUMS, SAVED = "results", "operands", "sums of inputs", "saved results"
 SCRATCH, ARITHMETIC = "scratch", "arithmetic"
@@ -66,6 +69,20 @@ def rounding_places(program: Program, upstream: Input | None = None) -> list[Rou
                 use = _stored(program, launch, arguments, upstream)
             found[RoundingPlace(kernel.unaligned, number, line, dtype, use)] = None
     return list(found)
+
+
+def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
+    """The dtypes of fewer bits than `dtype` has to which a kernel rounds on the way, or host code casts."""
+    casts = (step for step in every_step(program.steps) if isinstance(step, Copy) and "float" in step.origin.dtype)
+    found = {place.dtype for place in rounding_places(program)} | {step.target.dtype for step in casts}
+    return {one for one in found & {*NARROW.values()} if torch.finfo(getattr(torch, one)).eps > torch.finfo(dtype).eps}
+
+
+def leaning(dtype: str) -> str:
+    """A kind of a few values that rounding to `dtype` makes smaller, all of them: where errors of random numbers cancel
+    in a long sum, theirs add up."""
+    step = torch.finfo(getattr(torch, dtype)).eps
+    return f"{CHOSEN}:cells:1:" + ";".join(repr(1 + (number + 0.375) * step) for number in (0, 37, 74, 101, 120))
 
 
 def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input | None) -> str:

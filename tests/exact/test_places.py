@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradekit import engine
-from gradekit.exact.places import rounding_places
+from gradekit.exact.places import leaning, narrowing, rounding_places
 from gradekit.exact.widening import NotExact, wide_tensors, widened
 from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program
@@ -125,3 +125,15 @@ def entry(x):
 def test_branches_beside_each_other_are_not_taken_for_one_another() -> None:
     places = rounding_places(traced(BRANCHES, X))
     assert {(place.line, place.use) for place in places} == {(10, "results"), (12, "results")}
+
+
+def test_a_cast_of_host_code_to_fewer_bits_than_the_inputs_have_is_a_narrowing() -> None:
+    cast = KERNEL.replace("def entry(x):", "def entry(x):\n    x = x.to(torch.bfloat16)")
+    assert narrowing(traced(cast, normal((50,))), torch.float32) == {"bfloat16"}
+    assert narrowing(traced(KERNEL, normal((50,))), torch.float32) == set()
+
+
+def test_rounding_makes_all_values_smaller_that_lean_and_tf32_holds_them() -> None:
+    values = Input("float32", (64,), (1,), profile=leaning("bfloat16")).tensor()
+    assert bool((values.bfloat16().float() < values).all())
+    assert not bool((values.view(torch.int32) & 0x1FFF).any())
