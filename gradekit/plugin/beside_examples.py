@@ -511,7 +511,8 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
             assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
-            if shared := in_one_memory(*calls[0], tuple(map(names.index, pair))) if calls else None:
+            first, second = map(names.index, pair)
+            if shared := in_one_memory(*calls[0], first, second) if calls else None:
                 says = f"Where {pair[0]} and {pair[1]} lie in one memory"
                 assert_called(subject, *shared, Way("", says, calls[0][0].wanted))
                 tried["arguments in one memory"] = None

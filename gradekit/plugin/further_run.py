@@ -122,8 +122,8 @@ class FurtherInputs:
         """Calls for each way through the submission that further calls alone have shown, with what else the check is
         about: one for each before another for any."""
         shown: dict[Hashable, Iterator[FurtherCall]] = {}
-        rows = draws.design()
-        rows = [rows[place] for place in telling(rows, Limit.VARIED)]
+        design = draws.design()
+        rows = [design[place] for place in telling(design, Limit.VARIED)]
         for call, form in self._alone:
             path = self._host.branches.path_of(form) if fits(draws, form) and form.elements else None
             if path is not None and path.way not in self._usual:

@@ -160,18 +160,18 @@ def ways_of(seen: Observation, names: Sequence[str]) -> Iterator[Way]:
 
 
 def in_one_memory(
-    seen: Observation, expected: Sequence[Reference], places: tuple[int, ...]
+    seen: Observation, expected: Sequence[Reference], one: int, other: int
 ) -> tuple[Observation, list[Reference]] | None:
     """The call of `seen` whose two arguments at these places are views of one memory (each a leaf of its own where both
     need gradients), and what is expected of it; None where they have different shapes, or the reference other inputs.
     """
-    first, second = (seen.inputs[place] for place in places)
+    first, second = seen.inputs[one], seen.inputs[other]
     asked = expected[0].asked
-    if first.shape != second.shape or asked is None or asked.args.count(second) != 1:
+    if first.shape != second.shape or asked is None or sum(arg is second for arg in asked.args) != 1:
         return None
-    inputs, args = ([first if arg == second else arg for arg in each] for each in (seen.inputs, asked.args))
+    inputs, args = ([first if arg is second else arg for arg in each] for each in (seen.inputs, asked.args))
     answers = asked.again(args)
-    return replace(seen, inputs=tuple(inputs)), [answers[one.place] for one in expected]
+    return replace(seen, inputs=tuple(inputs)), [answers[reference.place] for reference in expected]
 
 
 def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
