@@ -7,6 +7,7 @@ solution; gradekit.course.edits says how an edit is written) or as `text` that f
     outcomes = "failed pending"         by default failed; pending where a person has to look; passed for what is right beside it
     cause = "wrong-values"              theirs, where it matters
     says = ["one large number"]         what stands in their message, or in the hint
+    unsaid = ["two mistakes"]           and what does not
     line = "tl.log(total)"              what stands in the line that they name
     origin = "M is "                    what is said of where their example came from
     options = { profile = "quick" }     of the grading, which by default neither shrinks nor diagnoses
@@ -51,6 +52,7 @@ class Undeserved:
             check.outcome in self.table.get("outcomes", "failed").split()
             and self.table.get("cause", check.cause) == check.cause
             and all(words in said for words in self.table.get("says", ()))
+            and not any(words in said for words in self.table.get("unsaid", ()))
             and self.table.get("line", "") in (check.source.text if check.source else "")
             and self.table.get("origin", "") in (check.counterexample or {}).get("origin", "")
         )
