@@ -246,8 +246,9 @@ def card(device: Device) -> Item:
     import torch
 
     from gradekit.confine import RECOMMENDED
+    from gradekit.gpu.card import driver
     from gradekit.judge.failure import Failure
-    from gradekit.subject.device import NeedsCard, driver
+    from gradekit.subject.device import NeedsCard
 
     name, x, began = f"{device.need().name}, driver {driver()}", torch.arange(33.0), time.monotonic()
     try:

@@ -7,7 +7,9 @@ had, and what was measured says "clock unknown".
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -105,10 +107,13 @@ def read(card: Card) -> Reading | None:
         return None
 
 
-def driver() -> str | None:
-    """The version of the NVIDIA driver, or None where NVML cannot be had."""
-    nvml = _nvml()
-    return str(nvml.nvmlSystemGetDriverVersion()) if nvml else None
+def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
+    """The version of NVIDIA's kernel driver, or "unknown"."""
+    try:
+        found = re.search(r"\b(\d+\.\d+(\.\d+)?)\b", path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return "unknown"
+    return found[1] if found else "unknown"
 
 
 def to_reading(sm_mhz: int, memory_mhz: int, bits: int) -> Reading:

@@ -6,21 +6,19 @@ becomes the student's failure where a kernel of theirs did it, and nobody's wher
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from gradekit.findings import Cause
+from gradekit.gpu.card import Card, driver, find
+from gradekit.gpu.faults import CardFault
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
 
 if TYPE_CHECKING:
-    from gradekit.gpu.card import Card
-    from gradekit.gpu.faults import CardFault
     from gradekit.gpu.worker import CardRun, Worker
     from gradekit.gpu.worker_process import WorkerProcess
 
@@ -71,10 +69,6 @@ class Device:
             from gradekit.gpu.cpu_emulation import CARD
 
             return CARD
-        if self.wanted == "cpu" or (self.wanted == "auto" and not torch.cuda.is_available()):
-            return None
-        from gradekit.gpu.card import find
-
         return find(self.wanted)
 
     @property
@@ -127,8 +121,6 @@ class Device:
             Failure: a kernel of the program misused the card, or does not run on it.
             NeedsCard: the card did not do it for a reason of its own.
         """
-        from gradekit.gpu.faults import CardFault
-
         try:
             return self.worker.run(program, tensors, option=option, allow=tuple(allow), names=names)
         except CardFault as fault:
@@ -155,15 +147,6 @@ class Device:
 
         early, self._early = self._early, None
         return Worker(card, early)
-
-
-def driver(path: Path = Path("/proc/driver/nvidia/version")) -> str:
-    """The version of NVIDIA's kernel driver, or "unknown"."""
-    try:
-        found = re.search(r"\b(\d+\.\d+(\.\d+)?)\b", path.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return "unknown"
-    return found[1] if found else "unknown"
 
 
 _FAULTS = {

@@ -46,11 +46,10 @@ def test_a_device_number_that_is_too_high_is_an_error_that_says_how_many_there_a
         find("cuda:2")
 
 
-def test_without_nvml_there_is_no_reading_and_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nvml_there_is_no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(card, "_nvml", lambda: None)
     monkeypatch.setattr(card, "_handle", lambda uuid: None)
     assert read(Card("a card", "GPU-0", 0, (9, 0), 1, 1, 1)) is None
-    assert card.driver() is None
 
 
 def test_heat_and_power_brakes_are_throttling_and_a_power_limit_is_mentioned_alone() -> None:
@@ -124,3 +123,10 @@ def test_what_was_measured_beside_others_is_raised_and_never_lowered(now_moves: 
     assert ceilings.raised(CARD, low).bytes_per_second == asked_anew(CARD).bytes_per_second == 4e9
     now_moves({"copy_": 1e9})
     assert ceilings.raised(CARD, asked_anew(CARD)).bytes_per_second == asked_anew(CARD).bytes_per_second == 4e9
+
+
+def test_the_driver_is_named(tmp_path: Path) -> None:
+    line = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build\nGCC version: 11.4.0\n"
+    (tmp_path / "version").write_text(line)
+    assert card.driver(tmp_path / "version") == "580.82.07"
+    assert card.driver(tmp_path / "gone") == "unknown"

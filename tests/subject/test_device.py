@@ -1,6 +1,5 @@
 """The card that may be used, why there is none, and whose fault a fault is."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from gradekit.findings import Cause
 from gradekit.gpu.faults import CardFault
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
-from gradekit.subject.device import Device, NeedsCard, driver, judged
+from gradekit.subject.device import Device, NeedsCard, judged
 from tests.cards import FakeWorker, device
 
 NOTHING = Program((), {}, (), (), "none", {})
@@ -76,10 +75,3 @@ def test_the_cards_own_trouble_is_kept_for_the_report() -> None:
     with pytest.raises(NeedsCard):
         here.run(NOTHING, [], option=0, allow=(), entry="softmax")
     assert here.troubles == ["Test Card did not measure it (crash): something broke."]
-
-
-def test_the_driver_is_named(tmp_path: Path) -> None:
-    line = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.07  Release Build\nGCC version: 11.4.0\n"
-    (tmp_path / "version").write_text(line)
-    assert driver(tmp_path / "version") == "580.82.07"
-    assert driver(tmp_path / "gone") == "unknown"
