@@ -7,7 +7,6 @@ proposed is a row of [cards] in assignment.toml: see gradekit.subject.timed_call
 
 from __future__ import annotations
 
-import ast
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -58,15 +57,7 @@ def measured(assignment: Assignment, grade: Grade) -> Iterator[Reached | str]:
 
 
 def _asked(assignment: Assignment, path: Path) -> GradingRequest:
-    return GradingRequest(assignment, path, GradingOptions(keyword=" or ".join(_timing(assignment)), profile="quick"))
-
-
-def _timing(assignment: Assignment) -> list[str]:
-    """The names of its speed checks."""
-    files = (path for path in assignment.test_files if path.suffix == ".py")
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in files)
-    tests = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return [t.name for t in tests if any("kind='speed'" in ast.unparse(each) for each in t.decorator_list)] or ["speed"]
+    return GradingRequest(assignment, path, GradingOptions(kind="speed", profile="quick"))
 
 
 def _of_slow_mistakes(assignment: Assignment, grade: Grade) -> Iterator[Reached | str]:
