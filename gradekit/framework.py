@@ -5,8 +5,9 @@ Runs in the grader's process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+
+from gradekit.program import add_nouns, replaced
 
 KERNEL = "triton_kernel_wrapper"
 """How a graph's nodes are called that are Triton kernels which torch.compile can look into."""
@@ -15,7 +16,7 @@ OF_A_GPU = (".is_cuda", ".device.type", "torch.cuda.")
 """Words by which a submission asks what tensors without data cannot answer truly."""
 
 MOST = 4000
-"""The most characters of a text that are kept, and the most texts of a list."""
+"""The most characters of a text that are kept."""
 
 
 @dataclass(frozen=True)
@@ -51,38 +52,11 @@ class Inspection:
         return sum(name.startswith(KERNEL) for name in self.forward)
 
 
-def parse(data: Any, text: str) -> Inspection:
-    """What the tracer's process sent about the submission whose source is `text`.
-
-    Raises:
-        ValueError: it makes no sense.
-    """
-    try:
-        return Inspection(
-            schema=_text(data["schema"]),
-            graphs=tuple(map(_texts, _listed(data["graphs"]))),
-            forward=_texts(data["forward"]),
-            backward=_texts(data["backward"]),
-            error=_text(data["error"]),
-            checks={_text(name): _text(said) for name, said in dict(data["checks"]).items()},
-            unavailable=_text(data["unavailable"]),
-            asks_for_device=any(word in text for word in OF_A_GPU),
-        )
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"no inspection: {error}") from None
+add_nouns(Inspection)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value[:MOST]
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(map(_text, _listed(values)))
-
-
-def _listed(values: Any) -> list[Any]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is no list")
-    return values[:MOST]
+def of_submission(found: Inspection, text: str) -> Inspection:
+    """What the tracer's process found in the submission whose source is `text`, long texts cut short; what only the
+    grader can say is not believed of that process."""
+    cut: Inspection = replaced(found, lambda part: part[:MOST] if isinstance(part, str) else None)
+    return replace(cut, asks_for_device=any(word in text for word in OF_A_GPU), unconfirmed="")

@@ -9,10 +9,13 @@ import pytest
 from gradekit.assignment import Assignment
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
-from gradekit.framework import Inspection, parse
+from gradekit.framework import Inspection, of_submission
 from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.framework_claims import assert_compiles, assert_opcheck, assert_operator
+from gradekit.program import encode
+from gradekit.sandbox import TraceError
+from gradekit.sandbox.replies import part
 from gradekit.subject.subject import Subject
 from gradekit.submission import Submission
 
@@ -24,10 +27,11 @@ GOOD = Inspection(
     error="",
     checks={"test_schema": ""},
 )
-DATA = {
-    "schema": GOOD.schema, "graphs": [list(GOOD.graphs[0])], "forward": list(GOOD.forward),
-    "backward": list(GOOD.backward), "error": "", "checks": {"test_schema": ""}, "unavailable": "",
-}  # fmt: skip
+DATA = encode(GOOD)
+
+
+def parse(data: Any, text: str) -> Inspection:
+    return of_submission(part({"inspection": data}, "inspection", Inspection), text)
 
 
 def test_what_was_sent_is_read() -> None:
@@ -36,8 +40,14 @@ def test_what_was_sent_is_read() -> None:
 
 @pytest.mark.parametrize("wrong", [{}, DATA | {"schema": 3}, DATA | {"graphs": "abc"}, DATA | {"forward": [1]}, None])
 def test_nonsense_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="no inspection"):
+    with pytest.raises(TraceError):
         parse(wrong, "")
+
+
+def test_what_only_the_grader_can_say_is_not_believed() -> None:
+    told = DATA | {"asks_for_device": True, "unconfirmed": "no person need look", "error": "?" * 80_000}
+    found = parse(told, "x.shape")
+    assert (found.asks_for_device, found.unconfirmed, len(found.error)) == (False, "", 4000)
 
 
 def test_only_errors_of_code_that_asks_for_a_gpu_are_doubtful() -> None:

@@ -196,11 +196,9 @@ class Tracer:
             TraceError: there is no such entry, or the process was lost.
         """
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
-        try:
-            self._catch_up()
-            return framework.parse(self._told(request, INSPECT_SECONDS), self._submission.text)
-        except ValueError as error:
-            raise malformed(str(error)) from None
+        self._catch_up()
+        found = replies.part(self._told(request, INSPECT_SECONDS), "inspection", Inspection)
+        return framework.of_submission(found, self._submission.text)
 
     def signature(self, ttir: str) -> list[str]:
         """The types of the arguments of the kernel that `ttir` is, as Triton names them; nothing is loaded for it.

@@ -124,7 +124,7 @@ class Child:
         from gradekit.tracer import compiled_model  # imports torch.compile's machinery, which few submissions need
 
         self._usual()
-        return compiled_model.inspect(self._loaded(), entry, args)
+        return {"inspection": compiled_model.inspect(self._loaded(), entry, args)}
 
     def _on(self, multiprocessors: int, call: Callable[[], Program]) -> Program:
         """What `call` gives on a GPU with so many of them. A submission that asks for the number may keep it, in any

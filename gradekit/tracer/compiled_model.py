@@ -18,7 +18,7 @@ import torch
 import gradekit
 from gradekit.compat import torch_compile
 from gradekit.compat.torch import schema, wrapping_triton
-from gradekit.program import Argument
+from gradekit.program import Argument, encode
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import MESSAGE, printable
 from gradekit.tracer.loading import LoadedModule
@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
 
 
 def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
-    """What torch makes of a model around `entry`; see gradekit.framework.Inspection for the fields.
+    """What torch makes of a model around `entry`: a gradekit.framework.Inspection as data.
 
     Raises:
         Refusal: there is no such function, or it does not take these arguments.
@@ -57,11 +57,11 @@ def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> dict[
         warnings.simplefilter("ignore")
         unavailable = _missing(loaded, values[0])
         if unavailable:
-            return seen.as_data() | {"error": "", "checks": {}, "unavailable": unavailable}
+            return seen.as_data() | {"error": "", "checks": encode({}), "unavailable": unavailable}
         with _compiling():
             error = seen.compile(Model(function, values[0]), values)
             checks = {name: _opcheck(seen.called, name, values) for name in OPCHECKS} if seen.called else {}
-    return seen.as_data() | {"error": error, "checks": checks, "unavailable": ""}
+    return seen.as_data() | {"error": error, "checks": encode(checks), "unavailable": ""}
 
 
 def _missing(loaded: LoadedModule, first: torch.Tensor) -> str:
@@ -110,6 +110,7 @@ class _Seen:
     def as_data(self) -> dict[str, Any]:
         """The part of the answer that is known here."""
         return {
+            "is": "Inspection",
             "schema": str(schema(self.called)) if self.called else "",
             "graphs": self.graphs,
             "forward": self.forward,
