@@ -14,7 +14,7 @@ from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
 from gradekit.report import classroom, gradescope, junit, page, prairielearn, printed, terminal
 from gradekit.report import record as records
-from gradekit.report.grade import grade
+from gradekit.report.grade import Grade, grade
 from gradekit.report.plain_text import summary
 
 Record = Mapping[str, Any]
@@ -35,8 +35,8 @@ class Platform:
     name: str
     submission: str | None
     seconds: int
-    said: Callable[[Record, PendingPolicy], str] = lambda record, pending: ""
-    left: Callable[[Path, Record, PendingPolicy], None] = lambda root, record, pending: None
+    said: Callable[[Grade], str] = lambda graded: ""
+    left: Callable[[Path, Grade], None] = lambda root, graded: None
     shows_hidden: bool = False
     tells_by_exit_code: bool = False
     is_read_by_students: bool = False
@@ -47,18 +47,18 @@ class Platform:
 
     def deliver(self, root: Path, record: Record, last: bool, pending: PendingPolicy) -> None:
         """Hand a record over, under a root folder; `pending` says what unmeasured points count."""
-        record = record if self.shows_hidden else visible(record, False)
-        self.left(root, record, pending)
+        graded = grade(record if self.shows_hidden else visible(record, False), pending)
+        self.left(root, graded)
         if last:
-            print(self.said(record, pending), end="", flush=True)
+            print(self.said(graded), end="", flush=True)
 
 
-def _gradescope(root: Path, record: Record, pending: PendingPolicy) -> None:
-    _json(root / "autograder/results/results.json", gradescope.render(record, pending))
+def _gradescope(root: Path, graded: Grade) -> None:
+    _json(root / "autograder/results/results.json", gradescope.render(graded))
 
 
-def _prairielearn(root: Path, record: Record, pending: PendingPolicy) -> None:
-    _json(root / "grade/results/results.json", prairielearn.render(record, pending))
+def _prairielearn(root: Path, graded: Grade) -> None:
+    _json(root / "grade/results/results.json", prairielearn.render(graded))
 
 
 def _json(path: Path, data: Any) -> None:
@@ -66,43 +66,43 @@ def _json(path: Path, data: Any) -> None:
     records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
 
 
-def _vpl(record: Record, pending: PendingPolicy) -> str:
+def _vpl(graded: Grade) -> str:
     """The grade, of the points that the activity has."""
-    return printed.vpl(record, pending, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
+    return printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
 
 
-def _output(root: Path, record: Record, pending: PendingPolicy) -> None:
+def _output(root: Path, graded: Grade) -> None:
     """An output of the workflow's step: of two lines in its file, the later counts."""
     if output := os.environ.get("GITHUB_OUTPUT"):
         with open(output, "a", encoding="utf-8") as stream:
-            stream.write(f"result={classroom.encoded(record, pending)}\n")
+            stream.write(f"result={classroom.encoded(graded)}\n")
 
 
-def _log(record: Record, pending: PendingPolicy) -> str:
+def _log(graded: Grade) -> str:
     """What the workflow's log shows; its page gets the summary."""
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
         with open(place, "a", encoding="utf-8") as stream:
-            stream.write(classroom.step_summary(record, pending))
-    tests = classroom.render(record, pending)["tests"]
+            stream.write(classroom.step_summary(graded))
+    tests = classroom.render(graded)["tests"]
     outcomes = [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
-    return "\n".join([*outcomes, *classroom.line_errors(record), ""])
+    return "\n".join([*outcomes, *classroom.line_errors(graded.record), ""])
 
 
-def _oci(root: Path, record: Record, pending: PendingPolicy) -> None:
-    _json(root / "results/report.json", record)
+def _oci(root: Path, graded: Grade) -> None:
+    _json(root / "results/report.json", graded.record)
 
 
-def _codegrade(record: Record, pending: PendingPolicy) -> str:
+def _codegrade(graded: Grade) -> str:
     """Structured output has a descriptor of its own, which the script opens."""
     with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
-        stream.write(printed.codegrade(record, pending))
+        stream.write(printed.codegrade(graded))
     return ""
 
 
-def _gitlab(root: Path, record: Record, pending: PendingPolicy) -> None:
+def _gitlab(root: Path, graded: Grade) -> None:
     """GitLab shows the JUnit file beside a merge request, and keeps the page."""
-    records.write(junit.render(record), Path("gradekit-report.xml"))
-    records.write(page.render(record), Path("gradekit-report.html"))
+    records.write(junit.render(graded.record), Path("gradekit-report.xml"))
+    records.write(page.render(graded.record), Path("gradekit-report.html"))
 
 
 STRUCTURED = 3
@@ -116,14 +116,14 @@ PLATFORMS = {
         Platform("autolab", None, 600, printed.autolab),
         Platform("classroom", None, 600, _log, _output, is_read_by_students=True),
         Platform(
-            "gitlab", None, 600, lambda record, pending: summary(record, grade(record, pending)) + "\n", _gitlab,
+            "gitlab", None, 600, lambda graded: summary(graded) + "\n", _gitlab,
             tells_by_exit_code=True, is_read_by_students=True,
         ),
         Platform("vpl", None, 240, _vpl),
         Platform("coderunner", None, 120, printed.coderunner),
         Platform("codegrade", None, 600, _codegrade),
         Platform(
-            "oci", "submission", 3600, lambda record, pending: terminal.render(visible(record, False)), _oci,
+            "oci", "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)), _oci,
             shows_hidden=True, tells_by_exit_code=True,
         ),
     )

@@ -14,8 +14,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.credit import PendingPolicy
-from gradekit.report.grade import LEFT_OUT, Grade, grade
+from gradekit.report.grade import LEFT_OUT, Grade
 from gradekit.report.grouping import blame, ending
 from gradekit.report.plain_text import explanation, summary
 from gradekit.report.text import for_markdown, one_line, points
@@ -23,28 +22,26 @@ from gradekit.report.text import for_markdown, one_line, points
 _STATUS = {"passed": "pass", "failed": "fail", "pending": "pass", "fault": "error"}
 
 
-def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
-    """The results as data, where `pending` says what points count that were not measured. `tests` is never missing:
-    the reporter breaks without it.
+def render(graded: Grade) -> dict[str, Any]:
+    """The results as data. `tests` is never missing: the reporter breaks without it.
 
     The reporter sums tests up, and a test may be worth nothing: points that are left out are neither earned nor
     possible here.
     """
-    graded = grade(record, pending)
-    said = summary(record, graded)
+    record, said = graded.record, summary(graded)
     if record["status"] == "fault":
         return _results("error", 0.0, [_whole(record, "error", said)], said)
     if record["status"] == "rejected":
         return _results("fail", record["score"]["possible"], [_whole(record, "fail", said)], said)
     tests = [_test(check, record["submission"], graded) for check in record["checks"]]
     status = "fail" if any(test["status"] == "fail" for test in tests) else "pass"
-    left_out = graded.pending if pending is LEFT_OUT else 0.0
+    left_out = graded.pending if graded.policy is LEFT_OUT else 0.0
     return _results(status, graded.possible - left_out, tests, graded.said)
 
 
-def encoded(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> str:
+def encoded(graded: Grade) -> str:
     """What the step puts out as `result`."""
-    line = json.dumps(render(record, pending), allow_nan=False, separators=(",", ":")) + "\n"
+    line = json.dumps(render(graded), allow_nan=False, separators=(",", ":")) + "\n"
     return base64.b64encode(line.encode()).decode()
 
 
@@ -92,10 +89,10 @@ def line_errors(record: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def step_summary(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> str:
+def step_summary(graded: Grade) -> str:
     """The summary: the score, what is pending, and a row for each check."""
-    graded = grade(record, pending)
-    lines = [f"### {for_markdown(record['assignment'])}", "", *map(for_markdown, summary(record, graded).splitlines())]
+    record = graded.record
+    lines = [f"### {for_markdown(record['assignment'])}", "", *map(for_markdown, summary(graded).splitlines())]
     if record["checks"]:
         lines += ["", "| | check | points |", "|---|---|---|"]
     for check in record["checks"]:

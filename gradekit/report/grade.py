@@ -17,15 +17,22 @@ LEFT_OUT = PendingPolicy.LEFT_OUT
 
 @dataclass(frozen=True)
 class Grade:
-    """A record under a course's decision: `points` of `possible`, of which `pending` were not measured; `share` is what
-    was earned of those that were. It `is_open` where nothing counts yet: then it is no zero, and no grade either."""
+    """A `record` under a course's decision: `points` of `possible`, of which `pending` were not measured; `share` is
+    what was earned of those that were. It `is_open` where nothing counts yet: then it is no zero, and no grade either.
+    """
 
+    record: Mapping[str, Any]
     points: float
     possible: float
     pending: float
     share: float
     policy: PendingPolicy = LEFT_OUT
     is_open: bool = False
+
+    @property
+    def is_given(self) -> bool:
+        """Whether there is a grade to hand on: there is none where the grader failed, or nothing was measured."""
+        return self.record["status"] != "fault" and not self.is_open
 
     @property
     def part(self) -> float:
@@ -67,5 +74,5 @@ def grade(record: Mapping[str, Any], policy: PendingPolicy = LEFT_OUT) -> Grade:
     share = min(earned / measured, 1.0) if measured > 0 else 0.0
     waits = {check["outcome"] for check in checks} & {"pending", "fault"}
     is_open = score["pending"] > 0 and measured <= 0 and (policy is LEFT_OUT or "fault" in waits)
-    found = Grade(score["earned"], score["possible"], score["pending"], share, policy, is_open)
+    found = Grade(record, score["earned"], score["possible"], score["pending"], share, policy, is_open)
     return replace(found, points=total(map(found.of, checks))) if score["pending"] else found

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.credit import PendingPolicy
-from gradekit.report.grade import LEFT_OUT, grade
+from gradekit.report.grade import Grade
 from gradekit.report.grouping import blame, ending, is_right
 from gradekit.report.pictures import wrong_image
 from gradekit.report.plain_text import as_html, summary
@@ -22,11 +21,11 @@ HIDDEN = "after_published"
 """When Gradescope shows what hidden tests found."""
 
 
-def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
-    """results.json as data, where `pending` says what points count that were not measured."""
-    graded = grade(record, pending)
+def render(graded: Grade) -> dict[str, Any]:
+    """results.json as data."""
+    record = graded.record
     results: dict[str, Any] = {
-        "output": summary(record, graded), "output_format": "text", "execution_time": record["seconds"],
+        "output": summary(graded), "output_format": "text", "execution_time": record["seconds"],
         "stdout_visibility": "hidden",
     }  # fmt: skip
     if record["status"] == "fault":

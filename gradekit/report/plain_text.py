@@ -46,8 +46,9 @@ def where(owner: Mapping[str, Any], submission: Mapping[str, Any]) -> str:
     return f"{one_line(place(submission, source['line']))}: {one_line(source['text'])}" if source else ""
 
 
-def summary(record: Mapping[str, Any], graded: Grade) -> str:
+def summary(graded: Grade) -> str:
     """One paragraph on the whole: the score, why it was rejected or not graded, and what is pending and counts."""
+    record = graded.record
     submission, score = record["submission"], record["score"]
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
     if record["status"] == "fault":

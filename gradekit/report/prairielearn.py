@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gradekit.credit import PendingPolicy
-from gradekit.report.grade import LEFT_OUT, grade
+from gradekit.report.grade import Grade
 from gradekit.report.plain_text import explanation, summary
 from gradekit.report.text import one_line
 
@@ -19,15 +18,14 @@ LARGEST = 1024 * 1024
 """Bytes of results.json from which PrairieLearn fails the job."""
 
 
-def render(record: Mapping[str, Any], pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
-    """results.json as data, small enough for PrairieLearn; `pending` says what points count that were not measured.
+def render(graded: Grade) -> dict[str, Any]:
+    """results.json as data, small enough for PrairieLearn.
 
     A submission that was rejected is gradable and worth 0. Where the grader failed, or nothing could be measured, it is
     not gradable: no attempt is used up.
     """
-    graded = grade(record, pending)
-    said = summary(record, graded)
-    if record["status"] == "fault" or graded.is_open:
+    record, said = graded.record, summary(graded)
+    if not graded.is_given:
         return {"gradable": False, "format_errors": [said], "message": said}
     results = {
         "gradable": True,

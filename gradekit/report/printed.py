@@ -1,7 +1,7 @@
 """The report as what an LMS reads from standard output: Autolab, Moodle's VPL and CodeRunner, CodeGrade.
 
-Each is a pure function of the record; `pending` says what points count that were not measured. Where the grader failed,
-or nothing could be measured, there is no grade in the text: an LMS then keeps the one that there is, or shows a fault.
+Each is a pure function of a record's grade. Where there is none, since the grader failed or nothing could be measured,
+there is none in the text either: an LMS then keeps the one that it has, or shows a fault.
 """
 
 from __future__ import annotations
@@ -12,18 +12,13 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from gradekit.credit import PendingPolicy
-from gradekit.report.grade import LEFT_OUT, Grade, grade
+from gradekit.report.grade import Grade
 from gradekit.report.gradescope import over_compiled
 from gradekit.report.grouping import ending
 from gradekit.report.plain_text import as_html, explanation, summary
 from gradekit.report.text import for_html, one_line, points
 
 Record = Mapping[str, Any]
-
-
-def _has_grade(record: Record, graded: Grade) -> bool:
-    return record["status"] != "fault" and not graded.is_open
 
 
 def _headed(record: Record) -> Iterable[tuple[Mapping[str, Any], str]]:
@@ -42,27 +37,26 @@ of problems are the kinds of checks, which have no colon."""
 KINDS = ("correctness", "memory", "structure", "speed", "quiz")
 
 
-def autolab(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
+def autolab(graded: Grade) -> str:
     """The text for standard output, ending in the line of scores."""
-    graded = grade(record, pending)
-    lines = [summary(record, graded), ""]
+    record, lines = graded.record, [summary(graded), ""]
     for check, head in _headed(record):
         lines += [head, *(f"    {line}" for line in explanation(check, record["submission"]).splitlines())]
-    scores = [_scores(record, graded)] if _has_grade(record, graded) else []
+    scores = [_scores(graded)] if graded.is_given else []
     return "\n".join([*lines, "", *scores]) + "\n"
 
 
-def problems(record: Record, graded: Grade) -> dict[str, float]:
+def problems(graded: Grade) -> dict[str, float]:
     """What the checks count by their kinds, which are the names of the problems that the lab must define."""
-    by_kind = {kind: [check for check in record["checks"] if check["kind"] == kind] for kind in KINDS}
+    by_kind = {kind: [check for check in graded.record["checks"] if check["kind"] == kind] for kind in KINDS}
     return {kind.capitalize(): round(sum(map(graded.of, mine)), 4) for kind, mine in by_kind.items() if mine}
 
 
-def _scores(record: Record, graded: Grade) -> str:
+def _scores(graded: Grade) -> str:
     """One line of JSON without `alnum:` in it: a key's colon follows its quote, and no name holds one."""
-    ratio = over_compiled(record)
+    ratio = over_compiled(graded.record)
     board = [round(graded.points, 4), *([] if ratio is None else [ratio])]
-    line = json.dumps({"scores": problems(record, graded), "scoreboard": board}, allow_nan=False)
+    line = json.dumps({"scores": problems(graded), "scoreboard": board}, allow_nan=False)
     assert not _REWRITTEN.search(line), line
     return line
 
@@ -70,29 +64,27 @@ def _scores(record: Record, graded: Grade) -> str:
 # --- Moodle: a comment and a grade; a fraction and feedback -----------------------------------------------------------
 
 
-def vpl(record: Record, pending: PendingPolicy = LEFT_OUT, most: float = 100.0) -> str:
+def vpl(graded: Grade, most: float = 100.0) -> str:
     """A comment between `<|--` and `--|>`, and a line with the grade, of at most `most`.
 
     In a comment, a line that begins with `-` is a heading, and one with `>` is shown as it is: every line from the
     submission gets a `>`, so that none of them can be a grade.
     """
-    graded = grade(record, pending)
-    lines = ["<|--", *(f">{line}" for line in summary(record, graded).splitlines())]
+    record, lines = graded.record, ["<|--", *(f">{line}" for line in summary(graded).splitlines())]
     for check, head in _headed(record):
         lines += [f"-{head}", *(f">{line}" for line in explanation(check, record["submission"]).splitlines())]
-    found = [f"Grade :=>> {most * graded.part:.5f}"] if _has_grade(record, graded) else []
+    found = [f"Grade :=>> {most * graded.part:.5f}"] if graded.is_given else []
     return "\n".join([*lines, "--|>", *found]) + "\n"
 
 
-def coderunner(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
+def coderunner(graded: Grade) -> str:
     """The answer of a template grader: a JSON object with the fraction and the feedback.
 
     A fault of the grader is no such object: CodeRunner shows the text as an error, and counts 0 until somebody regrades
     it.
     """
-    graded = grade(record, pending)
-    said = summary(record, graded)
-    if not _has_grade(record, graded):
+    record, said = graded.record, summary(graded)
+    if not graded.is_given:
         return f"gradekit has no grade: {one_line(said)}\n"
     parts = [f"<p>{for_html(line)}</p>" for line in said.splitlines()]
     for check, head in _headed(record):
@@ -105,16 +97,16 @@ def coderunner(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
 _STATUS = {"failed": "failure", "pending": "skipped", "fault": "skipped"}
 
 
-def codegrade(record: Record, pending: PendingPolicy = LEFT_OUT) -> str:
+def codegrade(graded: Grade) -> str:
     """The lines of its structured output."""
-    graded = grade(record, pending)
+    record = graded.record
     cases = [_case(check, record["submission"]) for check in record["checks"]] or [
         {"name": "submission", "status": "skipped" if record["status"] == "fault" else "failure",
-         "reason": summary(record, graded)}
+         "reason": summary(graded)}
     ]  # fmt: skip
     suite = {"id": "gradekit", "name": one_line(record["assignment"]) or "gradekit", "testCases": cases}
     lines: list[dict[str, Any]] = [{"tag": "unit-test", "results": [suite]}]
-    if _has_grade(record, graded):
+    if graded.is_given:
         lines += [{"tag": "points", "points": str(Fraction(graded.part).limit_denominator())}]
     return "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)
 

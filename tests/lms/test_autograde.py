@@ -59,7 +59,7 @@ def test_classroom_reads_the_later_result_of_the_step(tmp_path: Path) -> None:
 def delivered(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """The records that an LMS without a name gets, in order."""
     records: list[dict[str, Any]] = []
-    keep = lambda root, record, pending: records.append(dict(record))
+    keep = lambda root, graded: records.append(dict(graded.record))
     platform = Platform("test", str(folder), 600, left=keep, shows_hidden=True)
     autograde(platform, **({"id": "vector_add"} | options))
     return records

@@ -17,6 +17,7 @@ from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.lms.platforms import PLATFORMS
 from gradekit.report import classroom, gradescope, prairielearn, printed
+from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
 
@@ -47,7 +48,7 @@ def as_html() -> str:
 
 
 def test_gradescope_gets_these_results() -> None:
-    assert gradescope.render(record(PASSED, FAILED, PENDING)) == {
+    assert gradescope.render(grade(record(PASSED, FAILED, PENDING))) == {
         "output": "40 of 100 points.\n30 points were not measured and are left out: "
         "the grade is what was earned of all others, 57.14 %.",
         "output_format": "text",
@@ -77,7 +78,7 @@ def test_gradescope_shows_where_a_result_is_wrong_in_a_picture_and_in_words() ->
     along = [{"of": 4, "first": 1, "last": 2, "indices": 2}, {"of": 8, "first": 0, "last": 7, "indices": 8}]
     details = {"along": along, "wrong": 16, "total": 32, "nan": 0, "inf": 0, "first": {"index": [1, 0]}}
     seen, same = replace(FAILED, details=details), replace(FAILED, id="test_again", details=details)
-    first, second = (test["output"] for test in gradescope.render(record(seen, same))["tests"])
+    first, second = (test["output"] for test in gradescope.render(grade(record(seen, same)))["tests"])
     assert first.startswith(as_html()) and second == "<p>For the same reason as test 1.</p>"
     (alt, data, caption) = re.findall(r'<img alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"/></p><p>(.+)</p>', first)[0]
     assert alt == caption and "at indices 1 to 2 of 4 × 0 to 7 of 8" in caption
@@ -90,28 +91,28 @@ def test_gradescope_never_reads_null_or_an_unknown_status() -> None:
         return [data, *(value for part in inner for value in values(part))]
 
     for sample in (record(PASSED, FAILED, PENDING, FAULT), record(**REJECTED)):
-        results = gradescope.render(sample)
+        results = gradescope.render(grade(sample))
         assert None not in values(results)
         assert {test.get("status", "passed") for test in results["tests"]} <= {"passed", "failed"}
 
 
 def test_gradescope_gets_a_zero_for_a_rejection_and_no_score_for_a_fault_of_ours() -> None:
-    assert gradescope.render(record(**REJECTED))["score"] == 0
-    assert not {"score", "tests"} & gradescope.render(record(status=Status.FAULT, message="oh")).keys()
+    assert gradescope.render(grade(record(**REJECTED)))["score"] == 0
+    assert not {"score", "tests"} & gradescope.render(grade(record(status=Status.FAULT, message="oh"))).keys()
 
 
 def test_a_wrong_kernel_is_on_no_leaderboard_however_fast() -> None:
-    assert "leaderboard" not in gradescope.render(record(FASTER, FAILED))
+    assert "leaderboard" not in gradescope.render(grade(record(FASTER, FAILED)))
 
 
 def test_gradescope_shows_the_speed_on_its_leaderboard() -> None:
-    board = gradescope.render(record(FASTER))["leaderboard"]
+    board = gradescope.render(grade(record(FASTER)))["leaderboard"]
     assert board == [{"name": "Speed over torch.compile", "value": 1.235, "order": "desc"}]
 
 
 def test_gradescope_keeps_hidden_checks_hidden() -> None:
     secret = replace(PASSED, details={"hidden": True})
-    tests = gradescope.render(record(PASSED, secret))["tests"]
+    tests = gradescope.render(grade(record(PASSED, secret)))["tests"]
     assert [test.get("visibility") for test in tests] == [None, "after_published"]
 
 
@@ -119,7 +120,7 @@ def test_gradescope_keeps_hidden_checks_hidden() -> None:
 
 
 def test_prairielearn_gets_these_results() -> None:
-    results = prairielearn.render(record(FAILED, replace(PASSED, title="")))
+    results = prairielearn.render(grade(record(FAILED, replace(PASSED, title=""))))
     assert results == {
         "gradable": True,
         "score": 40 / 70,
@@ -133,20 +134,20 @@ def test_prairielearn_gets_these_results() -> None:
 
 
 def test_prairielearn_draws_what_is_pending_in_grey() -> None:
-    _, test = prairielearn.render(record(PASSED, PENDING))["tests"]
+    _, test = prairielearn.render(grade(record(PASSED, PENDING)))["tests"]
     assert (test["points"], test["max_points"]) == (0, 0)
     assert test["message"].startswith("pending")
 
 
 def test_prairielearn_takes_no_attempt_for_a_fault_of_ours() -> None:
-    results = prairielearn.render(record(status=Status.FAULT, message="oh"))
+    results = prairielearn.render(grade(record(status=Status.FAULT, message="oh")))
     assert results["gradable"] is False
     assert "oh" in results["format_errors"][0]
 
 
 def test_prairielearn_gets_less_than_a_mebibyte() -> None:
     many = [replace(FAILED, id=f"test_{i}", message="\u2207" * 4000) for i in range(500)]
-    results = prairielearn.render(record(*many))
+    results = prairielearn.render(grade(record(*many)))
     assert len(json.dumps(results).encode()) < prairielearn.LARGEST
     assert len(results["tests"]) == 500
 
@@ -161,25 +162,25 @@ def as_autolab_reads(text: str) -> Any:
 
 
 def test_autolab_reads_the_scores_from_the_last_line() -> None:
-    text = printed.autolab(record(PASSED, FAILED, FASTER, PENDING))
+    text = printed.autolab(grade(record(PASSED, FAILED, FASTER, PENDING)))
     assert as_autolab_reads(text) == {"scores": {"Correctness": 40, "Speed": 61.8182}, "scoreboard": [101.8182]}
-    assert as_autolab_reads(printed.autolab(record(PASSED, FASTER)))["scoreboard"] == [80, 1.235]
+    assert as_autolab_reads(printed.autolab(grade(record(PASSED, FASTER))))["scoreboard"] == [80, 1.235]
 
 
 def test_nothing_that_a_submission_says_changes_what_autolab_reads() -> None:
     odd = replace(FAILED, id=NASTY, title=NASTY, message=NASTY + '\n{"scores": {"Correctness": 100}}')
-    assert as_autolab_reads(printed.autolab(record(odd)))["scores"] == {"Correctness": 0}
+    assert as_autolab_reads(printed.autolab(grade(record(odd))))["scores"] == {"Correctness": 0}
 
 
 def test_autolab_keeps_the_old_scores_at_a_fault_of_ours() -> None:
-    assert "scores" not in printed.autolab(record(FAULT, status=Status.FAULT, message="oh"))
+    assert "scores" not in printed.autolab(grade(record(FAULT, status=Status.FAULT, message="oh")))
 
 
 # --- GitHub Classroom -------------------------------------------------------------------------------------------------
 
 
 def test_classroom_gets_one_line_of_json_in_base64() -> None:
-    text = base64.b64decode(classroom.encoded(record(PASSED, FAILED))).decode()
+    text = base64.b64decode(classroom.encoded(grade(record(PASSED, FAILED)))).decode()
     assert text.endswith("\n") and text.count("\n") == 1
     results = json.loads(text)
     assert (results["version"], results["status"], results["max_score"]) == (3, "fail", 70)
@@ -190,13 +191,13 @@ def test_classroom_gets_one_line_of_json_in_base64() -> None:
 
 def test_classroom_always_gets_tests() -> None:
     for sample in (record(**REJECTED), record(status=Status.FAULT, message="oh")):
-        results = classroom.render(sample)
+        results = classroom.render(grade(sample))
         assert results["tests"][0]["status"] == results["status"] != "pass"
         assert results["message"]
 
 
 def test_classroom_counts_what_is_pending_neither_way() -> None:
-    results = classroom.render(record(PASSED, PENDING))
+    results = classroom.render(grade(record(PASSED, PENDING)))
     assert (results["status"], results["max_score"]) == ("pass", 40)
     assert results["tests"][1]["name"].startswith("pending - ")
 
@@ -229,28 +230,28 @@ BROKEN = record(status=Status.FAULT, message="ValueError: oh")
 
 
 def test_vpl_has_its_grade_in_the_last_line_and_nowhere_else() -> None:
-    lines = printed.vpl(HALF, most=20).splitlines()
+    lines = printed.vpl(grade(HALF), most=20).splitlines()
     assert lines[0] == "<|--" and lines[-2:] == ["--|>", "Grade :=>> 10.00000"]
-    text = printed.vpl(record(PASSED, EVIL)).splitlines()
+    text = printed.vpl(grade(record(PASSED, EVIL))).splitlines()
     assert [line for line in text if line.startswith(("Grade", "--|>"))] == ["--|>", "Grade :=>> 57.14286"]
-    assert printed.vpl(HALF, PendingPolicy.LOST).endswith("Grade :=>> 33.33333\n")
-    assert "Grade" not in printed.vpl(BROKEN) and "Grade" not in printed.vpl(record(PENDING))
+    assert printed.vpl(grade(HALF, PendingPolicy.LOST)).endswith("Grade :=>> 33.33333\n")
+    assert "Grade" not in printed.vpl(grade(BROKEN)) and "Grade" not in printed.vpl(grade(record(PENDING)))
 
 
 def test_coderunner_gets_a_fraction_and_clean_html() -> None:
-    answer = json.loads(printed.coderunner(record(PASSED, EVIL)))
+    answer = json.loads(printed.coderunner(grade(record(PASSED, EVIL))))
     assert answer["fraction"] == 0.571429 and "<script" not in answer["prologuehtml"]
     assert "[passed] Agrees with torch.softmax on small matrices (40 / 40)" in answer["prologuehtml"]
     with pytest.raises(json.JSONDecodeError):
-        json.loads(printed.coderunner(BROKEN))
+        json.loads(printed.coderunner(grade(BROKEN)))
 
 
 def test_codegrade_gets_lines_of_json() -> None:
-    checks, points = map(json.loads, printed.codegrade(HALF).splitlines())
+    checks, points = map(json.loads, printed.codegrade(grade(HALF)).splitlines())
     assert points == {"tag": "points", "points": "1/2"}
     assert [case["status"] for case in checks["results"][0]["testCases"]] == ["success", "failure", "skipped"]
-    assert printed.codegrade(BROKEN).count("\n") == 1 and "skipped" in printed.codegrade(BROKEN)
-    assert json.loads(printed.codegrade(record(**REJECTED)).splitlines()[-1])["points"] == "0"
+    assert printed.codegrade(grade(BROKEN)).count("\n") == 1 and "skipped" in printed.codegrade(grade(BROKEN))
+    assert json.loads(printed.codegrade(grade(record(**REJECTED))).splitlines()[-1])["points"] == "0"
 
 
 def test_github_annotates_the_line_once_for_each_reason() -> None:
@@ -263,16 +264,16 @@ def test_github_annotates_the_line_once_for_each_reason() -> None:
 
 
 def test_githubs_summary_has_a_row_for_each_check() -> None:
-    text = classroom.step_summary(record(PASSED, FAILED, PENDING))
+    text = classroom.step_summary(grade(record(PASSED, FAILED, PENDING)))
     assert "40 of 100 points" in text.replace("\\", "") and text.count("\n| ") == 4
     assert "| ✅ | Agrees with torch\\.softmax on small matrices | 40 / 40 |" in text
 
 
 def test_gradescope_tells_one_reason_once() -> None:
-    tests = gradescope.render(record(FAILED, replace(FAILED, id="again"), PASSED))["tests"]
+    tests = gradescope.render(grade(record(FAILED, replace(FAILED, id="again"), PASSED)))["tests"]
     assert tests[1]["output"] == "<p>For the same reason as test 1.</p>" and "output" not in tests[2]
     assert tests[0]["output"].startswith("<p>At shape [1, 33], float32: 1 of 33") and "<pre>" in tests[0]["output"]
-    (evil,) = gradescope.render(record(EVIL))["tests"]
+    (evil,) = gradescope.render(grade(record(EVIL)))["tests"]
     assert "<script" not in evil["output"]
 
 
@@ -286,7 +287,7 @@ def test_codegrade_is_written_to_the_descriptor_of_structured_output(tmp_path: P
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "out")], cwd=root, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == printed.codegrade(HALF)
+    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == printed.codegrade(grade(HALF))
 
 
 def test_github_and_gitlab_leave_their_files(
@@ -297,7 +298,7 @@ def test_github_and_gitlab_leave_their_files(
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
     PLATFORMS["classroom"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "::error file=submission.py,line=14" in capsys.readouterr().out
-    assert (tmp_path / "summary.md").read_text() == classroom.step_summary(HALF)
+    assert (tmp_path / "summary.md").read_text() == classroom.step_summary(grade(HALF))
     PLATFORMS["gitlab"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "<testsuites>" in (tmp_path / "gradekit-report.xml").read_text()
     assert "<!doctype html>" in (tmp_path / "gradekit-report.html").read_text()

@@ -123,7 +123,7 @@ def test_a_report_of_a_wrong_submission_has_no_english_left(language: str, tmp_p
     assert translated["submission"] == data["submission"] and len(translated["checks"]) == len(data["checks"])
     shown = [line for line in terminal.render(data).splitlines() if "│" not in line and "gradekit check" not in line]
     assert [line for line in shown if translation.english(line)] == []
-    result = gradescope.render(translated)
+    result = gradescope.render(grade(translated))
     assert translation.english(" ".join(test["name"] for test in result["tests"])) == []
 
 
@@ -223,7 +223,7 @@ def test_an_unknown_language_is_wrong_usage_and_a_course_may_name_one(tmp_path: 
 
 def test_a_summary_for_an_lms_is_translated(language: str) -> None:
     data = translation.record(sample(FAILED, PASSED))
-    assert translation.english(plain_text.summary(data, grade(data))) == []
+    assert translation.english(plain_text.summary(grade(data))) == []
     assert json.dumps(data)
 
 
