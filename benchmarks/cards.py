@@ -60,8 +60,8 @@ def unmeasured(out: Path, id: str) -> None:
 def measured(out: Path, id: str) -> dict[str, list[StoredResult]]:
     """What each card measured, by its UUID, in order."""
     store, by_card = Store(f"sqlite:///{out / 'class.db'}"), defaultdict[str, list[StoredResult]](list)
-    for _, digest in store.hand_ins(id):
-        for result in store.history(id, digest):
+    for hand_in in store.hand_ins(id):
+        for result in store.history(id, hand_in.digest):
             if result.key.machine != "cpu":
                 by_card[str(result.record["environment"].get("gpu_uuid"))].append(result)
     return {card: sorted(results, key=lambda r: r.graded) for card, results in sorted(by_card.items())}

@@ -171,7 +171,7 @@ def book(root: Path) -> dict[str, dict[str, str]]:
 def results(root: Path) -> dict[int, int]:
     """How many submissions have how many results."""
     store = Store(f"sqlite:///{root / 'out/class.db'}")
-    return dict(Counter(len(store.history(ID, digest)) for _, digest in store.hand_ins(ID)))
+    return dict(Counter(len(store.history(ID, one.digest)) for one in store.hand_ins(ID)))
 
 
 def compared(quiet: Path, loud: Path) -> dict[str, object]:

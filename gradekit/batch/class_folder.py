@@ -141,7 +141,7 @@ class ClassFolder:
         Raises:
             UsageError: nobody of whom there is a hand-in is called so, or several are.
         """
-        theirs = {hand_in.student: hand_in for hand_in, _ in self.store.hand_ins(assignment)}
+        theirs = {hand_in.student: hand_in for hand_in in self.store.hand_ins(assignment)}
         if word in theirs:
             return word
         found = [key for key, hand_in in theirs.items() if word.lower() in _words(hand_in)]
@@ -194,7 +194,7 @@ class ClassFolder:
 
     def _reports(self, assignment: str, student: str) -> list[Report]:
         """What the student's hand-ins came to, newest first: one at least."""
-        digests = [digest for hand_in, digest in self.store.hand_ins(assignment) if hand_in.student == student]
+        digests = [hand_in.digest for hand_in in self.store.hand_ins(assignment) if hand_in.student == student]
         history = [result for digest in digests for result in self.store.history(assignment, digest)]
         if not history:
             raise MarkError(f"{student} has no graded submission for {assignment}")
@@ -326,10 +326,10 @@ class GradingSession:
         if not given:
             raise UsageError(f"there is no hand-in for {self.request.assignment.id}")
         key = None if student is None else self.folder.student(self.request.assignment.id, student)
-        theirs = [(hand_in, digest) for hand_in, digest in given if key in (None, hand_in.student)]
-        self._todo = {digest: hand_in for hand_in, digest in theirs if _failed(records.get(digest), check, cause)}
+        theirs = {hand_in.digest: hand_in for hand_in in given if key in (None, hand_in.student)}
+        self._todo = {digest: h for digest, h in theirs.items() if _failed(records.get(digest), check, cause)}
         if not self._todo:
-            raise UsageError(_none_failed([records[digest] for _, digest in theirs if digest in records], check))
+            raise UsageError(_none_failed([records[digest] for digest in theirs if digest in records], check))
         return len(self._todo)
 
     # --- grading ------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class GradingSession:
             UsageError: the cluster cannot be reached; what was graded is kept.
         """
         id, store = self.request.assignment.id, self.folder.store
-        whose = {digest: hand_in for hand_in, digest in store.hand_ins(id)} | self._todo
+        whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if self.workers.cluster else grader.visible_cards()
         waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
@@ -383,10 +383,10 @@ class GradingSession:
 
         assignment = self.request.assignment
         prints = self.folder.store.fingerprints(assignment.id)
-        newest = {h.student: (h, digest) for h, digest in self.folder.store.hand_ins(assignment.id)}
+        newest = {hand_in.student: hand_in for hand_in in self.folder.store.hand_ins(assignment.id)}
         groups: dict[tuple[Path, str], list[str]] = {}  # partners handed in one and the same file
-        for hand_in, digest in newest.values():
-            groups.setdefault((hand_in.path, digest), []).append(gradebook.labelled(hand_in.student, hand_in.name))
+        for one in newest.values():
+            groups.setdefault((one.path, one.digest), []).append(gradebook.labelled(one.student, one.name))
         starter = of_source(assignment.starter.read_text(encoding="utf-8")) if assignment.starter.is_file() else None
         known = {" and ".join(names): prints[digest] for (_, digest), names in groups.items() if digest in prints}
         return render(resemblance(known, starter))
@@ -395,7 +395,7 @@ class GradingSession:
         """By student, the record of the attempt that counts, else of the last one, with what people decided."""
         id, store = self.request.assignment.id, self.folder.store
         marks, possible = store.marks(id), gradebook.possible_points(records)
-        last = {hand_in.student: digest for hand_in, digest in store.hand_ins(id)}
+        last = {hand_in.student: hand_in.digest for hand_in in store.hand_ins(id)}
         digests = {line.student: line.digest or last.get(line.student, "") for line in lines}
         theirs = {student: records[digest] for student, digest in digests.items() if digest in records}
         return {student: gradebook.marked(found, student, marks, possible) for student, found in theirs.items()}

@@ -65,9 +65,9 @@ def hand_in_facts(line: Line) -> list[tuple[str, str]]:
     return facts
 
 
-def source(given: Iterable[tuple[HandIn, str]], student: str, found: Mapping[str, Any]) -> str:
+def source(given: Iterable[HandIn], student: str, found: Mapping[str, Any]) -> str:
     """The text that the report `found` on a hand-in of `student` is of; empty where it cannot be read any more."""
-    for hand_in, _ in given:
+    for hand_in in given:
         if hand_in.student == student:
             with contextlib.suppress(SubmissionError, NoSuchSubmission, OSError):
                 text = read(hand_in.path)
@@ -105,10 +105,10 @@ def _veiled(check: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def zipped(given: Iterable[tuple[HandIn, str]], folder: Path) -> tuple[bytes, int]:
+def zipped(given: Iterable[HandIn], folder: Path) -> tuple[bytes, int]:
     """The zip of all reports under `folder`, named by each student's last hand-in of those `given`, and how many they
     are. A student whom no LMS named has a folder in it; the same reports give the same bytes."""
-    newest = {hand_in.student: hand_in for hand_in, _ in given}
+    newest = {hand_in.student: hand_in for hand_in in given}
     places = {student: folder / safe_name(student) / "report.html" for student in sorted(newest)}
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:

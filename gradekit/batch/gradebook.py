@@ -197,17 +197,18 @@ def possible_points(records: Records) -> float:
 
 
 def lines(
-    assignment: str, hand_ins: Iterable[tuple[HandIn, str]], records: Records, marks: Marks, policy: Policy,
+    assignment: str, hand_ins: Iterable[HandIn], records: Records, marks: Marks, policy: Policy,
     roster: Iterable[Student] = (),
 ) -> list[Line]:  # fmt: skip
     """The grade book's lines, by student: those who handed in, and those on the class list who did not."""
-    by_student: dict[str, list[tuple[HandIn, str]]] = defaultdict(list)
-    for hand_in, digest in hand_ins:
-        by_student[hand_in.student].append((hand_in, digest))
+    by_student: dict[str, list[HandIn]] = defaultdict(list)
+    for hand_in in hand_ins:
+        by_student[hand_in.student].append(hand_in)
     possible = possible_points(records)
     found = []
     for student, given in by_student.items():
-        own = {digest: marked(records[digest], student, marks, possible) for _, digest in given if digest in records}
+        digests = [hand_in.digest for hand_in in given if hand_in.digest in records]
+        own = {digest: marked(records[digest], student, marks, possible) for digest in digests}
         line = _line(assignment, student, given, own, policy)
         if line.status == "rejected" and not line.possible:  # nothing could be read, and no check was tried
             line = replace(line, possible=policy.scale or possible)
@@ -217,11 +218,11 @@ def lines(
     return sorted(found, key=lambda line: line.student)
 
 
-def _line(assignment: str, student: str, given: Sequence[tuple[HandIn, str]], records: Records, policy: Policy) -> Line:
+def _line(assignment: str, student: str, given: Sequence[HandIn], records: Records, policy: Policy) -> Line:
     """A student's line: the attempt that counts; where none has a result, the last attempt's fault."""
-    newest = given[-1][0]
+    newest = given[-1]
     line = Line(student, assignment, "fault", name=newest.name, email=newest.email, attempts=len(given))
-    tried = [a for a in (_attempt(h, records.get(d), d, policy) for h, d in given) if a]
+    tried = [a for a in (_attempt(hand_in, records.get(hand_in.digest), policy) for hand_in in given) if a]
     chosen = chosen_attempt([a for a in tried if not a.is_open] or tried, policy, student)
     if chosen is None:
         return replace(line, submitted=newest.submitted, note="not graded yet, or the grader failed")
@@ -233,9 +234,9 @@ def _line(assignment: str, student: str, given: Sequence[tuple[HandIn, str]], re
     )  # fmt: skip
 
 
-def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, digest: str, policy: Policy) -> Attempt | None:
+def _attempt(hand_in: HandIn, found: Mapping[str, Any] | None, policy: Policy) -> Attempt | None:
     if found is None or found["status"] == "fault":
         return None
     worth = grade(found, policy.pending)
-    when = (hand_in.submitted, digest, hand_in.late)
+    when = (hand_in.submitted, hand_in.digest, hand_in.late)
     return Attempt(worth.points, worth.possible, worth.pending, *when, is_open=worth.is_open)

@@ -78,7 +78,7 @@ class HandIn:
 
     `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `late` is whether the LMS
     says that it was late, where it does not say when it came. `problem` is why it cannot be graded as it lies there (no
-    file that can be a submission, or several).
+    file that can be a submission, or several). `digest` is that of the submission, once it was read.
     """
 
     student: str
@@ -88,6 +88,7 @@ class HandIn:
     submitted: datetime | None = None
     problem: str = ""
     late: bool = False
+    digest: str = ""
 
 
 def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:

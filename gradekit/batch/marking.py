@@ -139,11 +139,11 @@ def history(folder: ClassFolder, id: str, student: str) -> str:
     """A student's attempts, oldest first, each with what changed since the one before, then people's decisions."""
     lines: list[str] = []
     before: Mapping[str, Any] | None = None
-    for hand_in, digest in folder.store.hand_ins(id):
+    for hand_in in folder.store.hand_ins(id):
         if hand_in.student != student:
             continue
         when = hand_in.submitted.isoformat(" ", "minutes") if hand_in.submitted else "no time"
-        results = folder.store.history(id, digest)
+        results = folder.store.history(id, hand_in.digest)
         lines.append(say(f"{when}  {one_line(hand_in.path.name)}" + ("" if results else "  not graded yet")))
         for result in results:
             score = result.record["score"]

@@ -76,19 +76,19 @@ class BatchRequest:
 
 def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
     """Remember the hand-ins; one of each distinct submission among them, by digest."""
-    found = [(hand_in, *_read(hand_in)) for hand_in in hand_ins]
-    store.add_hand_ins(request.assignment.id, [(replace(h, problem=problem), digest) for h, digest, problem in found])
-    return {digest: replace(h, problem=problem) for h, digest, problem in found}
+    found = list(map(_read, hand_ins))
+    store.add_hand_ins(request.assignment.id, found)
+    return {hand_in.digest: hand_in for hand_in in found}
 
 
-def _read(hand_in: HandIn) -> tuple[str, str]:
-    """The digest of a hand-in, and why it cannot be graded."""
-    if hand_in.problem:
-        return grader.digest(hand_in.problem.encode()), hand_in.problem
+def _read(hand_in: HandIn) -> HandIn:
+    """The hand-in with its digest, and with why it cannot be graded."""
+    problem = hand_in.problem
     try:
-        return grader.digest(grader.content(hand_in.path)), ""
+        data = problem.encode() or grader.content(hand_in.path)
     except (OSError, SubmissionError) as error:
-        return grader.digest(str(error).encode()), f"the file cannot be read: {error}"
+        problem, data = f"the file cannot be read: {error}", str(error).encode()
+    return replace(hand_in, digest=grader.digest(data), problem=problem)
 
 
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:

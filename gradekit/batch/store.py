@@ -186,10 +186,10 @@ class Store:
 
     # --- hand-ins -----------------------------------------------------------------------------------------------------
 
-    def add_hand_ins(self, assignment: str, found: Iterable[tuple[HandIn, str]]) -> int:
-        """Remember hand-ins with the digests of their files; how many were new."""
+    def add_hand_ins(self, assignment: str, found: Iterable[HandIn]) -> int:
+        """Remember hand-ins that were read; how many were new."""
         key = ("student", "digest", "submitted")
-        rows = [vars(hand_in) | {"assignment": assignment, "digest": digest} for hand_in, digest in found]
+        rows = [vars(hand_in) | {"assignment": assignment} for hand_in in found]
         new = {tuple(row[name] for name in key): row for row in rows}
         for row in self._rows(_HAND_INS, *key, assignment=assignment):
             new.pop(tuple(row.values()), None)
@@ -197,10 +197,10 @@ class Store:
             self._add(_HAND_INS, *new.values())
         return len(new)
 
-    def hand_ins(self, assignment: str) -> list[tuple[HandIn, str]]:
-        """All hand-ins of an assignment with their digests, oldest first."""
-        rows = self._rows(_HAND_INS, assignment=assignment)
-        return [(HandIn(**{field.name: row[field.name] for field in fields(HandIn)}), row["digest"]) for row in rows]
+    def hand_ins(self, assignment: str) -> list[HandIn]:
+        """All hand-ins of an assignment, oldest first."""
+        names = [field.name for field in fields(HandIn)]
+        return [HandIn(**row) for row in self._rows(_HAND_INS, *names, assignment=assignment)]
 
     # --- how they are graded ------------------------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class Stand:
         if not (self.folder / "class/class.db").is_file():
             return 0
         store = Store(f"sqlite:///{self.folder / 'class/class.db'}")
-        given = {(id, digest) for id in store.assignments() for _, digest in store.hand_ins(id)}
+        given = {(id, one.digest) for id in store.assignments() for one in store.hand_ins(id)}
         return sum(len(store.history(id, digest)) for id, digest in given)
 
     def graded(self) -> None:

@@ -78,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
     made = ClassFolder.open(tmp_path / "out", new=True)
     request = GradingSession(made, "double").request
     for student in "1234":
-        made.store.add_hand_ins("double", [(HandIn(student, tmp_path / f"{student}.py"), "d")])
+        made.store.add_hand_ins("double", [HandIn(student, tmp_path / f"{student}.py", digest="d")])
     made.store.add_result(request.key("d"), record(PASSED, FAILED), "host")
     return made
 

@@ -86,7 +86,7 @@ def gradebook(folder: Path) -> dict[str, dict[str, str]]:
 def results(folder: Path) -> int:
     """How many results the store has, with all history."""
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
-    digests = {digest for _, digest in store.hand_ins("double")}
+    digests = {hand_in.digest for hand_in in store.hand_ins("double")}
     return sum(len(store.history("double", digest)) for digest in digests)
 
 
@@ -163,7 +163,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     folder = shutil.copytree(graded[0], tmp_path / "class")
     before, count = gradebook(folder), results(folder)
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
-    (bobs,) = [digest for hand_in, digest in store.hand_ins("double") if hand_in.student == "bob"]
+    (bobs,) = [hand_in.digest for hand_in in store.hand_ins("double") if hand_in.student == "bob"]
     (first,) = store.history("double", bobs)
     failed = next(check for check in first.record["checks"] if check["outcome"] == "failed")
     where = ("-a", "double", "-o", folder / "out")

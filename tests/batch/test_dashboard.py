@@ -165,7 +165,7 @@ def test_a_leaderboard_is_one_that_course_toml_asks_for(tmp_path: Path) -> None:
 def test_who_leaves_the_board_is_on_it_no_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(laid_out(tmp_path)))
     folder = ClassFolder.open(tmp_path / "out", new=True)
-    folder.store.add_hand_ins("double", [(HandIn("ada", tmp_path / "ada.py"), "d")])
+    folder.store.add_hand_ins("double", [HandIn("ada", tmp_path / "ada.py", digest="d")])
     folder.store.add_result(GradingSession(folder, "double").request.key("d"), record(test_speed.TIMED), "host")
     board = folder.of("double") / "leaderboard.html"
     for names, is_there in (('{ada = "Queen"}', True), ("{}", False)):

@@ -235,7 +235,7 @@ def test_reports_have_the_names_of_the_download(tmp_path: Path, file: str, stude
     (hand_in,) = hand_ins(tmp_path / "in", SOFTMAX)
     assert hand_in.student == student
     feedback.write(tmp_path / "out", student, record(PASSED))
-    data, count = feedback.zipped([(hand_in, ""), (replace(hand_in, student="nobody"), "")], tmp_path / "out")
+    data, count = feedback.zipped([hand_in, replace(hand_in, student="nobody")], tmp_path / "out")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.namelist() == [name] and b"Agrees with" in archive.read(name)
         assert count == 1 and archive.getinfo(name).compress_size < archive.getinfo(name).file_size / 2

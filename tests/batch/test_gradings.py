@@ -34,8 +34,8 @@ def graded(made: ClassFolder, found: dict[str, Any], **options: Any) -> list[str
     """What taking the hand-ins in under these options says; then each gets the result `found`."""
     work = session(made, **options)
     said = work.take_in(made.path.parent / "in")
-    for _, digest in made.store.hand_ins("double"):
-        made.store.add_result(work.request.key(digest), found, "host")
+    for hand_in in made.store.hand_ins("double"):
+        made.store.add_result(work.request.key(hand_in.digest), found, "host")
     return said
 
 
@@ -66,13 +66,13 @@ def test_hand_ins_are_found_again_from_wherever_the_next_command_is_given(
     monkeypatch.chdir(tmp_path)
     assert session(made).take_in(Path("in")) == ["1 hand-in, 1 submission to grade"]  # and nobody is left aside
     monkeypatch.chdir("/")
-    assert [hand_in.path.is_file() for hand_in, _ in made.store.hand_ins("double")] == [True]
+    assert [hand_in.path.is_file() for hand_in in made.store.hand_ins("double")] == [True]
 
 
 def test_people_are_found_by_name_as_well_as_by_id(made: ClassFolder) -> None:
     made.store.add_hand_ins("double", [
-        (HandIn("1008", made.path / "a.py", "Frances Allen", "fa@x.y"), "a"),
-        (HandIn("1009", made.path / "b.py", "Ada Lovelace"), "b"), (HandIn("1010", made.path / "c.py", "Ada Lovelace"), "c"),
+        HandIn("1008", made.path / "a.py", "Frances Allen", "fa@x.y", digest="a"),
+        HandIn("1009", made.path / "b.py", "Ada Lovelace", digest="b"), HandIn("1010", made.path / "c.py", "Ada Lovelace", digest="c"),
     ])  # fmt: skip
     for word in ("1008", "Frances Allen", "allenfrances", "frances allen", "FA@x.y"):
         assert made.student("double", word) == "1008"
@@ -91,7 +91,7 @@ HALVES = [replace(PENDING, id=f"test_speed[{name}]", possible=points) for name, 
 def folder(root: Path, found: dict[str, object]) -> ClassFolder:
     """A class in which ada has handed in what came to the record `found`."""
     made = ClassFolder.open(root / "out", new=True)
-    made.store.add_hand_ins("softmax", [(HandIn("ada", root / "a.py"), "digest")])
+    made.store.add_hand_ins("softmax", [HandIn("ada", root / "a.py", digest="digest")])
     made.store.add_result(ResultKey("softmax", "digest", "r", 1, "cpu"), found, "host")
     return made
 

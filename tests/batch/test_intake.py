@@ -134,8 +134,8 @@ def test_a_name_in_another_encoding_is_a_student_like_others(tmp_path: Path) -> 
     ada, mueller = hand_ins(tmp_path, WANTED)
     assert (ada.student, mueller.student) == ("ada", r"m\udcfcller")
     store = Store(f"sqlite:///{tmp_path}/class.db")
-    store.add_hand_ins("softmax", [(mueller, "d1")])
-    assert store.hand_ins("softmax") == [(mueller, "d1")]
+    store.add_hand_ins("softmax", [mueller])
+    assert store.hand_ins("softmax") == [mueller]
 
 
 METADATA = """

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
         ("cyd", "c", record(**REJECTED, checks=())),
     ):
         (tmp_path / f"{student}.py").write_text(SOURCE)
-        made.store.add_hand_ins("double", [(HandIn(student, tmp_path / f"{student}.py", student.title()), digest)])
+        made.store.add_hand_ins("double", [HandIn(student, tmp_path / f"{student}.py", student.title(), digest=digest)])
         made.store.add_result(request.key(digest), found, "host")
     return made
 
@@ -173,7 +173,7 @@ def test_the_command_does_what_the_page_does(folder: ClassFolder) -> None:
 
 def test_the_history_says_what_has_changed(folder: ClassFolder) -> None:
     request = GradingSession(folder, "double").request
-    folder.store.add_hand_ins("double", [(HandIn("ada", folder.path / "b.py"), "b")])
+    folder.store.add_hand_ins("double", [HandIn("ada", folder.path / "b.py", digest="b")])
     folder.store.add_result(request.key("b"), record(PASSED, replace(PASSED, id=FAILED.id)), "host")
     assert f"; passes now: {FAILED.id}" in history(folder, "double", "ada")
 

@@ -44,7 +44,7 @@ def test_postgresql_keeps_what_sqlite_keeps(tmp_path: Path) -> None:
     with postgres.server() as url:
         other = graded(tmp_path / "postgresql", "--store", url, killed_at="[1/")
         store = Store(url)
-        history = [store.history("double", digest) for _, digest in store.hand_ins("double")]
+        history = [store.history("double", one.digest) for one in store.hand_ins("double")]
     assert book(other) == book(usual)
     assert not (other / "out/class.db").exists()
     assert {len(results) for results in history} == {1}

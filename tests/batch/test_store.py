@@ -47,10 +47,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def test_a_hand_in_is_remembered_once(store: Store) -> None:
-    ada = HandIn("ada", Path("ada.py"), "Ada", "a@b.c", WHEN)
-    assert store.add_hand_ins("softmax", [(ada, "d1"), (ada, "d1")]) == 1
-    assert store.add_hand_ins("softmax", [(ada, "d1"), (ada, "d2")]) == 1
-    assert store.hand_ins("softmax") == [(ada, "d1"), (ada, "d2")]
+    first, second = (HandIn("ada", Path("ada.py"), "Ada", "a@b.c", WHEN, digest=digest) for digest in ("d1", "d2"))
+    assert store.add_hand_ins("softmax", [first, first]) == 1
+    assert store.add_hand_ins("softmax", [first, second]) == 1
+    assert store.hand_ins("softmax") == [first, second]
     assert store.hand_ins("matmul") == []
 
 

@@ -25,8 +25,8 @@ BROKEN = record(status=Status.FAULT, message="ValueError: oh")
 RECORDS = {"right": RIGHT, "wrong": WRONG, "rejected": record(**REJECTED), "broken": BROKEN}
 
 
-def handed(student: str, when: datetime | None = None) -> HandIn:
-    return HandIn(student, Path(f"{student}.py"), student.title(), submitted=when)
+def handed(student: str, digest: str, when: datetime | None = None) -> HandIn:
+    return HandIn(student, Path(f"{student}.py"), student.title(), submitted=when, digest=digest)
 
 
 def marked(student: str, check: str, points: float | None) -> dict[tuple[str, str], Mark]:
@@ -39,7 +39,7 @@ def lines(given: list[tuple[HandIn, str]], **changes: Any) -> list[Line]:
 
 
 def test_every_student_has_one_line() -> None:
-    given = [(handed("ada"), "right"), (handed("bob"), "wrong"), (handed("cyd"), "rejected"), (handed("dan"), "broken")]
+    given = [handed("ada", "right"), handed("bob", "wrong"), handed("cyd", "rejected"), handed("dan", "broken")]
     found = lines(given, roster=[Student("ada"), Student("eve", "Eve", "e@x.y")])
     assert [(line.student, line.status, line.points, line.pending) for line in found] == [
         ("ada", "graded", 70, 30), ("bob", "graded", 40, 0), ("cyd", "rejected", 0, 0), ("dan", "fault", 0, 0),
@@ -48,7 +48,7 @@ def test_every_student_has_one_line() -> None:
 
 
 def test_a_persons_mark_wins_and_says_why() -> None:
-    (line,) = lines([(handed("ada"), "wrong")], marks=marked("ada", "test_matches_torch", 25))
+    (line,) = lines([handed("ada", "wrong")], marks=marked("ada", "test_matches_torch", 25))
     assert line.points == 65
     own = gradebook.marked(WRONG, "ada", marked("ada", "test_matches_torch", 25))
     assert (own["checks"][1]["message"], own["checks"][1]["outcome"]) == (
@@ -74,13 +74,13 @@ def test_nobody_earns_more_than_a_check_is_worth() -> None:
 
 
 def test_a_fault_does_not_cost_an_earlier_attempt() -> None:
-    (line,) = lines([(handed("ada", DUE - DAY), "wrong"), (handed("ada", DUE), "broken")])
+    (line,) = lines([handed("ada", "wrong", DUE - DAY), handed("ada", "broken", DUE)])
     assert (line.status, line.points, line.attempts) == ("graded", 40, 2)
 
 
 def test_lateness_costs_and_is_noted() -> None:
     policy = Policy(due=DUE, late=LatePolicy(percent_a_day=10))
-    (line,) = lines([(handed("ada", DUE + DAY), "wrong")], policy=policy)
+    (line,) = lines([handed("ada", "wrong", DUE + DAY)], policy=policy)
     assert (line.points, line.penalty, line.note) == (36, 10, "1 day late: 10 % less")
 
 
@@ -93,7 +93,7 @@ def test_the_summary_tells_the_class_at_a_glance() -> None:
     speed = {"ratios": ratios, "verdicts": asked}
     close = record(PASSED, FAILED.__class__(**vars(PASSED) | {"id": "test_fast", "details": {"speed": speed}}))
     records = RECORDS | {"close": close}
-    given = [(handed(f"s{i}"), digest) for i, digest in enumerate(records)]
+    given = [handed(f"s{i}", digest) for i, digest in enumerate(records)]
     text = summary.render(lines(given, records=records), records)
     assert "5 students: 3 graded, 1 rejected, 1 not graded" in text
     assert "   1  Agrees with torch.softmax on any shape, dtype and stride  (missing-mask 1)" in text
@@ -122,18 +122,18 @@ def test_the_summary_lists_who_decides_by_what_nothing_follows() -> None:
     branches = {"of": 2, "seen": 2, "unseen": [], "unfollowed": [named]}
     checks = [{**check, "details": {"coverage": {"branches": branches}}} for check in RIGHT["checks"]]
     records = {"right": {**RIGHT, "checks": checks}}
-    text = summary.render(lines([(handed("ada"), "right")], records=records), records)
+    text = summary.render(lines([handed("ada", "right")], records=records), records)
     assert "for a person to look at" in text and "(ada)  line 41: `str(n)` depends on text" in text
 
 
 def test_what_is_pending_counts_neither_for_nor_against() -> None:
-    text = summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT})
+    text = summary.render(lines([handed("ada", "right")]), {"right": RIGHT})
     assert "points, in percent (median 100, mean 100; of what is measured already):" in text
 
 
 def test_a_hand_in_that_cannot_be_read_has_none_of_what_the_assignment_is_worth() -> None:
     nothing = record(**REJECTED, checks=())
-    found = lines([(handed("ada"), "right"), (handed("bob"), "none")], records={"right": RIGHT, "none": nothing})
+    found = lines([handed("ada", "right"), handed("bob", "none")], records={"right": RIGHT, "none": nothing})
     assert [(line.status, line.points, line.possible) for line in found] == [("graded", 70, 70), ("rejected", 0, 70)]
     assert summary.line_for("bob", nothing).startswith("bob  rejected: ")
 
@@ -173,7 +173,7 @@ def test_a_hidden_check_tells_nothing_until_its_time() -> None:
 
 def test_feedback_says_what_the_grade_book_has() -> None:
     policy = Policy(due=DUE, late=LatePolicy(percent_a_day=10), scale=140)
-    (line,) = lines([(handed("ada", DUE + 2 * DAY), "right")], policy=policy)
+    (line,) = lines([handed("ada", "right", DUE + 2 * DAY)], policy=policy)
     assert (line.points, line.possible, line.pending, line.penalty) == (112, 140, 60, 20)
     said, note = feedback.with_grade(RIGHT, line)["notes"][-2:]
     assert said.startswith("30 points were not measured and are left out")
@@ -181,13 +181,13 @@ def test_feedback_says_what_the_grade_book_has() -> None:
 
 
 def test_late_without_a_time_is_said_and_costs_nothing() -> None:
-    hand_in = HandIn("ada", Path("ada.py"), late=True)
-    (line,) = lines([(hand_in, "wrong")], policy=Policy(due=DUE, late=LatePolicy(percent_a_day=10)))
+    hand_in = HandIn("ada", Path("ada.py"), late=True, digest="wrong")
+    (line,) = lines([hand_in], policy=Policy(due=DUE, late=LatePolicy(percent_a_day=10)))
     assert (line.points, line.penalty) == (40, 0) and "late, says the LMS" in line.note
 
 
 def test_a_submission_that_was_not_graded_can_be_marked_as_a_whole() -> None:
-    given = [(handed("ada"), "wrong"), (handed("cyd"), "rejected"), (handed("dan"), "broken")]
+    given = [handed("ada", "wrong"), handed("cyd", "rejected"), handed("dan", "broken")]
     both = marked("cyd", "total", 50) | marked("dan", "total", 60)
     found = {line.student: line for line in lines(given, marks=both)}
     assert [(line.status, line.points, line.possible) for line in found.values()] == [
@@ -208,7 +208,7 @@ def test_the_source_is_shown_only_where_it_is_what_was_graded(tmp_path: Path) ->
     file = tmp_path / "softmax.py"
     file.write_text("def softmax(x):\n    return x\n")
     found = {"submission": {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}}
-    given = [(HandIn("ada", tmp_path / "gone.py"), "gone"), (HandIn("ada", file), "right")]
+    given = [HandIn("ada", tmp_path / "gone.py"), HandIn("ada", file)]
     assert feedback.source(given, "ada", found).startswith("def softmax")
     assert feedback.source(given, "bob", found) == ""
     file.write_text("def softmax(x):\n    return 2\n")
@@ -217,6 +217,6 @@ def test_the_source_is_shown_only_where_it_is_what_was_graded(tmp_path: Path) ->
 
 def test_the_summary_is_said_in_the_courses_language(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADEKIT_LANG", "de")
-    said = say(summary.render(lines([(handed("ada"), "right")]), {"right": RIGHT}))
+    said = say(summary.render(lines([handed("ada", "right")]), {"right": RIGHT}))
     assert "1 bewertet" in said
     assert "Punkte in Prozent (Median " in said and "offene Prüfungen, die weder für noch gegen" in said

@@ -26,7 +26,7 @@ MOODLE = "Identifier,Full name,Grade,Maximum Grade,Last modified (grade)\nPartic
 
 
 def line(found: Mapping[str, Any], policy: PendingPolicy) -> Any:
-    given = [(HandIn("ada", Path("a.py"), "Ada"), "digest")]
+    given = [HandIn("ada", Path("a.py"), "Ada", digest="digest")]
     (made,) = gradebook.lines("softmax", given, {"digest": found}, {}, Policy(pending=policy))
     return made
 

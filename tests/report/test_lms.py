@@ -215,7 +215,7 @@ def test_any_text_makes_a_record_that_can_be_written(renderer: Any, outcome: Out
     odd = replace(
         FAILED, id=NASTY, title=NASTY, message=NASTY, outcome=outcome, earned=30 if outcome == "passed" else 0
     )
-    result = renderer(record(odd, assignment=NASTY))
+    result = renderer(grade(record(odd, assignment=NASTY)))
     text = result if isinstance(result, str) else json.dumps(result, allow_nan=False)
     assert text.encode()
     assert "\x1b" not in text and "\\u001b" not in text
