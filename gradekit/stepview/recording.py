@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Unsupported
@@ -135,13 +134,7 @@ class PlayRecorder:
         index, active = access.index[ended.position], access.active[ended.position]
         inside = active & (index >= 0) & (index < marked.numel())
         lanes = inside & marked[index.clamp(0, marked.numel() - 1)]
-        if not bool(lanes.any()):
-            return {}
-        first = int(lanes.to(torch.uint8).argmax())
-        return {
-            "wrong": int(lanes.sum()), "wrong_cells": _cells(lanes, type), "wrong_lane": first,
-            "wrong_element": int(index[first]),
-        }  # fmt: skip
+        return {"wrong": int(lanes.sum()), "wrong_cells": _cells(lanes, type)} if bool(lanes.any()) else {}
 
 
 @dataclass(frozen=True)
