@@ -8,7 +8,7 @@ import importlib.util
 import os
 import re
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import click
 from gradekit.report.translation import say
 
 if TYPE_CHECKING:
-    from gradekit.batch.class_folder import ClassFolder, GradingSession, Workers
+    from gradekit.batch.class_folder import ClassFolder, GradingSession
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -80,20 +80,13 @@ isolated = click.option(
 
 
 def _on_workers(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say where submissions are graded; the command gets `workers`."""
-
-    @click.option(
+    """The options that say where submissions are graded; the command gets `count` and `cluster`."""
+    count = click.option(
         "--workers", "count", metavar="N", type=click.IntRange(min=1), help="Graders at a time; by default one a core."
     )
-    @click.option("--cluster", metavar="ADDRESS", callback=_address,
-                  help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
-    @functools.wraps(command)
-    def with_workers(*args: Any, count: int | None, cluster: str | None, **named: Any) -> None:
-        from gradekit.batch.class_folder import Workers
-
-        command(*args, workers=Workers(count or os.cpu_count() or 1, cluster), **named)
-
-    return with_workers
+    cluster = click.option("--cluster", metavar="ADDRESS", callback=_address,
+                           help="A Dask scheduler whose workers grade, such as tcp://host:8786.")  # fmt: skip
+    return count(cluster(command))
 
 
 NEEDED = ("sqlalchemy", "distributed", "yaml")
@@ -131,8 +124,8 @@ def _class(folder: Path, url: str | None, **named: Any) -> ClassFolder:
 @click.option("--hidden/--no-hidden", default=None,
               help="With hidden tests (at first) or without; or as before. A change is another grading.")  # fmt: skip
 @isolated
-def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, workers: Workers, times: Path | None,
-          **options: Any) -> None:  # fmt: skip
+def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, count: int | None, cluster: str | None,
+          times: Path | None, **options: Any) -> None:  # fmt: skip
     """Grade every submission in the folder SUBMISSIONS.
 
     It may be a folder for each student, or what Canvas, Moodle, Gradescope or nbgrader hand out. Each result is kept as
@@ -145,21 +138,21 @@ def grade(submissions: Path, id: str | None, folder: ClassFolder, resume: bool, 
         there = f"{folder.path} holds results of {', '.join(begun)} already"
         raise click.UsageError(f"{there}: go on with --resume, or name another folder")
     for each, place in chosen.items():
-        session = _session(folder, each, options=named, workers=workers)
+        session = _session(folder, each, named)
         for line in session.take_in(place, times):
             tell(line)
-        _run(session)
+        _run(session, count, cluster)
 
 
-def _session(folder: ClassFolder, id: str, **named: Any) -> GradingSession:
+def _session(folder: ClassFolder, id: str, options: Mapping[str, Any] | None = None) -> GradingSession:
     from gradekit.batch.class_folder import GradingSession
 
-    return GradingSession(folder, id, **named)
+    return GradingSession(folder, id, options=options)
 
 
-def _run(session: GradingSession) -> None:
+def _run(session: GradingSession, count: int | None, cluster: str | None) -> None:
     """Grade with a line for each result, then write what comes out."""
-    session.run(tell)
+    session.run(tell, count, cluster)
     tell("\n" + session.finish(), nl=False)
 
 
@@ -214,13 +207,15 @@ def user() -> str:
 @_COURSE
 @_ROSTER
 @isolated
-def regrade(id: str, folder: ClassFolder, isolation: int, workers: Workers, **chosen: Any) -> None:
+def regrade(
+    id: str, folder: ClassFolder, isolation: int, count: int | None, cluster: str | None, **chosen: Any
+) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
-    session = _session(folder, id, options={"isolation": isolation}, workers=workers)
+    session = _session(folder, id, {"isolation": isolation})
     from gradekit.report.text import counted
 
     tell(f"{counted(session.choose(**chosen), 'submission')} to grade again")
-    _run(session)
+    _run(session, count, cluster)
 
 
 @click.command()

@@ -11,12 +11,11 @@ students/<student>/index.html      what one student has in all assignments
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -235,30 +234,13 @@ USUAL = GradingOptions(hidden=True, isolation=RECOMMENDED)
 """How a class is graded unless staff say otherwise."""
 
 
-@dataclass(frozen=True)
-class Workers:
-    """Where submissions are graded: by `count` graders of this machine, or by the workers of the Dask scheduler at the
-    address `cluster`."""
-
-    count: int = os.cpu_count() or 1
-    cluster: str | None = None
-
-    def pool(self, submissions: int, gpus: Sequence[str]) -> AbstractContextManager[pool.Pool]:
-        """A pool for so many submissions, and for the GPUs of this machine."""
-        if self.cluster:
-            return contextlib.closing(pool.ClusterPool(self.cluster))
-        return pool.GraderPool(max(min(self.count, submissions), 1), gpus, jobs=submissions)
-
-
 class GradingSession:
-    """One command's work on one assignment: what to grade, on which workers, under which policy."""
+    """One command's work on one assignment: what to grade, and under which policy."""
 
-    def __init__(
-        self, folder: ClassFolder, id: str, *, options: Mapping[str, Any] | None = None, workers: Workers = Workers()
-    ) -> None:
+    def __init__(self, folder: ClassFolder, id: str, *, options: Mapping[str, Any] | None = None) -> None:
         """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
         assignment: Assignment = get(id)
-        self.folder, self.workers = folder, workers
+        self.folder = folder
         self._before = folder.store.options(id)
         self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
         self._policy = folder.course.policy(id)
@@ -334,8 +316,9 @@ class GradingSession:
 
     # --- grading ------------------------------------------------------------------------------------------------------
 
-    def run(self, say: Say) -> None:
-        """Grade what is to be graded, with a line for each submission and how long the rest will take.
+    def run(self, say: Say, count: int | None = None, cluster: str | None = None) -> None:
+        """Grade what is to be graded, with a line for each submission and how long the rest will take: by `count`
+        graders of this machine (one a core, if nobody says so), or by the workers of the Dask scheduler at `cluster`.
 
         Raises:
             UsageError: the cluster cannot be reached; what was graded is kept.
@@ -343,13 +326,16 @@ class GradingSession:
         id, store = self.request.assignment.id, self.folder.store
         whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
-        local = [] if self.workers.cluster else grader.visible_cards()
-        waiting = scheduler.awaiting_gpu(store, self.request) if self.workers.cluster or local else []
+        local = [] if cluster else grader.visible_cards()
+        waiting = scheduler.awaiting_gpu(store, self.request) if cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]
         if not self._todo and not fresh:
             return
+        jobs = len(self._todo)
+        graders = max(min(count or os.cpu_count() or 1, jobs), 1)
+        made = closing(pool.ClusterPool(cluster)) if cluster else pool.GraderPool(graders, local, jobs=jobs)
         try:
-            with self.workers.pool(len(self._todo), local) as workers:
+            with made as workers:
                 files = {digest: hand_in.path for digest, hand_in in self._todo.items()}
                 firsts = twins.firsts(files, self.request.assignment.entry)
                 lines, todo = ProgressLog(names, firsts, len(fresh), workers, say), {d: self._todo[d] for d in firsts}
