@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gradekit.report.text import one_line, points
@@ -23,17 +22,8 @@ _EXPLAINS = {"missing-mask": ("out-of-bounds-load", "out-of-bounds-store")}
 """What some checks only see at a line where another knows the cause: they are told with it."""
 
 
-@dataclass(frozen=True)
-class CheckGroup:
-    """Checks of one reason, in their order; the first tells it."""
-
-    checks: tuple[CheckRecord, ...]
-
-    @property
-    def lost(self) -> float:
-        """The points that the reason costs."""
-        return sum(check["possible"] - check["earned"] for check in self.checks)
-
+CheckGroup = Sequence[CheckRecord]
+"""Checks of one reason, in their order; the first tells it."""
 
 MARKS = {"failed": "✗", "fault": "!", "pending": "◌", "missed": "–", "accepted": "◐", "passed": "✓"}
 """The signs of `ending`, in the order in which a page shows them."""
@@ -56,10 +46,11 @@ def is_right(record: Mapping[str, Any]) -> bool:
 
 def points_lost(group: CheckGroup) -> str:
     """What the reason of a group costs: "1 point", "2.5 points"."""
-    return f"{points(group.lost)} point{'s' * (group.lost != 1)}"
+    lost = sum(check["possible"] - check["earned"] for check in group)
+    return f"{points(lost)} point{'s' * (lost != 1)}"
 
 
-def groups(checks: Iterable[CheckRecord]) -> list[CheckGroup]:
+def groups(checks: Iterable[CheckRecord]) -> Sequence[CheckGroup]:
     """The `checks` in their order; with a check that failed stand all others that failed for its reason."""
     found: dict[Any, list[CheckRecord]] = {}
     for number, check in enumerate(_parametrized(checks)):
@@ -68,7 +59,7 @@ def groups(checks: Iterable[CheckRecord]) -> list[CheckGroup]:
     for (alone, (outcome, why, where)), members in list(found.items()):
         for seen in _EXPLAINS.get(members[0]["cause"], ()):
             members += found.pop((alone, (outcome, seen, where)), []) if seen != why else []
-    return [CheckGroup(tuple(members)) for members in found.values()]
+    return list(found.values())
 
 
 def blame(check: CheckRecord) -> tuple[Any, ...]:

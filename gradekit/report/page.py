@@ -86,13 +86,13 @@ def _checks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     of them tells it and what it costs."""
     shown: list[dict[str, Any]] = []
     submission, order = record["submission"], list(MARKS)
-    for group in sorted(groups(record["checks"]), key=lambda group: order.index(group.checks[0]["outcome"])):
+    for group in sorted(groups(record["checks"]), key=lambda group: order.index(group[0]["outcome"])):
         teller = len(shown) + 1
         shown += [
             _check(check, submission) | {"number": teller + place, "same_as": teller if place else 0}
-            for place, check in enumerate(group.checks)
+            for place, check in enumerate(group)
         ]
-        shown[teller - 1] |= {"intro": _intro(group, teller), "commands": _commands(record, group.checks[0])}
+        shown[teller - 1] |= {"intro": _intro(group, teller), "commands": _commands(record, group[0])}
     return shown
 
 
@@ -106,9 +106,9 @@ def _commands(record: Mapping[str, Any], check: Mapping[str, Any]) -> list[tuple
 
 
 def _intro(group: CheckGroup, teller: int) -> str:
-    if len(group.checks) == 1:
+    if len(group) == 1:
         return ""
-    last = teller + len(group.checks) - 1
+    last = teller + len(group) - 1
     between = "and" if last == teller + 1 else "to"
     return f"One cause for checks {teller} {between} {last}; it costs {points_lost(group)}."
 

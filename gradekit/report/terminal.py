@@ -140,10 +140,10 @@ def _checks(record: Mapping[str, Any], look: Look, *, brief: bool = False) -> li
     seen: set[Any] = set()
     most, is_left = 12 if brief else 30, False
     for group in groups(record["checks"]):
-        for check in group.checks:
+        for check in group:
             lines += _line(check, look)
             lines += _speed(check, look, seen)
-        if _tells(group.checks[0]):
+        if _tells(group[0]):
             if brief and any(isinstance(told, tuple) and told[0] == "failed" for told in seen):
                 is_left = True
             else:
@@ -197,7 +197,7 @@ def _evidence(
 ) -> list[str]:  # fmt: skip
     """What a student needs to mend the checks of a group, with `most` lines of its message; what stands above already
     (it is in `seen`) is not repeated."""
-    check, counterexample = group.checks[0], group.checks[0]["counterexample"] or {}
+    check, counterexample = group[0], group[0]["counterexample"] or {}
     lines = _again(check, submission, look) if blame(check) in seen else _cause(group, submission, look, most)
     lines += _counterexample(counterexample, look)
     if check["outcome"] == "failed" and check.get("hint", "") not in seen:
@@ -217,8 +217,8 @@ def _again(check: Mapping[str, Any], submission: Mapping[str, Any], look: Look) 
 
 
 def _cause(group: CheckGroup, submission: Mapping[str, Any], look: Look, most: int) -> list[str]:
-    check, cost = group.checks[0], points_lost(group)
-    intro = [f"One cause for these checks; it costs {cost}:"] if len(group.checks) > 1 else []
+    check, cost = group[0], points_lost(group)
+    intro = [f"One cause for these checks; it costs {cost}:"] if len(group) > 1 else []
     message = filled(located(check["message"], submission), look, _INDENT, most)
     intro = [" " * _INDENT + look.paint(say(line), bold=True) for line in intro]
     return [*intro, *message, *_source(check, submission, look, _INDENT), *_calls(check, submission, look)]
