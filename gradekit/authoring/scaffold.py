@@ -26,20 +26,16 @@ MOST, DRAWN = 65536, (300, 60, 12, 6)
 """The largest size that a new domain promises, and up to which sizes are drawn, by how many there are."""
 
 
-class ExistingAssignment(UsageError):
-    """There is an assignment of that name: nothing was written."""
-
-
 def write(root: Path, files: Mapping[str, str]) -> list[Path]:
     """Writes a new assignment's files below `root`, the folder that has assignments/ and solutions/.
 
     Raises:
-        ExistingAssignment: one of them is there.
+        UsageError: one of them is there.
     """
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
         if path.exists():
-            raise ExistingAssignment(f"{path} is there already")
+            raise UsageError(f"{path} is there already")
     for path, text in paths.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -253,7 +253,7 @@ class GradingSession:
 
         Raises:
             IntakeError: nothing there looks like a submission.
-            TimesError: the file does not say it.
+            IntakeError: the file does not say it.
         """
         folder, wanted = folder.resolve(), intake.Wanted.by(self.request.assignment)
         came = intake.hand_ins(folder, wanted)  # found again from wherever the next command is given

@@ -30,7 +30,8 @@ from gradekit.report.text import one_line, points
 
 
 class ExportError(UsageError):
-    """The file cannot be filled without changing what it must not: what was looked for, and what is there."""
+    """The points cannot be brought there without changing what must not be, or not at all: what was looked for, and
+    what is there."""
 
 
 @dataclass(frozen=True)
@@ -303,10 +304,6 @@ TOKEN = "CANVAS_TOKEN"
 LOOPBACK = ("127.0.0.1", "localhost")
 
 
-class CanvasError(UsageError):
-    """Canvas refuses, or cannot be reached: what to do."""
-
-
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
         """Follow none: the token is for the address that was named."""
@@ -317,7 +314,7 @@ class Canvas:
     """An assignment of a course at `url`, with the `token` of a person who may grade it.
 
     Raises:
-        CanvasError: the address is not one of https.
+        ExportError: the address is not one of https.
     """
 
     url: str
@@ -328,7 +325,7 @@ class Canvas:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-            raise CanvasError(f"{self.url}: a token goes over https alone")
+            raise ExportError(f"{self.url}: a token goes over https alone")
 
     @property
     def _place(self) -> str:
@@ -339,8 +336,8 @@ class Canvas:
         ("" for none).
 
         Raises:
-            ExportError: the assignment is worth other points there, or none of the students is known there.
-            CanvasError: Canvas cannot be asked.
+            ExportError: the assignment is worth other points there, none of the students is known there, or Canvas
+                cannot be asked.
         """
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
@@ -360,7 +357,7 @@ class Canvas:
         """Send the points, in one request.
 
         Raises:
-            CanvasError: Canvas refuses them.
+            ExportError: Canvas refuses them.
         """
         form = {f"grade_data[{student}][posted_grade]": worth for student, (worth, _) in plan.items()}
         self._open(f"{self._place}/submissions/update_grades", urllib.parse.urlencode(form).encode())
@@ -379,7 +376,7 @@ class Canvas:
                 return answer.read(), answer.headers.get("Link", "")
         except urllib.error.HTTPError as error:
             with error:
-                raise CanvasError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
+                raise ExportError(f"Canvas answers {error.code} {one_line(str(error.reason))} to {url}") from None
         except (urllib.error.URLError, TimeoutError) as error:
             reason = one_line(str(getattr(error, "reason", error)))
-            raise CanvasError(f"Canvas cannot be reached at {self.url}: {reason}") from None
+            raise ExportError(f"Canvas cannot be reached at {self.url}: {reason}") from None

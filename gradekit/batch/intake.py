@@ -69,7 +69,7 @@ class Wanted:
 
 
 class IntakeError(UsageError):
-    """The folder holds nothing that looks like submissions: what it holds, and what was expected."""
+    """What came in, when it came or from whom is not told there: what there is, and what was expected."""
 
 
 @dataclass(frozen=True)
@@ -354,16 +354,12 @@ _TIME = re.compile(r"(?:\w+, )?(\d{1,2}) ([A-Z][a-z]{2})[a-z]* (\d{4}), (\d{1,2}
 """As Moodle writes it in English: "Tuesday, 1 December 2026, 1:05 PM"."""
 
 
-class TimesError(UsageError):
-    """The file does not say when hand-ins came: what it has, and what was looked for."""
-
-
 def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
     """By the LMS's number or the student's key, when the hand-in came; a worksheet's times are of the `zone` (by
     default, this machine's).
 
     Raises:
-        TimesError: it is none of these files, or a time cannot be read.
+        IntakeError: it is none of these files, or a time cannot be read.
         OSError: it cannot be opened.
     """
     text = path.read_text(encoding="utf-8-sig")
@@ -377,7 +373,7 @@ def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
         return {student: _english(when, zone) for student, when in given.items() if when.strip(" -")}
     if {"student", "submitted"} <= set(header):
         return {row["student"]: _iso(row["submitted"]) for row in rows if row["submitted"]}
-    raise TimesError(f"{path} has {', '.join(header) or 'nothing'}: expected student and submitted, or {_MODIFIED}")
+    raise IntakeError(f"{path} has {', '.join(header) or 'nothing'}: expected student and submitted, or {_MODIFIED}")
 
 
 def _iso(text: str) -> datetime:
@@ -385,7 +381,7 @@ def _iso(text: str) -> datetime:
         when = datetime.fromisoformat(text)
         if when.tzinfo:
             return when
-    raise TimesError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
+    raise IntakeError(f"{text!r} is no time with its offset, such as 2026-12-01T23:59:00+01:00")
 
 
 def _english(text: str, zone: tzinfo | None) -> datetime:
@@ -395,7 +391,7 @@ def _english(text: str, zone: tzinfo | None) -> datetime:
         day = (int(found[3]), _MONTHS.index(found[2].lower()) + 1, int(found[1]))
         when = datetime(*day, hour, int(found[5]), tzinfo=zone)
         return when if zone else when.astimezone()
-    raise TimesError(f"{_MODIFIED} says {text!r}, which is no time in English: give a CSV with student and submitted")
+    raise IntakeError(f"{_MODIFIED} says {text!r}, which is no time in English: give a CSV with student and submitted")
 
 
 def timed(hand_ins: Iterable[HandIn], times: Mapping[str, datetime]) -> list[HandIn]:
@@ -417,10 +413,6 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class RosterError(UsageError):
-    """The class list cannot be read: which column is missing, and which are there."""
-
-
 @dataclass(frozen=True)
 class Student:
     """A line of the class list: `student` is the key of the grade book."""
@@ -435,7 +427,7 @@ def class_list(path: Path) -> list[Student]:
     """The students of a CSV file with a header; any of the usual names for the columns will do.
 
     Raises:
-        RosterError: no column tells one student from another.
+        IntakeError: no column tells one student from another.
         OSError: it cannot be read.
     """
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -444,7 +436,7 @@ def class_list(path: Path) -> list[Student]:
     columns = {kind: _column(header, names) for kind, names in _COLUMNS.items()}
     key = columns["student"] or columns["email"] or _column(header, ("student",))
     if key is None:
-        raise RosterError(f"{path} has no column for a student's id or email; it has {', '.join(header) or 'no rows'}")
+        raise IntakeError(f"{path} has no column for a student's id or email; it has {', '.join(header) or 'no rows'}")
     return [_student(row, key, columns) for row in rows if (row[key] or "").strip() and not _is_canvas_special(row)]
 
 

@@ -13,10 +13,6 @@ OWN = ("submission", "answers")
 """The files in which students write most of their work."""
 
 
-class ExistingFiles(UsageError):
-    """Files stand where new ones would go: which they are."""
-
-
 def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook: bool = False) -> list[Path]:
     """Copy the handout, its pictures, the starter (as submission.py), the tests and their description into `folder`.
 
@@ -25,14 +21,14 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
     and is among the new files.
 
     Raises:
-        ExistingFiles: there are files of these names, and `force` is not given.
+        UsageError: there are files of these names, and `force` is not given.
         OSError: the folder cannot be made or written.
     """
     files = {folder / name: content for name, content in _files(assignment, notebook).items()}
     existing = [path for path in files if path.exists()]
     if existing and not force:
         names = ", ".join(map(str, existing))
-        raise ExistingFiles(f"{names} would be overwritten: name another folder, or use --force")
+        raise UsageError(f"{names} would be overwritten: name another folder, or use --force")
     folder.mkdir(parents=True, exist_ok=True)
     changed = [path for path in existing if path.stem in OWN and path.read_bytes() != files[path]]
     copies = [path.rename(_copy_of(path)) for path in changed]

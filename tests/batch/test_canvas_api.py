@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradekit.batch.class_folder import ClassFolder, GradingSession
-from gradekit.batch.exports import Canvas, CanvasError, ExportError
+from gradekit.batch.exports import Canvas, ExportError
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
@@ -118,9 +118,9 @@ def test_other_points_there_are_refused(server: Any, folder: ClassFolder) -> Non
 
 
 def test_the_token_goes_nowhere_else(server: Any, folder: ClassFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CanvasError, match="over https alone"):
+    with pytest.raises(ExportError, match="over https alone"):
         Canvas("http://canvas.example.org", 3, 7, "secret")
-    with pytest.raises(CanvasError, match="Canvas answers 302"):
+    with pytest.raises(ExportError, match="Canvas answers 302"):
         Canvas(f"http://127.0.0.1:{server.server_port}", 9, 9, "secret").planned([], 70.0)
     monkeypatch.delenv("CANVAS_TOKEN")
     done = run(server, folder)

@@ -17,7 +17,7 @@ import pytest
 from gradekit.batch import exports, feedback, intake
 from gradekit.batch.exports import ExportError
 from gradekit.batch.gradebook import Line, to_csv
-from gradekit.batch.intake import HandIn, TimesError, Wanted, hand_ins
+from gradekit.batch.intake import HandIn, IntakeError, Wanted, hand_ins
 from gradekit.batch.policy import LatePolicy, Policy, spelled
 from tests.report.samples import PASSED, record
 
@@ -259,7 +259,7 @@ def test_canvas_moodle_and_a_table_say_when_hand_ins_came(tmp_path: Path) -> Non
 @pytest.mark.parametrize("text", ["name\nada\n", "student,submitted\nada,2026-12-01\n", "[{\"user_id\": 1, \"submitted_at\": \"?\"}]"])
 def test_a_file_that_says_no_time_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "times").write_text(text)
-    with pytest.raises(TimesError):
+    with pytest.raises(IntakeError):
         intake.times(tmp_path / "times")
 
 

@@ -221,7 +221,7 @@ def test_a_name_that_two_students_have_matches_neither(tmp_path: Path) -> None:
 
 def test_a_class_list_without_ids_is_refused(tmp_path: Path) -> None:
     (tmp_path / "class.csv").write_text("group,team\n1,2\n")
-    with pytest.raises(intake.RosterError, match="it has group, team"):
+    with pytest.raises(intake.IntakeError, match="it has group, team"):
         intake.class_list(tmp_path / "class.csv")
 
 

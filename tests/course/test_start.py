@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, UsageError
 from gradekit.course import attempts
-from gradekit.course.start import ExistingFiles, start
+from gradekit.course.start import start
 from tests.report.samples import PASSED, record
 from tests.small import laid_out
 
@@ -26,7 +26,7 @@ def test_the_starter_becomes_the_submission(softmax: Assignment, tmp_path: Path)
 
 def test_nothing_is_overwritten_and_nothing_is_half_done(softmax: Assignment, tmp_path: Path) -> None:
     (tmp_path / "submission.py").write_text("mine")
-    with pytest.raises(ExistingFiles) as caught:
+    with pytest.raises(UsageError) as caught:
         start(softmax, tmp_path)
     assert str(caught.value).startswith(f"{tmp_path / 'submission.py'} would be overwritten")
     assert (tmp_path / "submission.py").read_text() == "mine"
