@@ -84,11 +84,12 @@ def applied(report: Report, marks: Mapping[str, Mark], possible: float = 0.0) ->
     have changed both (see `checked`). A mark for TOTAL counts where the submission was rejected or not graded; it is of
     `possible` points.
     """
+    report = replace(report, notes=(*report.notes, *_comments(report, marks)))
     total = marks.get(TOTAL)
     if total is not None and total.points is not None and report.status is not Status.GRADED:
         return _by_hand(report, total, total.points, possible or report.score.possible)
     checks = tuple(_marked(check, marks[check.id]) if check.id in marks else check for check in report.checks)
-    return replace(report, checks=checks, notes=(*report.notes, *_comments(report, marks)))
+    return replace(report, checks=checks)
 
 
 def _comments(report: Report, marks: Mapping[str, Mark]) -> Iterator[str]:

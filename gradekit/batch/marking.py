@@ -76,18 +76,11 @@ class Marking:
         worth = f"{points(line.points)} of {points(line.possible)} points" + f" ({line.note})" * bool(line.note)
         marks = self.folder.store.marks(self.id)
         found = gradebook.marked(self.session.records()[line.digest], line.student, marks)
-        comments = {
-            int(check.removeprefix(LINE)): kept
-            for (student, check), kept in marks.items()
-            if student == line.student and check.startswith(LINE) and kept.answer == found["submission"]["sha256"]
-        }
         source = feedback.source(self.folder.store.hand_ins(self.id), line.student, found)
-        said = {place: [{"number": "", "text": clean(mark.comment), "hint": ""}]
-                for place, mark in comments.items() if mark.comment}  # fmt: skip
-        for check in found["checks"]:
-            if check["source"] and ending(check) == "failed":
-                told = {"number": one_line(check["title"]), "text": one_line(check["message"]), "hint": ""}
-                said.setdefault(check["source"]["line"], []).append(told)
+        blamed = [
+            (check["source"]["line"], {"number": one_line(check["title"]), "text": one_line(check["message"])})
+            for check in found["checks"] if check["source"] and ending(check) == "failed"
+        ]  # fmt: skip
         return {
             "title": f"{one_line(self.id)}: {self.called(number, line)}", "number": number,
             "before": number - 1, "after": number + 1 if number + 1 < len(lines) else -1,
@@ -96,7 +89,7 @@ class Marking:
                 ({**check, "again": reasons(marks, check["id"])} for check in found["checks"]),
                 key=lambda check: ending(check) == "passed",
             ),
-            "source": list(source_rows(source, said)),
+            "source": list(source_rows(source, found["notes"], blamed)),
             "requests": [each for each in self._shown_requests() if each["number"] == number],
         }  # fmt: skip
 

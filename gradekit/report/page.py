@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def view(
         "hand_in": hand_in, "untouched": untouched(record), "links": beside | dict(links or {}),
         "last_time": last_time(before, record), "changes": list(_changes(changes(before, record), checks)),
         "overview": list(_overview(record["checks"])), "checks": checks, "plot": pictures.plot(record["checks"]),
-        "source": list(source_rows(source, _commented(record["notes"], _said(checks)))),
+        "source": list(source_rows(source, record["notes"], _said(checks))),
         "rests_on": in_words(record), "unsure": unsure(record),
     }  # fmt: skip
 
@@ -113,26 +114,12 @@ def _intro(group: CheckGroup, teller: int) -> str:
     return f"One cause for checks {teller} {between} {last}; it costs {points_lost(group)}."
 
 
-_COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
-"""A note on one line of the submission: a person's comment."""
-
-
-def _commented(notes: Iterable[str], said: dict[int, list[dict[str, Any]]]) -> dict[int, list[dict[str, Any]]]:
-    """`said` with people's comments at their lines."""
-    for match in filter(None, map(_COMMENT.fullmatch, notes)):
-        said.setdefault(int(match[1]), []).append({"number": 0, "text": match[2], "hint": ""})
-    return said
-
-
-def _said(checks: Iterable[Mapping[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """By line of the source, the failed checks that blame it; only the first of a group has words of its own."""
-    said: dict[int, list[dict[str, Any]]] = {}
+def _said(checks: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Of the failed checks, the line of the source that each blames; only the first of a group has words of its own."""
     for check in checks:
         if check["source"] and check["outcome"] == "failed":
             text, hint = ("", "") if check["same_as"] else (check["message"], check["hint"])
-            told = {"number": check["number"], "text": text, "hint": hint}
-            said.setdefault(check["source"]["line"], []).append(told)
-    return said
+            yield check["source"]["line"], {"number": check["number"], "text": text, "hint": hint}
 
 
 def _check(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,17 +156,26 @@ _CALLS = {
 MOST_LINES = 2000
 """Lines of source that a page shows: a longer submission is cut, and the page says so."""
 
-Said = Mapping[int, Sequence[Mapping[str, Any]]]
-"""By line, the checks that blame it: `number` of the card, `text` to read, `outcome`."""
+_COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
+"""A note on one line of the submission: a person's comment."""
 
 
-def source_rows(source: str, said: Said) -> Iterator[dict[str, Any]]:
-    """Each line with its number, its `text` as HTML (whose classes are Pygments'), and what is `said` of it."""
+def source_rows(
+    source: str, notes: Iterable[str], blamed: Iterable[tuple[int, Mapping[str, Any]]]
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Each line with its number, its `text` as HTML (whose classes are Pygments'), and what is `said` of it: by checks,
+    with the lines that they blame (`number` of the card, `text` to read, `hint`), and by people's comments in `notes`.
+    """
+    said: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for line, told in blamed:
+        said[line].append(told)
+    for match in filter(None, map(_COMMENT.fullmatch, notes)):
+        said[int(match[1])].append({"number": 0, "text": match[2], "hint": ""})
     lines = source.split("\n") if source else []
     shown = "\n".join(map(clean, lines[:MOST_LINES]))
     coloured = highlight(shown, PythonLexer(stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True)).split("\n")
     for number, text in enumerate(coloured[: len(lines)], 1):
-        yield {"number": number, "text": Markup(text), "said": list(said.get(number, ()))}
+        yield {"number": number, "text": Markup(text), "said": said[number]}
     if len(lines) > MOST_LINES:
         left = f"({counted(len(lines) - MOST_LINES, 'more line')} of the submission: not shown)"
         yield {"number": MOST_LINES + 1, "text": left, "said": []}
