@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gradekit.findings import Outcome, Report, Status
-from gradekit.marks import Mark, MarkError, applied, checked
+from gradekit.marks import LINE, TOTAL, Mark, MarkError, applied, checked
 from gradekit.report import junit, page, terminal
 from gradekit.report.record import to_dict
 
@@ -82,3 +82,9 @@ def test_a_check_of_what_was_not_graded_earns_nothing_so_a_mark_for_it_is_refuse
     with pytest.raises(MarkError, match=f"{said}: mark it as a whole, with total in place of test_speed"):
         checked(rejected, {"test_speed": Mark(3, "Ada", "")})
     checked(rejected, {"test_speed": Mark(None, "Ada", "a comment")})
+
+
+def test_comments_at_lines_reach_who_was_marked_as_a_whole_too() -> None:
+    given = {TOTAL: Mark(10, "Mo", "By hand."), f"{LINE}3": Mark(None, "Mo", "Say what it does.")}
+    (check,), notes = (found := applied(replace(report(), status=Status.REJECTED), given, 100)).checks, found.notes
+    assert check.earned == 10 and "Line 3: Say what it does. (comment by Mo)" in notes
