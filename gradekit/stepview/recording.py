@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,30 +29,20 @@ _SUFFIX = re.compile(r"_\d+$|#\d+$")
 
 @dataclass
 class PlayedProgram:
-    """One program while it is recorded; `steps` are data for the page."""
+    """One program while it is recorded; `steps` are data for the page, the first and the last of `count`."""
 
     launch: int
     program: int
-    first: list[dict[str, Any]] = field(default_factory=list)
-    last: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=Limit.LAST_STEPS))
+    steps: list[dict[str, Any]] = field(default_factory=list)
     count: int = 0
     line: int = 0
-
-    @property
-    def steps(self) -> list[dict[str, Any]]:
-        """Those that are kept, in order."""
-        return [*self.first, *self.last]
-
-    @property
-    def open(self) -> dict[str, Any] | None:
-        """The step that the next operation may belong to."""
-        return self.last[-1] if self.last else self.first[-1] if self.first else None
 
     def begin(self, step: dict[str, Any]) -> dict[str, Any]:
         """Begin a step."""
         step["number"] = self.count
         self.count += 1
-        (self.first if len(self.first) < Limit.FIRST_STEPS else self.last).append(step)
+        self.steps.append(step)
+        del self.steps[Limit.FIRST_STEPS : -Limit.LAST_STEPS]
         return step
 
 
@@ -91,7 +80,7 @@ class PlayRecorder:
         value = self._value(ended)
         if value is None:
             return
-        step = played.open
+        step = played.steps[-1] if played.steps else None
         if step is None or (step["line"], step["loops"]) != (played.line, loops):
             step = played.begin({"line": played.line, "loops": loops, "values": []})
         step["values"] = [*_kept(step["values"], value), value]
