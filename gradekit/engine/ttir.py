@@ -125,6 +125,8 @@ class Parser(ClauseReader):
 
     def region(self, names: tuple[str, ...] = (), types: tuple[Type, ...] = ()) -> Region:
         """`{ operations ^label(%a: T): operations }`; `names` and `types` are the first block's unwritten arguments."""
+        if len(names) != len(types):
+            raise Unexpected(self.at, f"{len(names)} types")
         self.take("{")
         self.enter()
         self.value_types.update(zip(names, types, strict=True))
@@ -267,48 +269,37 @@ def _for(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
     for word in ("to", "step"):
         parser.take(word)
         bounds.append(parser.value())
-    carried, initial, types = _carried(parser, "iter_args")
+    parser.skip("iter_args")
+    carried, initial = _assignments(parser)
+    types = parser.types_after_arrow() if parser.skip("->") else []
     counter_type = parser.plain_type() if parser.skip(":") else Type("index")
     body = parser.region((counter, *carried), (counter_type, *types))
     attributes = parser.dictionary() if parser.tokens[parser.at] == "{" else {}
     attributes |= {"unsigned": True} if unsigned else {}
-    return Op(name, (*bounds, *initial), results, (), types, attributes, (body,))
-
-
-def _carried(parser: Parser, word: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[Type, ...]]:
-    """`iter_args(%a = %b, ...) -> (T, ...)`: the arguments, their initial values and their types."""
-    if not parser.skip(word):
-        return (), (), ()
-    arguments, initial = _assignments(parser)
-    parser.take("->")
-    types = parser.types_after_arrow()
-    if len(types) != len(arguments):
-        raise Unexpected(parser.at, f"{len(arguments)} types")
-    return arguments, initial, tuple(types)
+    return Op(name, (*bounds, *initial), results, (), tuple(types), attributes, (body,))
 
 
 def _assignments(parser: Parser) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """`(%a = %b, ...)`"""
+    """`(%a = %b, ...)`, or nothing"""
+    if not parser.skip("("):
+        return (), ()
 
     def pair() -> tuple[str, str]:
         argument = parser.value()
         parser.take("=")
         return argument, parser.value()
 
-    parser.take("(")
     pairs = parser.several(")", pair)
     return tuple(argument for argument, _ in pairs), tuple(value for _, value in pairs)
 
 
 def _while(parser: Parser, name: str, results: tuple[str, ...]) -> Op:
     """`scf.while (%a = %b) : (T) -> (T) {...} do {...} attributes {...}`"""
-    arguments, initial = _assignments(parser) if parser.tokens[parser.at] == "(" else ((), ())
+    arguments, initial = _assignments(parser)
     parser.take(":")
     types = parser.type_list()
     parser.take("->")
     result_types = parser.types_after_arrow()
-    if len(types) != len(arguments):
-        raise Unexpected(parser.at, f"{len(arguments)} types")
     before = parser.region(arguments, tuple(types))
     parser.take("do")
     after = parser.region()

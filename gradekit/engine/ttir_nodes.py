@@ -112,23 +112,12 @@ BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4, "f
 """Of the common types of elements."""
 
 
-def float_from_bits(bits: int, element: str) -> float:
-    """The number that the bit pattern `bits` means as a float of type `element`.
-
-    Raises:
-        ValueError: `element` is no float type, or `bits` has too many bits for it.
-    """
-    size = BYTES.get(element, 1)
-    if bits >> (8 * size):
-        raise ValueError(f"{bits:#x} has too many bits")
-    return float(from_bytes(bits.to_bytes(size, "little"), element)[0])
-
-
 _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,5})?|inf|nan)")
 
 
 def read_number(text: str, element: str) -> int | float | bool:
-    """The number that `text` spells as a value of type `element`; integers come out signed, as wide as the type.
+    """The number that `text` spells as a value of type `element`, which may be the bits of a float in hexadecimal;
+    integers come out signed, as wide as the type (i1 as a bool).
 
     Raises:
         ValueError: `text` spells no number of that type.
@@ -138,15 +127,15 @@ def read_number(text: str, element: str) -> int | float | bool:
     if _NUMBER.fullmatch(text) is None:
         raise ValueError(f"{text[:40]!r} is no number")
     if element[0] in "fb":
-        return float_from_bits(int(text, 16), element) if "0x" in text else float(text)
+        if "0x" not in text:
+            return float(text)
+        bits, size = int(text, 16), BYTES.get(element, 1)
+        if bits >> (8 * size):
+            raise ValueError(f"{text} has too many bits")
+        return float(from_bytes(bits.to_bytes(size, "little"), element)[0])
     number = int(text, 16) if "0x" in text else int(text)
-    return number if element == "index" else signed(number, element)
-
-
-def signed(number: int, element: str) -> int | bool:
-    """`number` wrapped around to the signed range of the integer type `element` (a bool for i1)."""
-    if element == "i1":
-        return bool(number & 1)
+    if element in ("index", "i1"):
+        return number if element == "index" else bool(number & 1)
     width = int(element[1:])
     return (number + (1 << width - 1)) % (1 << width) - (1 << width - 1)
 

@@ -64,7 +64,6 @@ class Reader:
         self.at = 0
         self.depth = 0
         self.locations = Locations(text)
-        self.location_by_alias: dict[str, Location] = {}
 
     def explain(self, error: Unexpected) -> TTIRError:
         """The error as its reader sees it: line, column, and what stands there."""
@@ -161,18 +160,7 @@ class Reader:
 
     def location(self) -> Location:
         """The location that comes next; () where none does."""
-        token = self.tokens[self.at]
-        if not token.startswith("loc"):
-            return ()
-        known = self.location_by_alias.get(token)
-        if known is not None:
-            self.at += 1
-            return known
-        text = self.location_text()
-        location = self.locations.of(text or "unknown")
-        if token != "loc":
-            self.location_by_alias[token] = location
-        return location
+        return self.locations.of(self.location_text() or "unknown")
 
     def location_text(self) -> str | None:
         """The inside of the `loc(...)` that comes next, or None where none does."""
