@@ -11,6 +11,9 @@ SATURATING = {torch.float8_e4m3fn: 448.0, torch.float8_e5m2: 57344.0}
 """Formats whose conversion instruction saturates (PTX cvt.satfinite), with their largest finite number."""
 
 
+_UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
+
+
 def float_to_float(value: Tensor, target: torch.dtype, toward_zero: bool = False) -> Tensor:
     """Rounds to nearest even (or toward zero) in `target`; float8 saturates, NaN stays NaN: in 16 bits always the same
     one, of any bits that `value` has there (PTX cvt)."""
@@ -53,6 +56,11 @@ def float_to_unsigned(value: Tensor, bits: int) -> Tensor:
     upper = (wide >= 2.0**63).to(torch.int64)  # int64 holds the lower half; the upper half is negative there
     number = (wide.clamp(min=0.0) - upper * 2.0**63).clamp(max=_below(2.0**63)).to(torch.int64)
     return torch.where(wide >= limit, -1, number + upper * torch.iinfo(torch.int64).min)
+
+
+def unsigned_to_float(value: Tensor, target: torch.dtype) -> Tensor:
+    """The number that the bits of an integer spell where none is a sign, to nearest even."""
+    return value.view(_UNSIGNED[value.dtype.itemsize]).to(target)
 
 
 def _whole(value: Tensor) -> Tensor:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.budget import Unsupported
-from gradekit.engine.casts import float_to_signed, float_to_unsigned
+from gradekit.engine.casts import float_to_signed, float_to_unsigned, unsigned_to_float
 from gradekit.engine.frame import Frame, dtype_of
-from gradekit.engine.integers import high_product, unsigned
+from gradekit.engine.integers import high_product
 from gradekit.engine.ops_arith import LIKE_TORCH, cube_root, multiply_add, round_half_away
 from gradekit.engine.registry import evaluates
 from gradekit.engine.ttir import Op
@@ -59,15 +59,6 @@ def first_one(x: Tensor) -> Tensor:
     return found
 
 
-def _from_unsigned(target: torch.dtype) -> Function:
-    def convert(x: Tensor) -> Tensor:
-        if x.dtype is torch.int64:
-            return x.view(torch.uint64).to(target)
-        return unsigned(x).to(target)
-
-    return convert
-
-
 def _to_integer(round_: Callable[[Tensor], Tensor], bits: int, signed: bool) -> Function:
     convert = float_to_signed if signed else float_to_unsigned
     return lambda x: convert(round_(x), bits)
@@ -85,7 +76,7 @@ def _conversions() -> dict[str, Function]:
               "longlong": torch.int64}  # fmt: skip
     for name in ("float", "double"):
         for kind in ("uint", "ull"):
-            found[f"{kind}2{name}_rn"] = _from_unsigned(floats[name])
+            found[f"{kind}2{name}_rn"] = functools.partial(unsigned_to_float, target=floats[name])
         for source in ("int", "ll", "double"):
             found[f"{source}2{name}_rn"] = functools.partial(torch.Tensor.to, dtype=floats[name])
         for bits in ("int", "uint", "longlong"):

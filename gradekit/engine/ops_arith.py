@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gradekit.engine import integers
 from gradekit.engine.branch_coverage import watches
-from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned
+from gradekit.engine.casts import float_to_float, float_to_signed, float_to_unsigned, unsigned_to_float
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.masks import cut_to, padded
 from gradekit.engine.memory import everywhere
@@ -320,13 +320,7 @@ def _evaluate_int_to_float(frame: Frame, op: Op) -> Tensor:
         ones = dense(value, torch.bool, frame.shape(op.result_types[0])).to(target)
         return ones if op.name == "arith.uitofp" else -ones
     number = integers.tensor(value, bits, frame.shape(op.result_types[0]))
-    if op.name == "arith.uitofp":
-        number = integers.unsigned(number) if bits < 64 else _unsigned_to_double(number)
-    return number.to(target)
-
-
-def _unsigned_to_double(number: Tensor) -> Tensor:
-    return torch.where(number < 0, number.double() + 2.0**64, number.double())
+    return unsigned_to_float(number, target) if op.name == "arith.uitofp" else number.to(target)
 
 
 @evaluates("arith.fptosi", "arith.fptoui")
