@@ -248,10 +248,7 @@ class CheckedMemory(LaunchMemory):
         """What an atomic says about the order of programs; a comparison that fails, like a load, publishes nothing."""
         access = lanes.access
         if change is not keep:
-            if storage not in self.atomics:
-                self.atomics[storage] = AccessHistory(storage, storage.unit, claim=self.claim)
-            self.atomics[storage].refine()
-            self.atomics[storage].read(lanes, self.ordering.time)
+            self._of(self.atomics, storage).read(lanes, self.ordering.time)
         releases = succeeded if change is compare_and_swap else torch.full_like(succeeded, change is not keep)
         releases = releases & access.releases
         acquires = access.acquires and access.answers
@@ -304,10 +301,13 @@ class CheckedMemory(LaunchMemory):
     def _history(self, storage: Storage, itemsize: int) -> AccessHistory:
         """This launch's history of the storage, in units of at most `itemsize` bytes."""
         storage.written_map(itemsize)
-        if storage not in self.histories:
-            self.histories[storage] = AccessHistory(storage, storage.unit, claim=self.claim)
-        self.histories[storage].refine()
-        return self.histories[storage]
+        return self._of(self.histories, storage)
+
+    def _of(self, histories: dict[Storage, AccessHistory], storage: Storage) -> AccessHistory:
+        if storage not in histories:
+            histories[storage] = AccessHistory(storage, storage.unit, claim=self.claim)
+        histories[storage].refine()
+        return histories[storage]
 
     def _seek_unwritten(self, cause: Cause, lanes: Lanes) -> None:
         assert lanes.storage is not None

@@ -25,17 +25,8 @@ from gradekit.engine.memory import Storage
 NEVER = -1
 
 
-@dataclass(slots=True)
-class _Event:
-    """One execution of an atomic, for many programs in turn: lanes by program, with the address of each."""
-
-    programs: Tensor
-    addresses: Tensor
-    acquires: bool
-    releases: Tensor | None
-    """Which lanes publish (bool); None for all of them."""
-    done: Tensor | None
-    """By which time what the lane's program did is published; None for all that it has done."""
+_Event = tuple[Tensor, Tensor, bool, Tensor | None, Tensor | None]
+"""One execution of an atomic, as `Ordering.record` takes it."""
 
 
 @dataclass
@@ -59,10 +50,11 @@ class Ordering:
         releases: Tensor | None,
         done: Tensor | None = None,
     ) -> None:
-        """An atomic of these lanes, by program and address (bytes): whether it acquires, and which lanes release
-        what they had done by `done`. Without lanes, it parts what was done before from what comes after it."""
+        """An atomic of these lanes, by program and address (bytes): whether it acquires, and which lanes release (None:
+        all) what they had done by `done` (None: by now). Without lanes, it parts what was done before from what comes
+        after it."""
         self._acquired |= acquires
-        self._events.append(_Event(programs, addresses, acquires, releases, done))
+        self._events.append((programs, addresses, acquires, releases, done))
         self.time += 1
 
     def ordered(self, earlier: Tensor, times: Tensor, later: Tensor | int) -> Tensor:
@@ -95,15 +87,16 @@ class Ordering:
         self._done = len(self._events)
 
     def _take(self, event: _Event, number: int) -> None:
-        releases = [True] * event.programs.numel() if event.releases is None else event.releases.tolist()
-        done = [number] * len(releases) if event.done is None else event.done.tolist()
-        lanes = dict.fromkeys(zip(event.programs.tolist(), event.addresses.tolist(), releases, done, strict=True))
+        programs, addresses, acquires, publish, by = event
+        releases = [True] * programs.numel() if publish is None else publish.tolist()
+        done = [number] * len(releases) if by is None else by.tolist()
+        lanes = dict.fromkeys(zip(programs.tolist(), addresses.tolist(), releases, done, strict=True))
         self._lanes += len(lanes)
         if self._lanes > Limit.EVENTS or (len(self._clocks) + len(self._published)) * self.total > Limit.CLOCKS:
             raise Unsupported(f"a launch that more than {Limit.EVENTS} atomics put in order")
         for program, address, releases_here, time in lanes:
             before = self._published.get(address)
-            if event.acquires and before is not None:
+            if acquires and before is not None:
                 own = self._clocks.get(program)
                 self._clocks[program] = before if own is None else torch.maximum(own, before)
             if releases_here:
