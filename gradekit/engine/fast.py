@@ -23,7 +23,7 @@ from torch import Tensor
 
 from gradekit.engine.atomics import Update, update
 from gradekit.engine.lanes import Access, LaunchMemory, first_of
-from gradekit.engine.masks import Box, cut_to, dense_masks, padded
+from gradekit.engine.masks import Box, cut_to, padded
 from gradekit.engine.memory import Storage, everywhere, strided
 from gradekit.engine.values import (
     Affine,
@@ -197,7 +197,7 @@ class FastMemory(LaunchMemory):
             raise Suspicion("a storage with both atomic and plain access")
         footprint.atomic = True
         dtype = operands[0].dtype
-        active, lanes = _active_lanes(dense_masks(mask, shape), shape)
+        active, lanes = _active_lanes([dense(True if mask is None else mask, torch.bool, shape)], shape)
         index = _at(lanes, materialize(_rising(pointer.offset, shape), shape), shape)
         _check(index, storage.count(dtype.itemsize))
         units, written = storage.units(index, dtype.itemsize), storage.written
@@ -271,7 +271,7 @@ def _rising(offset: int | Affine | Tensor, shape: Shape) -> Affine:
 
 def _active_lanes(masks: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
     """Which lanes of `shape` are active, and their numbers, 1-D."""
-    active = functools.reduce(torch.logical_and, masks, _TRUE).expand(list(shape))
+    active = functools.reduce(torch.logical_and, masks).expand(list(shape))
     return active, active.reshape(-1).nonzero().view(-1)
 
 

@@ -47,13 +47,6 @@ class Box:
         return True
 
 
-def dense_masks(mask: Value | None, shape: Shape) -> list[Tensor]:
-    """The factors of a mask as bool tensors, lazily broadcast; none where all lanes are active."""
-    if isinstance(mask, int) and not mask:
-        return [torch.zeros(1, dtype=torch.bool)]
-    return [dense(factor, torch.bool, shape) for factor in mask_factors(mask)]
-
-
 def cut_to(value: Tensor, cut: dict[int, int]) -> Tensor:
     """`value` up to the points of `cut`, along the axes where it varies."""
     for axis, size in cut.items():

@@ -211,20 +211,24 @@ def _evaluate_advance(frame: Frame, op: Op) -> BlockPointer:
     return replace(block, offsets=offsets)
 
 
-def locate(frame: Frame, block: BlockPointer, axes: Any) -> tuple[Pointer, Value]:
-    """The element pointers of the tile at a block's offsets, and the mask of those inside the tensor along `axes`."""
+def _located(frame: Frame, op: Op, block: BlockPointer, axes: Any) -> Access:
+    """An access to the elements of the tile at a block's offsets that are inside the tensor along `axes`."""
     rank = len(block.block)
     shape, tiled = (frame.count, *block.block), splat(rank)
-    pointer, mask = over_parts(block.base, tiled), []
+    pointer, masks = over_parts(block.base, tiled), []
     for axis, size in enumerate(block.block):
         along = Affine(0, tuple(int(a == axis + 1) for a in range(rank + 1)), 0, size - 1)
         index = integers.addi(tiled(wide(block.offsets[axis])), along, 64, shape)
         step = integers.muli(index, tiled(wide(block.strides[axis])), 64, shape)
         pointer = move(pointer, step, shape)
         if axis in axes:
-            mask.append(integers.cmpi("sge", index, 0, 64, shape))
-            mask.append(integers.cmpi("slt", index, tiled(wide(block.shape[axis])), 64, shape))
-    return pointer, _all_of(mask)
+            masks.append(integers.cmpi("sge", index, 0, 64, shape))
+            masks.append(integers.cmpi("slt", index, tiled(wide(block.shape[axis])), 64, shape))
+    mask = _all_of(masks)
+    access = frame.access(op, pointer, mask, block.block)
+    if axes and op.name in MASKED:
+        note_mask(frame, op, mask, access.shape)
+    return access
 
 
 def _all_of(masks: list[bool | Below | Tensor]) -> Value:
@@ -232,14 +236,6 @@ def _all_of(masks: list[bool | Below | Tensor]) -> Value:
         return False
     factors = tuple(mask for mask in masks if not isinstance(mask, bool))
     return Conjunction(factors) if factors else True
-
-
-def _located(frame: Frame, op: Op, block: BlockPointer, axes: Any) -> Access:
-    pointer, mask = locate(frame, block, axes)
-    access = frame.access(op, pointer, mask, block.block)
-    if axes and op.name in MASKED:
-        note_mask(frame, op, mask, access.shape)
-    return access
 
 
 def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: Any) -> Value:
@@ -259,7 +255,7 @@ def _padding(padding: Any, type: Type, rank: int) -> Value:
     return torch.full([1] * (1 + rank), float("nan") if wants_nan else 0).to(memory_dtype(type))
 
 
-def described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
+def _described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
     """The tile that an operation on a descriptor names by its last operands, and the axes that are checked: all."""
     names = op.operands[1 if op.name == "tt.descriptor_load" else 2 :]
     offsets = tuple(frame.values[name] for name in names)
@@ -268,18 +264,18 @@ def described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:
 
 @evaluates("tt.descriptor_load")
 def _evaluate_descriptor_load(frame: Frame, op: Op) -> Value:
-    block, axes = described(frame, op)
+    block, axes = _described(frame, op)
     return load_block(frame, op, block, axes, block.padding)
 
 
 @evaluates("tt.descriptor_store")
 def _evaluate_descriptor_store(frame: Frame, op: Op) -> None:
-    block, axes = described(frame, op)
+    block, axes = _described(frame, op)
     tile = frame.full(op, 1)
     frame.context.memory.store(_located(frame, op, block, axes), tile.reshape(tile.shape[0], *block.block))
 
 
 @evaluates("tt.descriptor_reduce")
 def _evaluate_descriptor_reduce(frame: Frame, op: Op) -> None:
-    access = _located(frame, op, *described(frame, op))
+    access = _located(frame, op, *_described(frame, op))
     frame.context.memory.atomic(access, _change(frame, op), (frame.tensor(op, 1),))

@@ -16,7 +16,7 @@ from gradekit.engine.casts import round_to_tf32
 from gradekit.engine.control import run_region
 from gradekit.engine.frame import Frame, dtype_of
 from gradekit.engine.integers import ON_ONE_BIT
-from gradekit.engine.registry import evaluates
+from gradekit.engine.registry import Evaluator, compiles, evaluates
 from gradekit.engine.ttir import Op, Region
 from gradekit.engine.values import arange, dense
 
@@ -82,14 +82,20 @@ def _operands(frame: Frame, op: Op) -> Tensors:
 # --- reduce -----------------------------------------------------------------------------------------------------------
 
 
-@evaluates("tt.reduce")
-def _evaluate_reduce(frame: Frame, op: Op) -> Tensors:
-    axis, values = op.attributes["axis"] + 1, _operands(frame, op)
-    frame.context.meter.flops += values[0].numel()
-    fast = _fast_reduction(_operation(op), values[0], axis) if len(values) == 1 else None
-    if fast is not None:
-        return (fast,)
-    return reduce_pairs(combiner(frame, op), values, axis, frame.count)
+@compiles("tt.reduce")
+def _compile_reduce(op: Op) -> Evaluator:
+    axis, operation, is_one = op.attributes["axis"] + 1, _operation(op), len(op.operands) == 1
+
+    def step(frame: Frame) -> Tensor | Tensors:
+        values = _operands(frame, op)
+        frame.context.meter.flops += values[0].numel()
+        fast = _fast_reduction(operation, values[0], axis) if is_one else None
+        if fast is not None:
+            return fast
+        found = reduce_pairs(combiner(frame, op), values, axis, frame.count)
+        return found[0] if is_one else found
+
+    return step
 
 
 def _fast_reduction(operation: str, value: Tensor, axis: int) -> Tensor | None:
