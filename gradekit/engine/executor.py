@@ -25,7 +25,7 @@ from gradekit.engine.fast import FastMemory, Suspicion
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.host import ForbiddenOp, compute, is_whole, read, write, write_values
 from gradekit.engine.kernel_facts import KernelFacts, facts, parsed
-from gradekit.engine.launch import bind, run_programs, run_some_programs
+from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, everywhere, gaps, view_bytes
 from gradekit.engine.observer import Observer
 from gradekit.engine.promises import misaligned_arguments
@@ -168,7 +168,6 @@ class _Execution:
         self.incidents: list[Incident] = []
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []
-        self.namer = Namer(self.program, setup.names)
         self.in_place = self.begins_anew = False
         self.ways: Ways = {}
         meter.flops = 0
@@ -182,9 +181,10 @@ class _Execution:
             self._step(step)
         self._uses = Counter(one.storage for one in self.program.results if isinstance(one, View))
         results = [self._result(result) for result in self.program.results]
-        findings = explain(self.incidents, self.namer, self.grids)
+        namer = Namer(self.program, self.setup.names)
+        findings = explain(self.incidents, namer, self.grids)
         if self.setup.programs is None:
-            findings += unwritten(self.program, self.memory, self.namer)
+            findings += unwritten(self.program, self.memory, namer)
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
@@ -229,7 +229,7 @@ class _Execution:
         for id, tensors in groups.items():
             data = view_bytes(tensors[0][1])
             itemsize = min(ITEMSIZE[view.dtype] for view, _ in tensors)
-            self.memory.place_input(id, data, self.namer.storage(id), _seen(data, itemsize, tensors), itemsize)
+            self.memory.place_input(id, data, _seen(data, itemsize, tensors), itemsize)
 
     def _result(self, result: View | Scalar | Descriptor) -> Any:
         if isinstance(result, View):
@@ -259,7 +259,7 @@ class _Execution:
 
     def _allocate(self, storage: int, nbytes: int) -> None:
         self.meter.spend(1, nbytes)
-        self.memory.allocate(storage, nbytes, self.namer.storage(storage))
+        self.memory.allocate(storage, nbytes)
         self.counters.allocations += 1
 
     def _write(self, target: View, value: Tensor, line: int | None) -> None:
@@ -300,11 +300,7 @@ class _Execution:
         arguments = bind(module.entry, step.args, self.memory)
         if self.setup.observer is not None:
             context.observe = self.setup.observer.launch(context, self.memory)
-        chosen = (self.setup.programs or {}).get(launch)
-        if chosen is None:
-            run_programs(context, arguments)
-        else:
-            run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
+        run_programs(context, arguments, (self.setup.programs or {}).get(launch))
         self.in_place |= memory.in_place
         self.begins_anew |= context.begins_anew
 

@@ -6,6 +6,7 @@ one finding.
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,19 +27,32 @@ class Namer:
     """What storages and their elements are called."""
 
     def __init__(self, program: Program, names: Sequence[str]) -> None:
+        self._program = program
         self.views: dict[int, View] = {}
         self.names: dict[int, str] = {}
         results: dict[int, View] = {}
         for result in program.results:
             if isinstance(result, View):
                 results.setdefault(result.storage, result)
-        self.parameters = _parameters(program)
         for position, view in enumerate(results.values()):
             self.views[view.storage] = view
             self.names[view.storage] = "the result" if len(results) == 1 else self._result(position, view.storage)
         for position, view in enumerate(program.inputs):
             self.views[view.storage] = view
             self.names[view.storage] = names[position] if position < len(names) else f"input {position}"
+
+    @functools.cached_property
+    def parameters(self) -> dict[int, str]:
+        """For each storage, the parameter by which the first kernel that takes it knows it."""
+        found: dict[int, str] = {}
+        for launch in self._program.launches():
+            arguments = kernel_arguments(self._program.kernels[launch.kernel].ttir)
+            for (name, _), argument in zip(arguments, launch.args, strict=False):  # a descriptor stands for several
+                if isinstance(argument, Descriptor):
+                    break
+                if isinstance(argument, View):
+                    found.setdefault(argument.storage, f"`{name}`")
+        return found
 
     def storage(self, id: int) -> str:
         """What the student calls the tensor in storage `id`: of one that is neither input nor result, the parameter of
@@ -56,19 +70,6 @@ class Namer:
             return (position,)
         index, inside = index_in(view, torch.tensor([position]))
         return tuple(map(int, index)) if bool(inside) else (position - view.offset,)
-
-
-def _parameters(program: Program) -> dict[int, str]:
-    """For each storage, the parameter by which the first kernel that takes it knows it."""
-    found: dict[int, str] = {}
-    for launch in program.launches():
-        arguments = kernel_arguments(program.kernels[launch.kernel].ttir)
-        for (name, _), argument in zip(arguments, launch.args, strict=False):  # a descriptor stands for several
-            if isinstance(argument, Descriptor):
-                break
-            if isinstance(argument, View):
-                found.setdefault(argument.storage, f"`{name}`")
-    return found
 
 
 def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 import threading
@@ -9,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from gradekit.engine import libdevice, ops_arith, ops_effects, ops_memory, ops_reduce, ops_tile  # noqa: F401
 from gradekit.engine.blocks import begin_block, compile_region, finish_block
@@ -24,8 +24,14 @@ from gradekit.engine.values import Affine, BlockPointer, Pointer, constant, wrap
 from gradekit.program import ITEMSIZE, Descriptor, Scalar, View
 
 
-def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
-    """Runs every program of the launch; `arguments` are the values that its kernel takes."""
+def run_programs(context: LaunchContext, arguments: Sequence[Any], programs: Sequence[int] | None = None) -> None:
+    """Runs every program of the launch, or those alone whose linear ids are `programs`; `arguments` are the values that
+    its kernel takes."""
+    if programs is not None:
+        for ids in torch.tensor(programs, dtype=torch.int64).split(programs_at_once(context.facts)):
+            _run(context, ids, ids.numel(), arguments)
+        context.memory.finish()
+        return
     context.meter.check_bytes(context.facts.peak)
     if context.facts.waits and 1 < math.prod(context.grid) <= Limit.IN_TURNS:
         _run_in_turns(context, arguments)
@@ -37,13 +43,6 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any]) -> None:
         apart = context.facts.mixed and order is not Order.ASCENDING  # in a chunk, one branch runs before the other
         for ids, count in chunks(context.grid, 1 if apart else programs_at_once(context.facts), order):
             _run(context, ids, count, arguments)
-    context.memory.finish()
-
-
-def run_some_programs(context: LaunchContext, arguments: Sequence[Any], programs: Tensor) -> None:
-    """As `run_programs`, for those programs alone whose linear ids are given (int64, 1-D)."""
-    for ids in programs.split(programs_at_once(context.facts)):
-        _run(context, ids, ids.numel(), arguments)
     context.memory.finish()
 
 
@@ -63,8 +62,7 @@ def _bodies(context: LaunchContext, arguments: Sequence[Any], order: Order) -> I
         if together == 1:
             yield functools.partial(_run, context, ids, 1, arguments)
         else:
-            head = Head(context, ids, count, arguments)
-            yield from (functools.partial(head.go_on, position) for position in range(count))
+            yield from _with_head(context, ids, count, arguments)
 
 
 def _run(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> None:
@@ -169,23 +167,32 @@ class _Abandoned(Exception):
 
 
 class Turns:
-    """Runs `bodies` one at a time. Whoever calls `pause` more than `patience` times lets the next one go on."""
+    """Runs `bodies` one at a time: the first of those alive. Whoever calls `pause` more than `patience` times lets the
+    next one go on."""
 
     def __init__(self, bodies: Sequence[Callable[[], None]], patience: int) -> None:
         self._bodies, self._patience = bodies, patience
         self._batons = [threading.Semaphore(0) for _ in bodies]
-        self._over = threading.Semaphore(0)
-        self._threads: dict[int, threading.Thread] = {}
-        self._alive = list(range(len(bodies)))
-        self._now = 0
+        self._stopped = threading.Semaphore(0)
+        self._alive = collections.deque(range(len(bodies)))
         self._paused = 0
         self._error: BaseException | None = None
 
     def run(self) -> None:
         """Runs all bodies to their ends; raises what the first of them raised that failed."""
-        self._pass_to(0)
-        self._over.acquire()
-        for thread in self._threads.values():
+        threads: dict[int, threading.Thread] = {}
+        while self._alive:
+            number, self._paused = self._alive[0], 0
+            if number in threads:
+                self._batons[number].release()
+            elif self._error is None:
+                threads[number] = threading.Thread(target=self._work, args=(number,), daemon=True)
+                threads[number].start()
+            else:
+                self._alive.popleft()
+                continue
+            self._stopped.acquire()
+        for thread in threads.values():
             thread.join()
         if self._error is not None:
             raise self._error
@@ -195,22 +202,12 @@ class Turns:
         self._paused += 1
         if self._paused <= self._patience or len(self._alive) == 1:
             return
-        mine = self._now
-        self._pass_to(self._after(mine))
+        mine = self._alive[0]
+        self._alive.rotate(-1)
+        self._stopped.release()
         self._batons[mine].acquire()
         if self._error is not None:
             raise _Abandoned
-
-    def _after(self, number: int) -> int:
-        return next((other for other in self._alive if other > number), self._alive[0])
-
-    def _pass_to(self, number: int) -> None:
-        self._now, self._paused = number, 0
-        if number in self._threads:
-            self._batons[number].release()
-            return
-        self._threads[number] = threading.Thread(target=self._work, args=(number,), daemon=True)
-        self._threads[number].start()
 
     def _work(self, number: int) -> None:
         try:
@@ -219,42 +216,33 @@ class Turns:
             pass
         except BaseException as error:  # noqa: BLE001  # `run` raises it, in the thread that asked for this
             self._error = error
-        self._alive.remove(number)
-        waiting = [other for other in self._alive if self._error is None or other in self._threads]
-        if waiting:
-            self._pass_to(next((other for other in waiting if other > number), waiting[0]))
-        else:
-            self._over.release()
+        self._alive.popleft()
+        self._stopped.release()
 
 
-class Head:
-    """What the `count` programs with the linear `ids` do before they can meet another: evaluated for all of them
-    together when the first of them begins, which is as legal as one after another; then each goes on by itself."""
+# --- what they do before they can meet --------------------------------------------------------------------------------
 
-    def __init__(self, context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> None:
-        self._context, self._ids, self._count, self._arguments = context, ids, count, arguments
-        self._block = context.module.entry.body.blocks[0]
-        self._begun = head_length(context.module.entry)
-        self._values: Scope | None = None
-        self._left, self._made = count, 0
 
-    def go_on(self, position: int) -> None:
-        """Runs the program at this position of the ids from the end of the head to its own."""
-        if self._values is None:
-            self._values = self._evaluated()
-        select = torch.tensor([position])
-        finish_block(Frame(self._context, 1, Scope(self._values, select)), self._block, self._begun, self._made)
-        self._left -= 1
-        if not self._left:
-            self._values = None
+def _with_head(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> Iterator[Callable[[], None]]:
+    """What runs each of the `count` programs with the linear `ids`. What they do before they can meet another is
+    evaluated for all of them together when the first of them begins, which is as legal as one after another."""
+    entry = context.module.entry
+    block, begun = entry.body.blocks[0], head_length(entry)
 
-    def _evaluated(self) -> Scope:
-        frame = Frame(self._context, self._count)
-        frame.values[PROGRAM] = self._ids
-        for names in (self._context.module.entry.arguments, self._block.arguments):
-            frame.values.update(zip(names, self._arguments, strict=False))
-        self._made = begin_block(frame, self._block, self._begun)
-        return frame.values
+    @functools.cache
+    def head() -> tuple[Scope, int]:
+        frame = Frame(context, count)
+        frame.values[PROGRAM] = ids
+        for names in (entry.arguments, block.arguments):
+            frame.values.update(zip(names, arguments, strict=False))
+        made = begin_block(frame, block, begun)
+        return frame.values, made
+
+    def go_on(position: int) -> None:
+        values, made = head()
+        finish_block(Frame(context, 1, Scope(values, torch.tensor([position]))), block, begun, made)
+
+    return (functools.partial(go_on, position) for position in range(count))
 
 
 def head_length(function: Function) -> int:

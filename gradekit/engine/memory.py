@@ -24,14 +24,12 @@ POISON = 0xFF
 class Storage:
     """A run of bytes: `data` uint8 [nbytes]; `written` is a bool for each unit of `unit` bytes, or None when all are.
 
-    `name` is what the student calls it ("x", "the result"). An input is never to be written. `address` is where it
-    begins in the virtual address space.
+    An input is never to be written. `address` is where it begins in the virtual address space.
     A `fresh` one has been allocated and not looked at: its poison and its map are made when somebody first asks.
     """
 
     id: int
     data: Tensor
-    name: str
     address: int
     is_input: bool = False
     unit: int = 1
@@ -120,16 +118,16 @@ class Memory:
         """The storage that owns the addresses from k * ADDRESS_GAP on, by k."""
         return {storage.address // ADDRESS_GAP: storage for storage in self.storages.values()}
 
-    def place_input(self, id: int, data: Tensor, name: str, written: Tensor | None, unit: int) -> Storage:
+    def place_input(self, id: int, data: Tensor, written: Tensor | None = None, unit: int = 1) -> Storage:
         """An input's bytes (shared, not copied until somebody stores to them);
         elements of no view count as unwritten."""
-        self.storages[id] = Storage(id, data, name, self._address(id), is_input=True, unit=unit, written=written)
+        self.storages[id] = Storage(id, data, self._address(id), is_input=True, unit=unit, written=written)
         return self.storages[id]
 
-    def allocate(self, id: int, nbytes: int, name: str) -> Storage:
+    def allocate(self, id: int, nbytes: int) -> Storage:
         """`nbytes` of poison."""
         data = torch.empty([nbytes], dtype=torch.uint8)
-        self.storages[id] = Storage(id, data, name, self._address(id), fresh=True)
+        self.storages[id] = Storage(id, data, self._address(id), fresh=True)
         self.allocated += nbytes
         return self.storages[id]
 

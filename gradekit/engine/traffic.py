@@ -21,7 +21,7 @@ from gradekit.engine.budget import Budget, Limit, Meter
 from gradekit.engine.frame import LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
 from gradekit.engine.lanes import Access, LaunchMemory
-from gradekit.engine.launch import bind, run_some_programs
+from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Storage, view_bytes
 from gradekit.engine.values import Affine, Pointer, Value, dense
 from gradekit.observations import Traffic
@@ -117,7 +117,7 @@ class _Counter:
     def _place(self, id: int, tensor: Tensor | None) -> None:
         data = torch.empty(0, dtype=torch.uint8) if tensor is None else view_bytes(tensor)
         address = self.program.addresses.get(id, (id + 1) * ADDRESS_GAP)
-        self.storages[id] = Storage(id, data, "", address, is_input=id in self.program.storages)
+        self.storages[id] = Storage(id, data, address, is_input=id in self.program.storages)
         if id in self.program.storages:
             self.written.add(id)
 
@@ -143,7 +143,7 @@ class _Counter:
             self.program.path
         )  # fmt: skip
         arguments = bind(module.entry, step.args, self)  # type: ignore[arg-type]  # it has `storages`, which is all
-        run_some_programs(context, arguments, torch.tensor(chosen, dtype=torch.int64))
+        run_programs(context, arguments, chosen)
         scale = total / max(len(chosen), 1)
         self.counted.launches += 1
         self.counted.exact &= scale == 1

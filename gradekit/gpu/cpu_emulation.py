@@ -69,7 +69,7 @@ class CpuMachine:
 def _evaluate(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory) -> None:
     module, emulated, seen = parsed(kernel.unaligned), Memory(), list[Incident]()
     for number, data in memory.storages.items():
-        emulated.storages[number] = Storage(number, data, "", (number + 1) * ADDRESS_GAP)
+        emulated.storages[number] = Storage(number, data, (number + 1) * ADDRESS_GAP)
     checked = CheckedMemory(Traffic(), seen, emulated.at_gaps(), grid[0] * grid[1] * grid[2])
     context = LaunchContext(
         module, facts(kernel.unaligned), grid, checked, Meter(ENDLESS), 0, kernel.name, "", [], seen

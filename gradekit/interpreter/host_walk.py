@@ -409,7 +409,7 @@ class Launches:
             return
         memory = Memory()
         for number, (place, tensor) in enumerate(tensors.items()):
-            memory.place_input(number, bytes_of(tensor), "", None, 1).is_input = place in self._inputs
+            memory.place_input(number, bytes_of(tensor)).is_input = place in self._inputs
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays

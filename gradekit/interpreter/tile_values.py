@@ -267,7 +267,7 @@ class TileMemory:
             return storage
         number, copies = self._only
         size, data = storage.data.numel() // copies, storage.typed(torch.uint8)
-        return Storage(id, data[number * size : (number + 1) * size], storage.name, storage.address)
+        return Storage(id, data[number * size : (number + 1) * size], storage.address)
 
     @contextlib.contextmanager
     def meant_for(self, copies: Tensor) -> Iterator[None]:

@@ -129,7 +129,7 @@ class WalkedCall:
         """
         memory, meter = Memory(self.program.addresses), Meter(Budget(most))
         for view, tensor in zip(self.program.inputs, self._inputs, strict=True):
-            memory.place_input(view.storage, view_bytes(tensor), "", None, 1)
+            memory.place_input(view.storage, view_bytes(tensor))
         for number, step in enumerate(self._steps):
             if isinstance(step, Launch):
                 name = self._kernel(step).name
@@ -345,7 +345,7 @@ def run_step(step: Step, memory: Memory, copies: int, allow: Collection[str]) ->
     """Does a step that is no launch in all copies."""
     match step:
         case Allocate(storage=storage, nbytes=nbytes):
-            memory.allocate(storage, nbytes * copies, "")
+            memory.allocate(storage, nbytes * copies)
         case Fill(target=target, value=value):
             _to(memory, target, copies).copy_(torch.tensor(value))
         case Copy(target=target, origin=origin):

@@ -15,7 +15,7 @@ from gradekit.engine import Budget, Module, Op
 from gradekit.engine.budget import Meter
 from gradekit.engine.frame import Frame, LaunchContext
 from gradekit.engine.kernel_facts import facts, parsed
-from gradekit.engine.launch import bind, run_some_programs
+from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Memory, Storage
 from gradekit.engine.observer import TouchedElements
 from gradekit.engine.observer import touched as touched_by
@@ -40,10 +40,10 @@ def touched(
         view = getattr(argument, "view", argument)
         if hasattr(view, "storage"):
             empty = torch.empty(0, dtype=torch.uint8)
-            storages.storages[view.storage] = Storage(view.storage, empty, "", (view.storage + 1) * ADDRESS_GAP)
+            storages.storages[view.storage] = Storage(view.storage, empty, (view.storage + 1) * ADDRESS_GAP)
     memory, meter = CountingMemory(Traffic(), set(), []), Meter(Budget(work=Limit.PROBE_WORK))
     context = LaunchContext(module, facts(ttir), launch.grid, memory, meter, 0, "", path, observe=observe)
-    run_some_programs(context, bind(module.entry, launch.args, storages), torch.tensor(linear))
+    run_programs(context, bind(module.entry, launch.args, storages), linear)
     return found
 
 

@@ -4,12 +4,14 @@ operation for one program as few characters, a heat strip, and numbers where the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gradekit.engine.explain import Namer
 from gradekit.engine.memory import index_in
 from gradekit.engine.observer import TouchedElements
 from gradekit.judge.compare import show
@@ -45,9 +47,8 @@ class Drawn:
 class Tensors:
     """The tensors of one run, by storage, in the order in which the page names them."""
 
-    def __init__(self, program: Program) -> None:
-        results = [result for result in program.results if isinstance(result, View)]
-        self._views = {view.storage: view for view in (*results, *program.inputs)}
+    def __init__(self, program: Program, names: Sequence[str]) -> None:
+        self._namer = Namer(program, names)
         self.drawn: list[Drawn] = []
         self._places: dict[int, int] = {}
 
@@ -60,7 +61,7 @@ class Tensors:
             dtype = {1: "uint8", 2: "float16", 4: "float32", 8: "int64"}[touched.itemsize]
             buffer = View(storage.id, dtype, (storage.count(touched.itemsize),), (1,))
             self._places[storage.id] = len(self.drawn)
-            self.drawn.append(Drawn(storage.name, self._views.get(storage.id, buffer)))
+            self.drawn.append(Drawn(self._namer.storage(storage.id), self._namer.views.get(storage.id, buffer)))
         return self._places[storage.id]
 
 

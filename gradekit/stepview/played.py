@@ -99,7 +99,7 @@ class _Playing:
         args = played.call.args
         self.names = rules.argument_names(args, self.played.call.entry, submission, assignment.lists)
         self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]
-        self.tensors = Tensors(self.program)
+        self.tensors = Tensors(self.program, self._tensor_names())
         self.owners = Owners()
 
     def _tensor_names(self) -> list[str]:

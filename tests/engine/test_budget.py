@@ -105,7 +105,7 @@ def test_who_was_where_in_a_large_buffer_is_not_written_down_beyond_the_budget()
 @pytest.mark.parametrize("stride", [1, 2], ids=["all of it", "every second element"])
 def test_a_fill_makes_no_list_of_positions(stride, monkeypatch):
     memory, size = Memory(), 1 << 22
-    memory.allocate(0, size, "a")
+    memory.allocate(0, size)
     view = View(0, "uint8", (size // stride,), (stride,), 0)
     monkeypatch.setattr(Storage, "units", lambda *_: pytest.fail("a position takes eight times the memory of a byte"))
     write(memory, view, torch.tensor(1), None)

@@ -17,7 +17,7 @@ X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
 
 
 def recorded(made, inputs, chosen, conditions=None, names=("x",)):
-    tensors = Tensors(made)
+    tensors = Tensors(made, names)
     recorder = PlayRecorder([(0, id) for id in chosen], tensors)
     result = run(made, inputs, names=names, observer=recorder, conditions=conditions or Conditions())
     return result, [recorder.programs[0, id] for id in chosen], tensors
