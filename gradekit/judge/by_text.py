@@ -126,22 +126,17 @@ def _made_at(function: ast.FunctionDef, value: ast.expr | None) -> int:
 _MAKES_OPERATORS = ("triton_op", "custom_op")
 
 
-def operator_mistake(text: str, entry: str, cause: Cause) -> Diagnosis | None:
-    """What is wrong with how the operator `entry` is made, where that stands in the text.
-
-    Args:
-        text: the submission's source.
-        entry: the function that was called.
-        cause: why the check failed, which the diagnosis keeps.
-    """
+def operator_mistake(text: str, cause: Cause) -> Diagnosis | None:
+    """What is wrong with how an operator is made, where that stands in a submission's text; the diagnosis keeps the
+    `cause` for which the check failed."""
     source = ParsedSource.parsed(text)
     if source is None:
         return None
     rules = (_unregistered, _claims_to_write, _not_wrapped, _hidden)
-    return next((found for rule in rules for found in rule(source, entry, cause)), None)
+    return next((found for rule in rules for found in rule(source, cause)), None)
 
 
-def _unregistered(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+def _unregistered(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     """A derivative is registered for a function of the submission that is no operator."""
     functions = {function.name: function for function in source.host}
     for node in ast.walk(source.tree):
@@ -157,7 +152,7 @@ def _unregistered(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Di
             )
 
 
-def _not_wrapped(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+def _not_wrapped(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     """A triton_op launches a kernel as host code does elsewhere."""
     kernels = {kernel.name for kernel in source.kernels}
     for function in source.host:
@@ -176,7 +171,7 @@ def _not_wrapped(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Dia
                 )
 
 
-def _claims_to_write(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+def _claims_to_write(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     """An operator with a derivative whose schema says that it changes an input."""
     for function in source.host:
         for node in function.decorator_list if _made_by(function) else ():
@@ -192,7 +187,7 @@ def _claims_to_write(source: ParsedSource, entry: str, cause: Cause) -> Iterator
                     )
 
 
-def _hidden(source: ParsedSource, entry: str, cause: Cause) -> Iterator[Diagnosis]:
+def _hidden(source: ParsedSource, cause: Cause) -> Iterator[Diagnosis]:
     """A custom_op whose result nobody describes."""
     described = {name for node in ast.walk(source.tree) if (name := _described(node))}
     for function in source.host:

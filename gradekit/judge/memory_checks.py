@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -31,32 +31,12 @@ _RANK = {cause: rank for rank, cause in enumerate(Cause) if cause.traits & IN_ME
 """The findings that fail a memory check, with the order in which they are shown."""
 
 
-class Observed(Protocol):
-    """One run: `inputs` as the test passed them (specs, tensors, numbers), `results` in order, and what was seen.
+Observed = Any
+"""One run (gradekit.subject.runs.Observation): its `inputs`, `results`, `findings`, `counters` and `program`. With
+`substitute`, it makes of the expected results those that are judged in place of its own: see trivial.py."""
 
-    An observation may also have `substitute`, a function from the expected results to those that are to be judged in
-    place of `results`: so a trivial result (see trivial.py) goes through the same test as a submission.
-    """
-
-    @property
-    def inputs(self) -> Sequence[Any]:
-        """The arguments as the test passed them."""
-
-    @property
-    def results(self) -> Sequence[Any]:
-        """What the call returned, in order."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was seen in memory."""
-
-    @property
-    def counters(self) -> Counters:
-        """Bytes moved and allocated, and launches."""
-
-    @property
-    def program(self) -> Program | None:
-        """The traced call, where there is one."""
+Traced = Any
+"""An entry of a submission whose calls can be traced and run (gradekit.subject.subject.Entry)."""
 
 
 def assert_memory_clean(observation: Observed) -> None:
@@ -242,19 +222,6 @@ ROUNDED_UP = 0.1
 """An exponent may be off by so much: tables are rounded up to tiles."""
 
 
-class Traced(Protocol):
-    """An entry of a submission whose calls can be traced and run: see gradekit.subject.subject."""
-
-    def __call__(self, *args: Any) -> Observed:
-        """The run of a call."""
-
-    def gradient(self, *args: Any, upstream: Input, wanted: Sequence[int]) -> Observed:
-        """The run of a call and its backward pass."""
-
-    def traced(self, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()) -> Program:
-        """The program of a call, or of its backward pass."""
-
-
 def assert_growth(
     domain: EntryDomain, entry: Traced, *args: Any, upstream: Input | None = None, wanted: Sequence[int] = ()
 ) -> None:
@@ -316,7 +283,7 @@ def _hold(
         steps = zip(itertools.pairwise(used), itertools.pairwise(allowed), strict=False)
         if used and all(b > max(a, 1) * (more / less) ** (1 + ROUNDED_UP) for (a, b), (less, more) in steps):
             raise _failure(domain, what, name, calls, used, programs[-1])
-    kept = sum(step.nbytes for step in programs[-1].steps[: programs[-1].kept] if isinstance(step, Allocate))
+    kept = sum(step.nbytes for step in programs[-1].kept_allocations)
     if "memory" in domain.grows and not is_run and kept > memory[-1]:
         message = (
             f"The call keeps {kept:,} bytes from call to call: more than it allocates where {name} is "

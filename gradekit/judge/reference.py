@@ -71,7 +71,21 @@ class Asked:
 
 class Reference:
     """One expected result: that at `place` of those that `work` gives, once somebody
-    looks at it, and what was `asked`."""
+    looks at it, and what was `asked`.
+
+    `exact` is the result in float64, and of integers equal to `native`: what torch gives at the inputs' dtype, with the
+    dtype and shape that the submission must return. `allowance` is the largest right |result - exact| for each element,
+    float64; `surely` is no larger, and known at once. `inputs` are the tensors among the arguments, `function` is what
+    says what is right, the assignment's own, and `again` gives the exact result for other inputs than these.
+    """
+
+    exact: torch.Tensor
+    native: torch.Tensor
+    allowance: torch.Tensor
+    surely: torch.Tensor
+    inputs: tuple[torch.Tensor, ...]
+    function: Function
+    again: Callable[[Sequence[torch.Tensor]], torch.Tensor]
 
     def __init__(
         self, work: Callable[[], Sequence[Worked]], place: int, key: Hashable | None, asked: Asked | None = None
@@ -91,39 +105,11 @@ class Reference:
         worked = self.__dict__.get("_worked")
         return self._key if worked is None or versions(worked.tensors) == self._versions else None
 
-    @property
-    def exact(self) -> torch.Tensor:
-        """The result in float64; for integer results, equal to `native`."""
-        return self._worked.exact
-
-    @property
-    def native(self) -> torch.Tensor:
-        """What torch gives at the inputs' dtype; it has the dtype and shape that the submission must return."""
-        return self._worked.native
-
-    @property
-    def allowance(self) -> torch.Tensor:
-        """The largest right |result - exact| for each element, float64."""
-        return self._worked.allowance
-
-    @property
-    def surely(self) -> torch.Tensor:
-        """An allowance that is no larger than `allowance`, and known at once."""
-        return self._worked.surely
-
-    @property
-    def inputs(self) -> tuple[torch.Tensor, ...]:
-        """The tensors among the arguments, in order."""
-        return self._worked.inputs
-
-    @property
-    def function(self) -> Function:
-        """What says what is right: the assignment's own."""
-        return self._worked.function
-
-    def again(self, others: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The exact result for other inputs than these."""
-        return self._worked.again(others)
+    def __getattr__(self, name: str) -> Any:
+        """What `Worked` has of that name."""
+        if name not in Reference.__annotations__:
+            raise AttributeError(name)
+        return getattr(self._worked, name)
 
     @property
     def is_copied(self) -> bool:
@@ -167,12 +153,9 @@ def reference(
             numbers.
     """
 
-    def work() -> tuple[Worked, ...]:
-        return _worked_out(function, args, scale, steps, terms, input_precision, bound)
-
-    key = contents.reference_key(function, args, scale, steps, terms, input_precision, bound)
     options = {"scale": scale, "steps": steps, "terms": terms, "input_precision": input_precision, "bound": bound}
-    references = _references(key, work, Asked(function, args, options))
+    asked = Asked(function, args, options)
+    references = _references(contents.reference_key(function, args, *options.values()), asked)
     return references if len(references) > 1 else references[0]
 
 
@@ -233,8 +216,9 @@ def own_tolerance(function: Function, why: str, *, relative: float = 0.0, absolu
     return bound
 
 
-def _references(key: Hashable | None, work: Callable[[], tuple[Worked, ...]], asked: Asked) -> tuple[Reference, ...]:
+def _references(key: Hashable | None, asked: Asked) -> tuple[Reference, ...]:
     """Those of a key that was asked before are worked out when somebody looks at them."""
+    work = functools.partial(_worked_out, asked)
     if key is None:
         answer = work()
         return tuple(Reference(lambda: answer, i, None, asked) for i in range(len(answer)))
@@ -255,15 +239,9 @@ _known: SharedCache[Hashable, tuple[int, int]] = shared(1 << 14)
 _numbers = itertools.count()
 
 
-def _worked_out(
-    function: Function,
-    args: Sequence[Any],
-    scale: Function | None,
-    steps: str,
-    terms: int | None,
-    input_precision: Precision,
-    bound: Function | None,
-) -> tuple[Worked, ...]:
+def _worked_out(asked: Asked) -> tuple[Worked, ...]:
+    function, args, options = asked.function, asked.args, asked.options
+    scale, steps, bound = options["scale"], options["steps"], options["bound"]
     tensors = [_made(a) for a in args]
     exact, native = _unrounded(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
     single = native
@@ -280,10 +258,10 @@ def _worked_out(
     def allowances() -> list[torch.Tensor]:
         given, found = [_made(a) for a in args], before
         if scale is not None:
-            extra = _scaled(scale, given, native, steps, terms, input_precision)
+            extra = _scaled(options, given, native)
             found = [a + x if n.is_floating_point() else a for a, x, n in zip(found, extra, native, strict=True)]
         if bound is not None:
-            rounding = Rounding(native[0].dtype, input_precision)
+            rounding = Rounding(native[0].dtype, options["input_precision"])
             extra = _call(lambda *given: bound(rounding, *given), list(map(_double, given)))
             found = [a + x.nan_to_num(0.0) for a, x in zip(found, extra, strict=True)]
         return rounded(found)
@@ -291,7 +269,7 @@ def _worked_out(
     if any(isinstance(a, torch.Tensor) for a in args):  # which may be changed before somebody asks
         allowances()
     return tuple(
-        Worked(e, n, a, tuple(args), function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]
+        Worked(e, n, a, args, function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]
         for i, (e, n, a) in enumerate(zip(exact, native, rounded(before), strict=True))
     )
 
@@ -377,19 +355,13 @@ def _before_rounding(exact: torch.Tensor, native: torch.Tensor, single: torch.Te
     return tolerance.floor(exact, single.dtype).add_(tolerance.own_error(exact, single))
 
 
-def _scaled(
-    scale: Function,
-    tensors: Sequence[Any],
-    native: Sequence[torch.Tensor],
-    steps: str,
-    terms: int | None,
-    input_precision: Precision,
-) -> list[torch.Tensor]:
+def _scaled(options: dict[str, Any], tensors: Sequence[Any], native: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    scale, steps = options["scale"], options["steps"]
     prepare = _double if getattr(scale, "signed", False) else _magnitude
     scales = _call(scale, [prepare(t) for t in tensors])
-    count = terms or max([1, *(n for t in tensors if isinstance(t, torch.Tensor) for n in t.shape)])
+    count = options["terms"] or max([1, *(n for t in tensors if isinstance(t, torch.Tensor) for n in t.shape)])
     extra = [tolerance.running_error(s, _step_dtype(n, steps), count) for s, n in zip(scales, native, strict=True)]
-    if input_precision == "tf32":
+    if options["input_precision"] == "tf32":
         larger = _call(scale, [prepare(tolerance.larger_by_tf32(t)) for t in tensors])
         extra = [x + tolerance.widening(more, s) for x, more, s in zip(extra, larger, scales, strict=True)]
     return extra

@@ -512,9 +512,11 @@ def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Exampl
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
             first, second = map(names.index, pair)
-            if shared := in_one_memory(*calls[0], first, second) if calls else None:
+            shared = next((in_one_memory(seen, expected, first, second) for seen, expected in calls), None)
+            if shared is not None:
+                seen, expected = shared
                 says = f"Where {pair[0]} and {pair[1]} lie in one memory"
-                assert_called(subject, *shared, Way("", says, calls[0][0].wanted))
+                assert_called(subject, seen, expected, Way("", says, seen.wanted))
                 tried["arguments in one memory"] = None
         scaled = [assert_scales(subject, *pair) for pair in calls if wanted]
         tried |= {"a scaled loss": None} if any(scaled) else {}

@@ -151,7 +151,7 @@ def diagnosis(
         if error.cause is not Cause.EXCEPTION and not no_kernel:
             return None
         refused = refused_gradient(text, call.entry, str(error), error.cause)
-        return refused or operator_mistake(text, call.entry, error.cause)
+        return refused or operator_mistake(text, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
     rounding = measured_rounding(run.subject, call.observation, error) if run.subject is not None else None

@@ -139,7 +139,7 @@ FAKE = "@bias_gelu.register_fake\ndef _(x, bias):\n    return torch.empty_like(x
 )
 def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: str, line: str, said: str) -> None:
     text = RIGHT.replace(old, new)
-    found = operator_mistake(text, "bias_gelu", Cause.EXCEPTION)
+    found = operator_mistake(text, Cause.EXCEPTION)
     assert found is not None and said in found.sentence and found.cause is Cause.EXCEPTION
     assert text.splitlines()[(found.line or 0) - 1].startswith(line)
 
@@ -149,4 +149,4 @@ def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: st
     [RIGHT, RIGHT.replace(DECORATOR, DECORATOR.replace("triton_op", "custom_op")) + FAKE, "def f(:", "x = 1\n"],
 )
 def test_nothing_is_said_of_an_operator_that_is_whole(text: str) -> None:
-    assert operator_mistake(text, "bias_gelu", Cause.EXCEPTION) is None
+    assert operator_mistake(text, Cause.EXCEPTION) is None
