@@ -6,7 +6,7 @@ Such a text comes from the student's, so it runs where that ran: in the confined
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -14,11 +14,11 @@ from gradekit.causes import IN_MEMORY, Cause
 from gradekit.findings import Kind
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.failure import Failure
+from gradekit.program import Program
 from gradekit.repair.clues import clues_of
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples, is_too_long
 from gradekit.repair.mend import Clues, Mend
-from gradekit.repair.other_checks import alike, is_emptied, with_a_mend
-from gradekit.repair.search import Mending, OtherChecks, Tries, compiling
+from gradekit.repair.other_checks import OtherChecks, alike, is_emptied, with_a_mend
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit
@@ -42,7 +42,8 @@ class MendTries:
         self.check, self.texts, self.text = check, texts, text
         self.error, self._call = check.error, check.call
         self._subject: Subject | None = None
-        self._passed, self._repeats = 0, False
+        self.passed = 0  # of the examples, with the last text; 1 too where less goes wrong in memory
+        self.repeats = False  # whether that stores results again and again: more programs then only hide the mistake
         self._cut_off: list[Example] = []  # of the last text
         self._long: dict[Hashable, bool] = {}  # whether an example is cut off with the text that fails
         self._by_walks: dict[str, WalkedExamples] = {}
@@ -55,14 +56,6 @@ class MendTries:
     def clues(self) -> Clues:
         """What is known of the failure."""
         return clues_of(self.error, self._call, self.text)
-
-    def asked(self, screened: Callable[[MendTries], list[Mend]], mending: Mending) -> Tries:
-        """What the search for a mend asks; `screened` gives mends that seem right at a first look, and `mending` knows
-        which texts have made other checks right."""
-        passed, repeats = lambda: self._passed, lambda: self._repeats
-        is_right = lambda text: self.is_right(text, mending.has_made_right(text))
-        seen = (lambda: screened(self), self.holds, repeats, self.refutes, self.fails_alone)
-        return Tries(is_right, self.spent, passed, *seen)
 
     def after(self, text: str) -> MendTries | None:
         """The same for another text, with an example that fails for it: the simplest one that a walk finds wrong, else
@@ -106,19 +99,19 @@ class MendTries:
         """Whether the failing example and the others pass with `text` for the submission, and no other mistake is made
         in memory than before, none of this call's among them. Of a text that `has_made_right` another check, it is not
         asked whether a check of memory keeps its results."""
-        subject, self._passed, self._repeats, emptied = self.subject_of(text), 0, False, True
+        subject, self.passed, self.repeats, emptied = self.subject_of(text), 0, False, True
         self._cut_off.clear()
         for one in (self.check.example, *self.check.others):
-            if self._passed >= Limit.RUN_FIRST and not emptied and self._is_right_by_walks(text, one):
-                self._passed += 1
+            if self.passed >= Limit.RUN_FIRST and not emptied and self._is_right_by_walks(text, one):
+                self.passed += 1
                 continue
             if not (self._passes(subject, one) and self._makes_no_other(subject)):
-                self._passed *= not emptied
-                self._passed += not self._passed and self._is_put_right_in_memory(subject)
+                self.passed *= not emptied
+                self.passed += not self.passed and self._is_put_right_in_memory(subject)
                 return False
             emptied = emptied and is_emptied(self.error, subject)
-            self._passed += 1
-            self._repeats |= _stores_again(subject)
+            self.passed += 1
+            self.repeats |= _stores_again(subject)
         is_kept = (has_made_right or self._keeps_values(subject)) and self._makes_no_other(subject)
         return is_kept and not emptied and (not self._cut_off or self._took_as_long(text))
 
@@ -206,7 +199,7 @@ class MendTries:
 
     def spent(self) -> int:
         """The work that the last text has cost so far, beyond what every text costs."""
-        return compiling(self._subject.programs) + self._subject.work if self._subject is not None else 0
+        return _compiling(self._subject.programs) + self._subject.work if self._subject is not None else 0
 
     def _keeps_values(self, subject: Subject) -> bool:
         """Whether a check of memory has the results that it had: one that does nothing touches nothing outside. Of
@@ -228,7 +221,7 @@ class MendTries:
     def _passes(self, subject: Subject, example: Example | None) -> bool:
         if example is not None:
             error = example.run(subject)
-            if self._passed > 1 and is_too_long(error):
+            if self.passed > 1 and is_too_long(error):
                 self._cut_off.append(example)
                 return True
             return error is None
@@ -239,6 +232,13 @@ class MendTries:
             return not any(finding.cause.traits & IN_MEMORY for finding in seen.findings)
         except Exception:  # noqa: BLE001  (whatever it is, this is no mend)
             return False
+
+
+def _compiling(programs: Iterable[Program]) -> int:
+    """The work of compiling the kernels of programs."""
+    return Limit.A_CHARACTER_COMPILED * sum(
+        len(kernel.ttir) for program in programs for kernel in program.kernels.values()
+    )
 
 
 def _in_memory(observation: Observation | None) -> set[tuple[Cause, int | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 import torch
@@ -10,9 +11,19 @@ import torch
 from gradekit.causes import Cause
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import Example, WalkedExamples
-from gradekit.repair.search import OtherChecks
 from gradekit.repair.work import Limit
 from gradekit.subject.subject import Subject
+
+
+class OtherChecks(Enum):
+    """What becomes of other checks with a mend that makes one right: `ALL` are right; some are wrong `AS_BEFORE`; or,
+    `IN_PART`, some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is
+    better."""
+
+    ALL = "all"
+    AS_BEFORE = "as before"
+    IN_PART = "in part"
+    NOT = "not"
 
 
 def with_a_mend(

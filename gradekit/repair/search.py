@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.judge.evidence import Diagnosis
-from gradekit.program import Program
+from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import Idiom
 from gradekit.repair.mend import Clues, Family, Mend
+from gradekit.repair.mend_tries import MendTries
+from gradekit.repair.other_checks import OtherChecks
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import draft_of, settled_lines
@@ -43,13 +44,6 @@ def price(text: str, clues: Clues) -> int:
     return Limit.LOADED + Limit.LAUNCHED * launched + Limit.A_CHARACTER * len(text) + Limit.AN_ELEMENT * clues.elements
 
 
-def compiling(programs: Iterable[Program]) -> int:
-    """The work of compiling the kernels of programs."""
-    return Limit.A_CHARACTER_COMPILED * sum(
-        len(kernel.ttir) for program in programs for kernel in program.kernels.values()
-    )
-
-
 def without_experiments(text: str) -> str:
     """A source without the statements outside of functions and classes that call a function of its own, as Triton's
     tutorials end with: each try imports the submission, and would run them. No line moves."""
@@ -64,40 +58,6 @@ def without_experiments(text: str) -> str:
             start, end = source.span(statement)
             data = data[:start] + b"pass" + b"\n" * data.count(b"\n", start, end) + data[end:]
     return data.decode("utf-8")
-
-
-class OtherChecks(Enum):
-    """What becomes of other checks with a mend that makes one right: `ALL` are right; some are wrong `AS_BEFORE`; or,
-    `IN_PART`, some are right that were wrong, and some wrong in another way; or what was right is wrong, or nothing is
-    better."""
-
-    ALL = "all"
-    AS_BEFORE = "as before"
-    IN_PART = "in part"
-    NOT = "not"
-
-
-@dataclass(frozen=True)
-class Tries:
-    """How texts of a submission are tried.
-
-    `is_right` is whether the failing example, and others of its check, are right for a text; `spent` is the
-    work of the last try so far, beyond what every try costs, and `passed` how many of its examples were right.
-    `screened` gives mends that no rule names and that seem right at a first look (see gradekit.repair): it is asked
-    where the rules' best are not right. `holds` is what becomes of other checks with a mend that was right, one of
-    these or a guess. `repeats` is whether the last text that was right stores results again and again: more programs
-    then only hide the mistake. `refutes` is whether a text is known to be wrong, at a small part of the cost of a try,
-    and `fails_alone` whether the failing call is known to be wrong without the calls before it.
-    """
-
-    is_right: Callable[[str], bool]
-    spent: Callable[[], int] = lambda: 0
-    passed: Callable[[], int] = lambda: 0
-    screened: Callable[[], Sequence[Mend]] = tuple
-    holds: Callable[[Mend], OtherChecks] = lambda mend: OtherChecks.ALL
-    repeats: Callable[[], bool] = lambda: False
-    refutes: Callable[[str], bool] = lambda text: False
-    fails_alone: Callable[[], bool] = lambda: False
 
 
 class Mending:
@@ -119,12 +79,12 @@ class Mending:
         self._second: dict[Mend, Mending] = {}
         self._diagnoses: dict[Mend, Diagnosis] = {}
 
-    def diagnosis(self, clues: Clues, tries: Tries) -> Diagnosis | None:
+    def diagnosis(self, clues: Clues, tries: MendTries) -> Diagnosis | None:
         """What a tutor says where one mend makes everything right; None where none was found."""
         mend = self.found(clues, tries)
         return self.told(mend, clues, tries) if mend is not None else None
 
-    def told(self, mend: Mend, clues: Clues, tries: Tries) -> Diagnosis | None:
+    def told(self, mend: Mend, clues: Clues, tries: MendTries) -> Diagnosis | None:
         """What a tutor says of a mend. A try begins with a new process, where a call may be right that was wrong after
         sixty others: no mend is believed where the text as it is would do; that is asked once for each."""
         if mend not in self._needed and not tries.fails_alone():
@@ -136,20 +96,20 @@ class Mending:
             return self._diagnoses[mend]
         return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
 
-    def found(self, clues: Clues, tries: Tries) -> Mend | None:
+    def found(self, clues: Clues, tries: MendTries) -> Mend | None:
         """The first mend that makes everything right, or else one that is right beside another mistake; None where
         there is neither."""
         found = list(self.helping(clues, tries))
         return next((mend for mend in found if mend not in self.in_part), found[0] if found else None)
 
-    def helping(self, clues: Clues, tries: Tries) -> Iterator[Mend]:
+    def helping(self, clues: Clues, tries: MendTries) -> Iterator[Mend]:
         """The mends that make a failing check right, up to one with which nothing else is wrong; the others are
         `in_part`. Those that rules give come as they are found, so that a second mistake may be looked for at once."""
         each = price(self.text, clues)
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
         halves: dict[OtherChecks, Mend] = {}
-        for mend in self._in_turn(clues, lambda: looked.extend(tries.screened()) or looked):  # type: ignore[func-returns-value]
+        for mend in self._in_turn(clues, lambda: looked.extend(screened(tries, self.work)) or looked):  # type: ignore[func-returns-value]
             if OtherChecks.AS_BEFORE in halves and mend not in looked:
                 continue
             if self._work.left - each < max(least, 0) and mend not in looked and mend not in self._right:
@@ -167,7 +127,7 @@ class Mending:
                 return
             if held is OtherChecks.NOT:
                 self._wrong.setdefault(mend, set()).add(clues.causes)
-                if passed := tries.passed():
+                if passed := tries.passed:
                     self._partly[mend] = passed
             elif held not in halves:
                 halves[held] = mend
@@ -177,10 +137,10 @@ class Mending:
                     yield self._as_told(mend, looked)
         yield from (self._as_told(mend, looked) for held, mend in halves.items() if mend in looked)
 
-    def _held(self, mend: Mend, tries: Tries, each: int, clues: Clues) -> OtherChecks:
+    def _held(self, mend: Mend, tries: MendTries, each: int, clues: Clues) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""
         right = self._is_right(mend.applied(self.text), tries, each)
-        if not right or (mend.family is Family.GRID or Cause.WRITE_CONFLICT in clues.causes) and tries.repeats():
+        if not right or (mend.family is Family.GRID or Cause.WRITE_CONFLICT in clues.causes) and tries.repeats:
             return OtherChecks.NOT
         if mend in self._right:
             return OtherChecks.ALL
@@ -235,10 +195,11 @@ class Mending:
             self._second[half] = Mending(half.applied(self.text), work, self.idioms)
         return self._second.get(half)
 
-    def _is_right(self, text: str, tries: Tries, least: int) -> bool:
+    def _is_right(self, text: str, tries: MendTries, least: int) -> bool:
         self.tried += 1
-        right = tries.is_right(text if self._has_no_experiments else without_experiments(text))
-        if not (right and self.has_made_right(text)):  # which is asked once for each check that fails
+        has_made_right = self.has_made_right(text)
+        right = tries.is_right(text if self._has_no_experiments else without_experiments(text), has_made_right)
+        if not (right and has_made_right):  # which is asked once for each check that fails
             self._work.spend(least + tries.spent())
         self._was_right = right
         return right

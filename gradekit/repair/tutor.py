@@ -18,13 +18,12 @@ from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck, is_too_long
-from gradekit.repair.first_look import screened
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
 from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
-from gradekit.repair.other_checks import fail_alike
-from gradekit.repair.search import RIGHT, Mending, OtherChecks, Tries, diagnosis_of, is_of_memory
+from gradekit.repair.other_checks import OtherChecks, fail_alike
+from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
 from gradekit.repair.texts import Texts
 from gradekit.repair.unexpected import survived
@@ -117,14 +116,14 @@ class Tutor:
         tries = MendTries(check, self._texts, mending.text)
         if (launch := launch_missing(mending.text, tries.clues)) is not None:
             return launch, None
-        asked, half = self._asked(tries, mending), None
-        for mend in mending.helping(tries.clues, asked):
+        half = None
+        for mend in mending.helping(tries.clues, tries):
             if mend not in mending.in_part:
-                return mending.told(mend, tries.clues, asked), mend
+                return mending.told(mend, tries.clues, tries), mend
             if both := self._of_two(tries, [mend]):
                 return both, mending.told_first
             half = half or mend
-        if half is not None and (told := self._with_numbers(tries, half, asked)) is not None:
+        if half is not None and (told := self._with_numbers(tries, half, is_half=True)) is not None:
             return told, half
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None
@@ -147,10 +146,10 @@ class Tutor:
         told = self._of_two(tries, [half]) or self._with_numbers(tries, half)
         return replace(told, cause=error.cause, line=None) if told is not None else None
 
-    def _with_numbers(self, tries: MendTries, mend: Mend, asked: Tries | None = None) -> Diagnosis | None:
+    def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
         same access goes astray in another example: it was right for the sizes of one."""
-        told = self._mending.told(mend, tries.clues, asked) if asked is not None else None
+        told = self._mending.told(mend, tries.clues, tries) if is_half else None
         with survived("The look at what is left"):
             after = tries.after(mend.applied(self._mending.text))
             if after is None or tries.clues.astray & after.clues.astray:
@@ -158,9 +157,6 @@ class Tutor:
             sentence = _with_another(mend, after.error.message)
             return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, mend.hint)
         return told
-
-    def _asked(self, tries: MendTries, mending: Mending) -> Tries:
-        return tries.asked(lambda tries: screened(tries, mending.work), self._mending)
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two: what made another check right, then what puts memory right, then those that
@@ -178,7 +174,7 @@ class Tutor:
         if check.error.line is None:
             return None
         tries = MendTries(check, self._texts, self._mending.text)
-        found = self._mending.diagnosis(tries.clues, self._asked(tries, self._mending))
+        found = self._mending.diagnosis(tries.clues, tries)
         return replace(found, cause=check.error.cause) if found is not None else None
 
     def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:
@@ -193,7 +189,7 @@ class Tutor:
                     return self._remembered(half, text, diagnosis_of(half, tries.clues, RIGHT))
                 if after is None or (second := mending.on_top(half)) is None:
                     continue
-                other = second.found(after.clues, self._asked(after, second))
+                other = second.found(after.clues, after)
                 if other is None or after.holds(other) is not OtherChecks.ALL or LOOK in half.hint + other.hint:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)

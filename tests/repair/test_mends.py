@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,14 +17,8 @@ from gradekit.causes import Cause
 from gradekit.repair.idioms.candidates import in_order, mends
 from gradekit.repair.idioms.idiom import idioms_of
 from gradekit.repair.mend import Clues, Family, Mend
-from gradekit.repair.search import (
-    RIGHT,
-    Mending,
-    OtherChecks,
-    Tries,
-    diagnosis_of,
-    without_experiments,
-)
+from gradekit.repair.other_checks import OtherChecks
+from gradekit.repair.search import RIGHT, Mending, diagnosis_of, without_experiments
 from gradekit.repair.tutor import mend_of_both
 from gradekit.repair.work import Work
 from gradekit.source.draft import Draft, making
@@ -41,6 +36,30 @@ SUBMISSIONS = [
 ]  # fmt: skip
 CLUES = Clues(frozenset({Cause.WRONG_VALUES}), ())
 ONLINE = ROOT / "solutions/softmax/right_online.py"
+
+
+class Tries:
+    """What a search is told of each text that it tries: whether it is right, what that cost, and what others say of it."""
+
+    passed, text = 0, ""
+    check = SimpleNamespace(error=SimpleNamespace(comparison=None), call=None)  # no call that changes are looked at on
+    texts = SimpleNamespace(screen=lambda text, work: None)
+
+    def __init__(self, right: Any, cost: int = 0, *, holds: Any = None, repeats: bool = False, alone: bool = False) -> None:
+        self.right, self.cost, self.repeats, self.alone = right, cost, repeats, alone
+        self.holds = holds or (lambda mend: OtherChecks.ALL)
+
+    def is_right(self, text: str, has_made_right: bool) -> bool:
+        return bool(self.right(text))
+
+    def spent(self) -> int:
+        return self.cost
+
+    def refutes(self, text: str) -> bool:
+        return False
+
+    def fails_alone(self) -> bool:
+        return self.alone
 
 
 @pytest.mark.parametrize("path", SUBMISSIONS)
@@ -149,7 +168,7 @@ def test_no_mend_is_believed_where_the_text_as_it_is_has_become_right() -> None:
     assert found is not None and found.cause is Cause.DEPENDS_ON_EARLIER_CALLS and found.line is None
     raced = Clues(frozenset({Cause.RACE}), ("softmax_kernel",))
     assert mending.diagnosis(raced, Tries(lambda changed: True)) is None
-    alone = mending.diagnosis(CLUES, Tries(lambda changed: True, fails_alone=lambda: True))
+    alone = mending.diagnosis(CLUES, Tries(lambda changed: True, alone=True))
     assert alone is not None and alone.line is not None, "where a walk has found it wrong alone, that is not tried"
 
 
@@ -164,7 +183,7 @@ def test_nothing_is_said_where_no_mend_helps_and_the_budget_of_a_submission_ends
 def test_tries_that_compile_and_run_much_are_fewer() -> None:
     cheap, dear = (Mending(text("solutions/flash_attention/right_tutorial_pointers.py")) for _ in range(2))
     assert cheap.diagnosis(CLUES, Tries(lambda _: False)) is None
-    assert dear.diagnosis(CLUES, Tries(lambda _: False, lambda: 300_000_000)) is None
+    assert dear.diagnosis(CLUES, Tries(lambda _: False, 300_000_000)) is None
     assert 2 <= dear.tried < cheap.tried / 3
     assert dear.tried * 300_000_000 <= dear.work.tried.most + 300_000_000
 
@@ -188,7 +207,7 @@ def test_more_programs_that_store_everything_several_times_are_no_mend_of_a_grid
     right = lambda changed: "n_elements // meta" not in changed
     found = Mending(wrong).found(CLUES, Tries(right))
     assert found is not None and found.family is Family.GRID
-    assert Mending(wrong).found(CLUES, Tries(right, repeats=lambda: True)) is None
+    assert Mending(wrong).found(CLUES, Tries(right, repeats=True)) is None
 
 
 def test_experiments_outside_of_functions_are_not_run_for_each_try() -> None:
@@ -215,9 +234,9 @@ def test_what_mended_one_check_is_the_first_to_be_tried_at_the_next() -> None:
 def test_what_mended_one_check_takes_nothing_at_the_next_of_what_other_mistakes_are_looked_for_with() -> None:
     mending = Mending(text(ONLINE).replace("s = s * tl.exp(m - safe) +", "s = s +"))
     right = lambda changed: "(s * tl.exp(m - new_m)) +" in changed
-    mending.diagnosis(CLUES, Tries(right, lambda: 300_000_000))
+    mending.diagnosis(CLUES, Tries(right, 300_000_000))
     left = mending.work.tried.left
-    mending.diagnosis(CLUES, Tries(right, lambda: 300_000_000))
+    mending.diagnosis(CLUES, Tries(right, 300_000_000))
     assert mending.work.tried.left == left
 
 def test_lines_that_the_wrong_result_does_not_depend_on_are_left_alone() -> None:

@@ -15,8 +15,7 @@ from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
 from gradekit.program import Program
 from gradekit.repair.failed_check import Example, WalkedExamples
-from gradekit.repair.other_checks import confirmed, with_a_mend
-from gradekit.repair.search import OtherChecks
+from gradekit.repair.other_checks import OtherChecks, confirmed, with_a_mend
 from gradekit.repair.work import Limit
 from tests.gpu.programs import normal, traced
 from tests.graded import failed_checks
