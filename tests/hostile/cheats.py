@@ -4,10 +4,9 @@ cheats.toml has them. Each begins with HEAD: `right` adds by a kernel, `wrong` f
 correctness, whatever they do around it.
 """
 
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+
+from tests.beside import beside
 
 HEAD = """\
 import torch
@@ -39,22 +38,11 @@ def wrong(x, y):
 """
 
 
-@dataclass(frozen=True)
-class Cheat:
-    """A trick: its `name`, and the code that follows HEAD."""
-
-    name: str
-    body: str
-
-    @property
-    def text(self) -> str:
-        return f"{HEAD}\n{self.body}\n"
+def _cheats() -> Iterator[tuple[str, str]]:
+    for tricks in beside(__file__).values():
+        yield from ((name, f"{HEAD}\n{body}\n") for name, body in tricks.get("adds", {}).items())
+        yield from ((name, f"{HEAD}\n{body}\n\nadd = wrong\n") for name, body in tricks.get("before", {}).items())
 
 
-def _cheats() -> Iterator[Cheat]:
-    for tricks in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).values():
-        yield from (Cheat(name, body) for name, body in tricks.get("adds", {}).items())
-        yield from (Cheat(name, f"{body}\n\nadd = wrong") for name, body in tricks.get("before", {}).items())
-
-
-CHEATS = tuple(_cheats())
+CHEATS = dict(_cheats())
+"""The submissions, by the names of their tricks."""

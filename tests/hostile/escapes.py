@@ -5,11 +5,11 @@ aloud, so that a secret that was read is found in what the grader was told. Name
 world.py. `needs` is the level of isolation that promises to contain it; at a lower one it is not tried.
 """
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import indent
+
+from tests.beside import beside
 
 HEAD = """\
 import ctypes, errno, fcntl, glob, io, os, resource, signal, socket, struct, subprocess, sys, threading, time
@@ -51,7 +51,7 @@ class Escape:
 
 
 def _escapes() -> Iterator[Escape]:
-    for ways in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["ways"]:
+    for ways in beside(__file__)["ways"]:
         yield from (Escape(ways["group"], name, body, ways["needs"]) for name, body in ways["of"].items())
 
 

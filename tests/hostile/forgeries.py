@@ -1,12 +1,12 @@
 """Submissions that speak to the grader themselves: on the wire, or by changing what the tracer sends; forgeries.toml
 has what they write and change."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from textwrap import indent
+
+from tests.beside import beside
 
 from .cheats import HEAD
 
@@ -65,7 +65,7 @@ def _forgeries() -> Iterator[Forgery]:
         "changes": _changes, "changes_harmlessly": partial(_changes, harmless=True),
         "ttir": _ttir, "ttir_harmlessly": partial(_ttir, harmless=True),
     }  # fmt: skip
-    for how, bodies in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items():
+    for how, bodies in beside(__file__).items():
         yield from (made[how](name, body) for name, body in bodies.items())
 
 

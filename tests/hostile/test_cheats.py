@@ -11,28 +11,28 @@ from tests.graded import graded
 from tests.patience import peak_kilobytes
 from tests.sampling import one_in, sampled
 
-from .cheats import CHEATS, HEAD, Cheat
+from .cheats import CHEATS, HEAD
 from .forgeries import FORGERIES, Forgery
 
 TWO = "contiguous_float32 or boundary_sizes"
 """Two checks of correctness are enough: who fools one fools the others."""
 
 
-@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
-def test_a_trick_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_trick_earns_nothing(tmp_path: Path, name: str) -> None:
     """Wrong results stay wrong, and the report is whole"""
-    _earns_nothing(tmp_path, cheat, shrink=False)
+    _earns_nothing(tmp_path, CHEATS[name], shrink=False)
 
 
 @pytest.mark.usefixtures("usual_mends")
-@pytest.mark.parametrize("cheat", sampled(CHEATS, lambda cheat: cheat.name, one_in(16)))
-def test_a_trick_that_is_mended_earns_nothing(tmp_path: Path, cheat: Cheat) -> None:
+@pytest.mark.parametrize("name", sampled(CHEATS, str, one_in(16)))
+def test_a_trick_that_is_mended_earns_nothing(tmp_path: Path, name: str) -> None:
     """It runs again on smaller inputs and with small edits, and nothing that it does there counts"""
-    _earns_nothing(tmp_path, cheat, shrink=True)
+    _earns_nothing(tmp_path, CHEATS[name], shrink=True)
 
 
-def _earns_nothing(tmp_path: Path, cheat: Cheat, shrink: bool) -> None:
-    report = graded("vector_add", cheat.text, tmp_path, profile="quick", keyword=TWO, shrink=shrink)
+def _earns_nothing(tmp_path: Path, text: str, shrink: bool) -> None:
+    report = graded("vector_add", text, tmp_path, profile="quick", keyword=TWO, shrink=shrink)
     record.validate(record.to_dict(report))
     assert report.status is not Status.FAULT, report.message
     correct = [check for check in report.checks if check.kind is Kind.CORRECTNESS]

@@ -1,10 +1,10 @@
 """Kernels and launches with the mistakes that beginners make most often, those of broken.toml; test_hints.py shows what becomes of each."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import indent
+
+from tests.beside import beside
 
 HEAD = """\
 import torch
@@ -57,7 +57,7 @@ class Broken:
 
 
 def _mistakes() -> Iterator[Broken]:
-    read = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    read = beside(__file__)
     for name, parts in read.items():
         yield Broken(name, **(parts | {"taken_by": tuple(parts.get("taken_by", ()))}))
 

@@ -4,11 +4,11 @@ An attack is an assignment, the keyword of a check that has to fail, and what th
 stands in the solution instead of something else; attacks.toml has them.
 """
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.beside import beside
 from tests.unseen.submissions import vector_add
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
@@ -69,7 +69,7 @@ class Attack(NamedTuple):
 
 
 def _attacks() -> Iterator[Attack]:
-    for one in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["attacks"]:
+    for one in beside(__file__)["attacks"]:
         known = (one.get("in_kernel", False), one.get("instead", ""))
         for how in ("found", "named"):
             conditions = one.get(how, ())
