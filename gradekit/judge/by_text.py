@@ -11,7 +11,7 @@ from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
-from gradekit.submission.parsed_source import ParsedSource, called, dotted
+from gradekit.submission.parsed_source import ParsedSource, called, dotted, nodes_of
 
 
 def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
@@ -41,7 +41,7 @@ def same_steps(evidence: Evidence) -> Diagnosis | None:
     """A kernel of a wrong result has a loop in which nothing that it loads changes from step to step."""
     for kernel in _kernels(evidence):
         for loop in kernel.loops:
-            inside = [access for access in kernel.accesses if access.is_load and kernel.is_within(access.call, loop)]
+            inside = [access for access in kernel.accesses if access.is_load and access.call in nodes_of(loop)]
             made = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
             head = loop.target if isinstance(loop, ast.For) else loop.test
             counters = [n.id for n in ast.walk(head) if isinstance(n, ast.Name) and n.id in made]

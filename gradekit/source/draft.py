@@ -110,14 +110,7 @@ def stored_pointers(text: str) -> dict[str, dict[str, bool]]:
 def loads_by_pointer(text: str) -> dict[str, tuple[int, ...]]:
     """For each kernel of a source, the line of the first load through each of its pointers, 0 where there is none, in
     the order of its parameters; nothing of a kernel with an access whose pointer is not seen."""
-    found = {}
-    for kernel in _clear_kernels(text):
-        lines: dict[str, int] = {}
-        for access in kernel.accesses:
-            if access.is_load:
-                lines.setdefault(access.pointer, access.line)
-        found[kernel.name] = tuple(lines.get(p, 0) for p in kernel.params if p in kernel.pointers)
-    return found
+    return {k.name: tuple(k.first_loads.get(p, 0) for p in k.params if p in k.pointers) for k in _clear_kernels(text)}
 
 
 def grid_lines(text: str) -> dict[int, int]:

@@ -236,6 +236,12 @@ class KernelDraft:
         return {access.pointer for access in self.accesses if not access.is_load}
 
     @cached_property
+    def first_loads(self) -> dict[str, int]:
+        """For each pointer that something is loaded through, the line of the first such load."""
+        loads = [access for access in self.accesses if access.is_load]
+        return {access.pointer: access.line for access in reversed(loads)}
+
+    @cached_property
     def sizes(self) -> list[str]:
         """Parameters that are no pointers and no strides."""
         return [p for p in self.params if p not in self.pointers and p not in self.strides]
@@ -299,14 +305,6 @@ class KernelDraft:
         """Whether a loop goes as far as an expression says."""
         target = target_of(self.statement(node))
         return any(node in nodes_of(head) or target in self.origins(head) for head in map(head_of, self.loops))
-
-    def is_within(self, node: ast.AST, around: ast.AST) -> bool:
-        """Whether a node stands inside of another."""
-        while node in self.parents:
-            node = self.parents[node]
-            if node is around:
-                return True
-        return False
 
     def in_loop(self, node: ast.AST) -> Loop | None:
         """The innermost loop around a node."""

@@ -71,10 +71,8 @@ def loaded_in(draft: Draft, name: str) -> tuple[int | None, str]:
     """The first line in which a kernel loads what a launch passes by this name."""
     for launch in draft.launches:
         for param, value in launch.given.items():
-            if draft.source.of(value) == name and param in launch.kernel.pointers:
-                lines = [a.line for a in launch.kernel.accesses if a.pointer == param and a.is_load]
-                if lines:
-                    return lines[0], f" {launch.kernel.name}"
+            if draft.source.of(value) == name and param in launch.kernel.first_loads:
+                return launch.kernel.first_loads[param], f" {launch.kernel.name}"
     return None, ""
 
 
