@@ -164,10 +164,14 @@ def in_one_memory(
 ) -> tuple[Observation, list[Reference]] | None:
     """The call of `seen` whose two arguments at these places are views of one memory (each a leaf of its own where both
     need gradients), and what is expected of it; None where they have different shapes, or the reference other inputs.
-    """
+    Values that a check has chosen for one of them say nothing of what rounding does where the other has them: so these
+    are normal numbers."""
     first, second = seen.inputs[one], seen.inputs[other]
     asked = expected[0].asked
-    if first.shape != second.shape or asked is None or sum(arg is second for arg in asked.args) != 1:
+    kinds = {getattr(arg, "profile", "") for arg in (first, second)}
+    if kinds != {"normal"} or first.shape != second.shape or asked is None:
+        return None
+    if sum(arg is second for arg in asked.args) != 1:
         return None
     inputs, args = ([first if arg is second else arg for arg in each] for each in (seen.inputs, asked.args))
     answers = asked.again(args)
