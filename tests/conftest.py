@@ -56,13 +56,6 @@ def starting_for_real() -> Callable[[], contextlib.AbstractContextManager[None]]
     return _really_starting
 
 
-@pytest.fixture(scope="module")
-def real_starts() -> Iterator[None]:
-    """So they are in a whole module, from the first test on that names it."""
-    with _really_starting():
-        yield
-
-
 @pytest.fixture
 def real_start() -> Iterator[None]:
     """So they are in one test."""
@@ -81,6 +74,13 @@ def warm() -> Iterator[None]:
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
     monkeypatch.setattr("gradekit.repair.work.Limit.WORK", 0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def usually_warm(request: pytest.FixtureRequest) -> None:
+    """So they do in rooms of whole gradings: it is there that one submission could harm another."""
+    if request.path.parent.name in ("course", "hostile"):
+        request.getfixturevalue("warm")
 
 
 UNMENDED = {"hostile", "plugin", "relations", "unseen"}

@@ -12,7 +12,7 @@ from gradekit.processes import ChildProcess, Command, clean_environment
 
 from .patience import GUARD, eventually
 
-pytestmark = pytest.mark.usefixtures("real_starts")
+pytestmark = pytest.mark.usefixtures("real_start")
 
 SLEEPS = """
 import os, signal, sys, time

@@ -9,7 +9,7 @@ Such a process ends without taking torch apart, which takes half a second.
 
 What such a process does not show: that gradekit's modules can be imported without torch (tests/floors), what
 /proc says of its command line and environment, and what Python does once all handlers of `atexit` have run. Tests that
-are about a start use `real_start` or `real_starts`.
+are about a start use `real_start`.
 """
 
 import atexit

@@ -4,20 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gradekit import reuse
 from gradekit.sandbox import Limits, Tracer
 
 from .world import World, opened
 
 SHORT = Limits(import_seconds=1.5, call_seconds=1.5, packages_seconds=1.5, memory_bytes=1 << 30)
 """Those who would wait for ever are not waited for."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def warm() -> Iterator[None]:
-    """Submissions share what they may, as in a class: it is there that one could harm another."""
-    with reuse.kept():
-        yield
 
 
 @pytest.fixture(scope="session")

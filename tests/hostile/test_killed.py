@@ -18,7 +18,7 @@ from .world import ROOT, commanded
 SECONDS = (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 1.9, 2.5, 3.2)
 """While Python starts, while torch is imported, while the server does, while examples run, while the report is written."""
 
-pytestmark = pytest.mark.usefixtures("real_starts")
+pytestmark = pytest.mark.usefixtures("real_start")
 
 SUBMISSION = "import os, time\nif os.fork() == 0:\n    time.sleep(300)\n"
 
