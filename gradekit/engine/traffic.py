@@ -64,22 +64,18 @@ def count(
     inputs: Sequence[Tensor | None] = (),
     *,
     chosen: int | Sequence[int] = 0,
-    sample: int = Limit.SAMPLE,
     budget: Budget | None = None,
-    seed: int = 0,
 ) -> Counted:
     """What a run of `program` moves and computes in which choices take the options `chosen` (see `run_steps`).
 
     Args:
         inputs: values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
-        sample: programs of each launch that are evaluated.
-        seed: decides which.
 
     Raises:
         Unsupported: the engine does not know an operation.
         OverBudget: the work of `budget` are used up.
     """
-    return _Counter(program, chosen, sample, Meter(budget or Budget()), random.Random(seed)).run(inputs)
+    return _Counter(program, chosen, Meter(budget or Budget())).run(inputs)
 
 
 def least_bytes(program: Program) -> int:
@@ -98,12 +94,11 @@ def _distinct(view: View) -> int:
 class _Counter:
     program: Program
     chosen: int | Sequence[int]
-    sample: int
     meter: Meter
-    chance: random.Random
     storages: dict[int, Storage] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
     counted: Counted = field(default_factory=Counted)
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
 
     def run(self, inputs: Sequence[Tensor | None]) -> Counted:
         """Counts every step of the program."""
@@ -135,7 +130,7 @@ class _Counter:
         kernel = self.program.kernels[step.kernel]
         module = parsed(kernel.unaligned)
         total = math.prod(step.grid)
-        chosen = strata(total, self.sample, self.chance)
+        chosen = strata(total, Limit.SAMPLE, self.chance)
         traffic, before = Traffic(), self.meter.flops
         memory = CountingMemory(traffic, self.written, self.counted.unwritten)
         context = LaunchContext(

@@ -289,9 +289,9 @@ def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
     return peak
 
 
-def touched_bytes(program: Program, chosen: Sequence[int] = ()) -> int:
+def touched_bytes(program: Program) -> int:
     """Bytes of the inputs and of everything that is allocated."""
-    allocated = sum(step.nbytes for step in run_steps(program.steps, chosen) if isinstance(step, Allocate))
+    allocated = sum(step.nbytes for step in run_steps(program.steps) if isinstance(step, Allocate))
     return sum(program.storages.values()) + allocated
 
 

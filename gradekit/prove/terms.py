@@ -250,12 +250,6 @@ def _times(a: Range, b: Range) -> Range:
     return EVERYWHERE
 
 
-def within(value: Term, low: int, high: int) -> bool:
-    """Whether the ranges of its atoms alone show that `value` is from `low` to `high`."""
-    least, most = value.range
-    return least is not None and most is not None and least >= low and most <= high
-
-
 # --- operations that no polynomial expresses -------------------------------------------------------------------------
 
 
