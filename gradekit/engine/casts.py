@@ -32,14 +32,9 @@ def _toward_zero(value: Tensor, rounded: Tensor) -> Tensor:
     return (bits - over.to(bits.dtype)).view(rounded.dtype)
 
 
-def _instruction_width(bits: int) -> int:
-    """The conversion instructions make 16, 32 or 64 bits; a byte is what remains of 16."""
-    return max(bits, 16)
-
-
 def float_to_signed(value: Tensor, bits: int) -> Tensor:
     """Toward zero, saturating at the instruction's width, NaN to 0 (PTX cvt.rzi.s16, .s32, .s64)."""
-    limit, wide = 2.0 ** (_instruction_width(bits) - 1), _whole(value)
+    limit, wide = 2.0 ** (max(bits, 16) - 1), _whole(value)  # no instruction makes a byte: it remains of 16 bits
     if bits == 1:
         return value.double().trunc() != 0
     number = wide.clamp(-limit, _below(limit)).to(torch.int64)
@@ -48,7 +43,7 @@ def float_to_signed(value: Tensor, bits: int) -> Tensor:
 
 def float_to_unsigned(value: Tensor, bits: int) -> Tensor:
     """Toward zero, saturating at 0 and at the instruction's width, NaN to 0 (PTX cvt.rzi.u16, .u32, .u64)."""
-    limit, wide = 2.0 ** _instruction_width(bits), _whole(value)
+    limit, wide = 2.0 ** max(bits, 16), _whole(value)
     if bits == 1:
         return value.double().trunc() != 0
     if bits < 64:

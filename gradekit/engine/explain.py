@@ -19,7 +19,7 @@ from gradekit.engine.memory import Memory, everywhere, first_true, index_in, ind
 from gradekit.engine.observer import coordinates
 from gradekit.engine.promises import kernel_arguments
 from gradekit.findings import Cause, Finding
-from gradekit.observations import ON_THE_HOST, SHOWN, Incident, Site
+from gradekit.observations import ON_THE_HOST, SHOWN, Incident
 from gradekit.program import ITEMSIZE, Descriptor, Program, View
 
 
@@ -82,32 +82,20 @@ def explain(incidents: Sequence[Incident], namer: Namer, grids: Sequence[tuple[i
 
 
 def _finding(group: list[Incident], namer: Namer, grids: Sequence[tuple[int, int, int]]) -> Finding:
-    first = group[0]
-    shown = [
-        (_element(incident, namer, element), _program(program, grids, incident.site))
-        for incident in group
-        for element, program in zip(incident.elements or [0] * len(incident.programs), incident.programs, strict=True)
-    ][:SHOWN]
-    known = first.storage is not None
+    first, id = group[0], group[0].storage
+    elements = [(element, incident.itemsize) for incident in group for element in incident.elements][:SHOWN]
+    programs = [(program, incident.site.launch) for incident in group for program in incident.programs][:SHOWN]
     finding = Finding(
         first.cause, "", first.site.line, first.site.kernel, max(first.site.launch, 0),
-        tensor=namer.storage(first.storage) if first.storage is not None else "",
-        elements=tuple(element for element, _ in shown) if known else (),
-        programs=tuple(program for _, program in shown),
+        tensor="" if id is None else namer.storage(id),
+        elements=() if id is None else tuple(namer.element(id, *element) for element in elements),
+        programs=tuple(
+            (0, 0, 0) if launch == ON_THE_HOST else coordinates(program, grids[launch]) for program, launch in programs
+        ),
         count=sum(incident.count for incident in group),
-        facts={"elements_in_storage": first.capacity} if known else {},
+        facts={} if id is None else {"elements_in_storage": first.capacity},
     )  # fmt: skip
     return replace(finding, message=sentence(finding, first.message))
-
-
-def _element(incident: Incident, namer: Namer, position: int) -> tuple[int, ...]:
-    return () if incident.storage is None else namer.element(incident.storage, position, incident.itemsize)
-
-
-def _program(number: int, grids: Sequence[tuple[int, int, int]], site: Site) -> tuple[int, int, int]:
-    if site.launch == ON_THE_HOST:
-        return (0, 0, 0)
-    return coordinates(number, grids[site.launch])
 
 
 _SAID = tomllib.loads(Path(__file__).with_name("incidents.toml").read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ from the whole text first and resolved on demand, each once.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 
@@ -33,41 +32,28 @@ class Locations:
         self._definitions = dict(_DEFINITION.findall(text))
         self._known: dict[str, Location] = {}
 
-    def alias(self, name: str, depth: int = 0) -> Location:
-        """The location of `#name`; () for one that is not defined, or defined in terms of itself."""
-        known = self._known.get(name)
-        if known is None:
-            self._known[name] = ()  # what a definition in terms of itself sees
-            known = self._known[name] = self.of(self._definitions.get(name, "unknown"), depth)
-        return known
-
     def of(self, text: str, depth: int = 0) -> Location:
-        """The location that `text`, the inside of a `loc(...)`, means; what is not understood adds no frame."""
-        file = _in_file(text)
-        if file:
-            return file
+        """The location that `text`, the inside of a `loc(...)`, means; () for an alias that is not defined, or defined
+        in terms of itself, and what is not understood adds no frame."""
+        if text not in self._known:
+            self._known[text] = ()  # what a definition in terms of itself sees
+            self._known[text] = self._read(text, depth)
+        return self._known[text]
+
+    def _read(self, text: str, depth: int) -> Location:
+        file, alias, name = _FILE.fullmatch(text), _ALIAS.fullmatch(text), _NAME.match(text)
+        if file is not None:
+            return ((file[1], int(file[2]), int(file[3])),)
         if depth > Limit.NESTING:
             return ()
-        return self._compound(text, depth + 1)
-
-    def _compound(self, text: str, depth: int) -> Location:
-        alias = _ALIAS.fullmatch(text)
         if alias is not None:
-            return self.alias(alias[1], depth)
+            return self.of(self._definitions.get(alias[1], "unknown"), depth + 1)
         if text.startswith("callsite("):
             callee, caller = _halves(text[len("callsite(") : -1])
-            return (self.of(callee, depth) + self.of(caller, depth))[: Limit.NESTING]
+            return (self.of(callee, depth + 1) + self.of(caller, depth + 1))[: Limit.NESTING]
         if text.startswith("fused"):
-            return next((location for part in _parts(text) if (location := self.of(part, depth))), ())
-        name = _NAME.match(text)
-        return self.of(text[name.end() + 1 : -1], depth) if name and text[name.end() :].startswith("(") else ()
-
-
-@functools.lru_cache(maxsize=4096)
-def _in_file(text: str) -> Location:
-    """The location of `"file":line:column`; () for anything else."""
-    file = _FILE.fullmatch(text)
-    return () if file is None else ((file[1], int(file[2]), int(file[3])),)
+            return next((location for part in _parts(text) if (location := self.of(part, depth + 1))), ())
+        return self.of(text[name.end() + 1 : -1], depth + 1) if name and text[name.end() :].startswith("(") else ()
 
 
 def name_in(text: str) -> str | None:

@@ -111,13 +111,9 @@ class Reader:
         found = []
         while not self.skip(close):
             found.append(read())
-            self.separator(close)
+            if not self.skip(",") and self.tokens[self.at] != close:
+                raise Unexpected(self.at, f"',' or {close!r}")
         return found
-
-    def separator(self, close: str) -> None:
-        """Steps over a comma; nothing else may stand before `close`."""
-        if not self.skip(",") and self.tokens[self.at] != close:
-            raise Unexpected(self.at, f"',' or {close!r}")
 
     def enter(self) -> None:
         """One level deeper; raises Unexpected where nesting has no end."""
