@@ -74,10 +74,7 @@ class View:
     @property
     def numel(self) -> int:
         """The number of elements."""
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        return math.prod(self.shape)
 
     @property
     def reach(self) -> int:

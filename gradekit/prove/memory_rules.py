@@ -9,6 +9,7 @@ from typing import Any
 from gradekit.engine import Module, Op
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.masked_lanes import MASK_AT
+from gradekit.engine.ttir_locations import line_of
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, lanes
 from gradekit.prove.terms import TRUE, ZERO, Atom, Term, Truth, both, choose, free, of_atom, term
@@ -64,7 +65,8 @@ def _by_pointer(walk: Walk, op: Op, kind: str) -> SymbolicAccess:
 def _new(walk: Walk, op: Op, kind: str, shape: tuple[int, ...]) -> SymbolicAccess:
     order = len(walk.accesses)
     change = str(op.attributes.get("kind", op.name)).lower() if kind == "atomic" else ""
-    return SymbolicAccess(kind, walk.line(op), order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns, change=change)
+    line = line_of(op.location, walk.file)
+    return SymbolicAccess(kind, line, order, None, ZERO, TRUE, walk.path, shape, 1, walk.turns, change=change)
 
 
 # --- block pointers and descriptors ----------------------------------------------------------------------------------

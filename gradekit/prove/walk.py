@@ -18,6 +18,7 @@ from gradekit.engine import Function, Module, Op, Region, Type
 from gradekit.engine.def_use import DefUse
 from gradekit.engine.kernel_facts import operations
 from gradekit.engine.masked_lanes import MASK_AT
+from gradekit.engine.ttir_locations import line_of
 from gradekit.prove import Limit
 from gradekit.prove.solve import Solver
 from gradekit.prove.symbolic_values import (
@@ -179,7 +180,7 @@ class Walk:
         least, most = value.range
         if (low is None or least is not None and least >= low) and (high is None or most is not None and most <= high):
             return
-        self._required.add(Premise(value, low, high, self.path, self.line(op)))
+        self._required.add(Premise(value, low, high, self.path, line_of(op.location, self.file)))
 
     def known(self, condition: Truth) -> bool:
         """Whether the condition holds wherever the walk is."""
@@ -208,10 +209,6 @@ class Walk:
     def reached(self) -> bool:
         """Whether anything runs here, as far as that is certain."""
         return self.path.op != "false" or bool(self.path_premises)
-
-    def line(self, op: Op) -> int | None:
-        """The innermost line of the submission that the operation comes from."""
-        return next((line for file, line, _ in op.location if file == self.file), None)
 
     @contextmanager
     def under(self, condition: Truth, premises: frozenset[Premise]) -> Iterator[None]:
@@ -493,26 +490,19 @@ def fit(walk: Walk, op: Op, value: Term) -> Term:
     return value
 
 
-@enters(RULES, "arith.divsi")
-def _divide(walk: Walk, op: Op, a: Term, b: Term) -> Value:
-    """Towards zero."""
-    if b.number is not None and b.number < 0:
-        return fit(walk, op, -_towards_zero(walk, a, -b))
+@enters(RULES, "arith.divsi", "arith.remsi")
+def _towards_zero(walk: Walk, op: Op, a: Term, b: Term) -> Value:
+    """A quotient is rounded towards zero, a remainder has the sign of `a`."""
+    divide = operator.floordiv if op.name == "arith.divsi" else operator.mod
+    if op.name == "arith.divsi" and b.number is not None and b.number < 0:
+        return fit(walk, op, -_with_sign(walk, divide, a, -b))
     walk.require(op, b, 1, None)
-    return _towards_zero(walk, a, b)
+    return _with_sign(walk, divide, a, b)
 
 
-def _towards_zero(walk: Walk, a: Term, b: Term) -> Term:
+def _with_sign(walk: Walk, divide: Callable[[Term, Term], Term], a: Term, b: Term) -> Term:
     positive = a >= 0
-    return a // b if walk.known(positive) else choose(positive, a // b, -(-a // b))
-
-
-@enters(RULES, "arith.remsi")
-def _remainder(walk: Walk, op: Op, a: Term, b: Term) -> Value:
-    """With the sign of `a`."""
-    walk.require(op, b, 1, None)
-    positive = a >= 0
-    return a % b if walk.known(positive) else choose(positive, a % b, -(-a % b))
+    return divide(a, b) if walk.known(positive) else choose(positive, divide(a, b), -divide(-a, b))
 
 
 def _of(
