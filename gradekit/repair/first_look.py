@@ -17,7 +17,7 @@ from gradekit.repair.operators.changes import LIKELY, Change
 from gradekit.repair.other_checks import confirmed
 from gradekit.repair.screen import Screen
 from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong, shown_by
-from gradekit.repair.survivor_mends import halves_of, mend_of, mends_of, mends_of_host
+from gradekit.repair.survivor_mends import halves_of, mend_of, mends_each, mends_of, mends_of_host
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import settled_lines
@@ -61,9 +61,7 @@ class FirstLook:
         on_host = host.survivors(shown, itertools.chain(calls[1:], again))
         tries.in_part = halves_of([*host.in_part, *screen.in_part()], source) if not found and not on_host else []
         likelier = not found or any(change.kind < min(one.kind for one in found) for change in on_host)
-        copies = [
-            replace(mend, rank=Rank.OF_SEVERAL) for one in host.copies if (mend := mend_of(one, source)) is not None
-        ]
+        copies = [replace(mend, rank=Rank.OF_SEVERAL) for mend in mends_each(host.copies, source)]
         return [*(mends_of_host(on_host, source) if likelier else ()), *mends_of(found, source), *copies]
 
     def _of_idle(self, screen: Screen) -> list[Mend]:
@@ -71,7 +69,7 @@ class FirstLook:
         say."""
         shown, source = passing(self._check.call, 0), screen.draft.source
         found = screen.of_idle(shown, self._tries.clues.kernels) if shown is not None else []
-        return [mend for one in found[: Limit.IDLE] if (mend := mend_of(one, source)) is not None]
+        return mends_each(found[: Limit.IDLE], source)
 
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which

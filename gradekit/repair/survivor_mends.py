@@ -64,7 +64,7 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
         unused = [change for change in found if change.kind is ChangeKind.IDLE][:1]
-        return _of_one_of_several(found, source) or [*filter(None, (mend_of(change, source) for change in unused))]
+        return _of_one_of_several(found, source) or mends_each(unused, source)
     is_left_out = all(change.kind is ChangeKind.DROPPED for change in kept)
     is_told = len(kept if is_left_out else seen) <= Limit.ALIKE_ON_A_LINE
     turned = [change for change in kept if change.kind is ChangeKind.SIDES]
@@ -72,13 +72,9 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     named = named or (turned if len(turned) == 1 else [])
     located = [change for change in kept if change not in named]
     is_one = len(located) == 1
-    return [
-        *filter(None, (mend_of(change, source) for change in named[: Limit.SURVIVORS])),
-        *filter(
-            None,
-            (_located(change, source, is_one) for change in located[: Limit.SURVIVORS - len(named[: Limit.SURVIVORS])]),
-        ),
-    ]
+    told = located[: Limit.SURVIVORS - len(named[: Limit.SURVIVORS])]
+    lines = (_located(change, source, is_one) for change in told)
+    return [*mends_each(named[: Limit.SURVIVORS], source), *filter(None, lines)]
 
 
 def without_other_names(found: Sequence[Change]) -> list[Change]:
@@ -151,13 +147,18 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     several = [change for change in found if change not in alone][: Limit.SURVIVORS] if len(alone) < len(found) else []
     sure = len(_lines(alone)) == 1 or {change.lacks for change in alone} != {""} or not mends_of(alone, source)
     first = mends_of(alone, source) if sure else _of_one_of_several(alone, source)
-    return [*first, *filter(None, (mend_of(change, source) for change in several))]
+    return [*first, *mends_each(several, source)]
 
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """The likeliest of the changes that help in part."""
     likeliest = without_idle_parts(found[: 2 * Limit.SURVIVORS_IN_PART])[: Limit.SURVIVORS_IN_PART]
-    return [mend for mend in (mend_of(one, source) for one in likeliest) if mend is not None]
+    return mends_each(likeliest, source)
+
+
+def mends_each(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
+    """The changes as mends, without those that would move lines."""
+    return [mend for one in found if (mend := mend_of(one, source)) is not None]
 
 
 def mend_of(change: Change, source: ParsedSource) -> Mend | None:
@@ -209,7 +210,7 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     if len(found) < 2 or len(names) > 1 or names == {""} or len(_lines(found)) > 1:
         return []
     largest_first = sorted(found, key=lambda change: len(source.of(change.node)), reverse=True)[: Limit.SURVIVORS]
-    mends = filter(None, (mend_of(change, source) for change in largest_first))
+    mends = mends_each(largest_first, source)
     name, hint = names.pop(), "see in the formula where in this line it belongs; for example"
     operators = {_operator(change) for change in found}
     how = _LACKED.get(operators.pop(), "") if len(operators) == 1 else ""
@@ -289,7 +290,7 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
     weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
     largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
-    mends = [mend for one in sorted(largest, key=weight, reverse=True) if (mend := mend_of(one, source)) is not None]
+    mends = mends_each(sorted(largest, key=weight, reverse=True), source)
     if not mends:
         return mends
     others = " or ".join(f"line {line}" for line in lines if line != mends[0].line)
