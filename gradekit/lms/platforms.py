@@ -53,43 +53,29 @@ class Platform:
             print(self.said(graded), end="", flush=True)
 
 
-def _gradescope(root: Path, graded: Grade) -> None:
-    _json(root / "autograder/results/results.json", gradescope.render(graded))
+def _json(place: str, data: Callable[[Grade], Any]) -> Callable[[Path, Grade], None]:
+    """Leaves the data of a grade in the file at `place`."""
+
+    def leave(root: Path, graded: Grade) -> None:
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        records.write(json.dumps(data(graded), allow_nan=False, indent=1) + "\n", root / place)
+
+    return leave
 
 
-def _prairielearn(root: Path, graded: Grade) -> None:
-    _json(root / "grade/results/results.json", prairielearn.render(graded))
-
-
-def _json(path: Path, data: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    records.write(json.dumps(data, allow_nan=False, indent=1) + "\n", path)
-
-
-def _vpl(graded: Grade) -> str:
-    """The grade, of the points that the activity has."""
-    return printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
-
-
-def _output(root: Path, graded: Grade) -> None:
-    """An output of the workflow's step: of two lines in its file, the later counts."""
-    if output := os.environ.get("GITHUB_OUTPUT"):
-        with open(output, "a", encoding="utf-8") as stream:
-            stream.write(f"result={classroom.encoded(graded)}\n")
+def _append(variable: str, text: str) -> None:
+    """Add a text to the file that a variable of the workflow names, if it does."""
+    if place := os.environ.get(variable):
+        with open(place, "a", encoding="utf-8") as stream:
+            stream.write(text)
 
 
 def _log(graded: Grade) -> str:
     """What the workflow's log shows; its page gets the summary."""
-    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with open(place, "a", encoding="utf-8") as stream:
-            stream.write(classroom.step_summary(graded))
+    _append("GITHUB_STEP_SUMMARY", classroom.step_summary(graded))
     tests = classroom.render(graded)["tests"]
     outcomes = [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
     return "\n".join([*outcomes, *classroom.line_errors(graded.record), ""])
-
-
-def _oci(root: Path, graded: Grade) -> None:
-    _json(root / "results/report.json", graded.record)
 
 
 def _codegrade(graded: Grade) -> str:
@@ -111,20 +97,29 @@ STRUCTURED = 3
 PLATFORMS = {
     platform.name: platform
     for platform in (
-        Platform("gradescope", "autograder/submission", 600, left=_gradescope, shows_hidden=True),
-        Platform("prairielearn", "grade/student", 600, left=_prairielearn),
+        Platform(
+            "gradescope", "autograder/submission", 600,
+            left=_json("autograder/results/results.json", gradescope.render), shows_hidden=True,
+        ),
+        Platform("prairielearn", "grade/student", 600, left=_json("grade/results/results.json", prairielearn.render)),
         Platform("autolab", None, 600, printed.autolab),
-        Platform("classroom", None, 600, _log, _output, is_read_by_students=True),
+        Platform(  # of two lines in the file of a step's output, the later counts
+            "classroom", None, 600, _log,
+            lambda root, graded: _append("GITHUB_OUTPUT", f"result={classroom.encoded(graded)}\n"),
+            is_read_by_students=True,
+        ),
         Platform(
             "gitlab", None, 600, lambda graded: summary(graded) + "\n", _gitlab,
             tells_by_exit_code=True, is_read_by_students=True,
         ),
-        Platform("vpl", None, 240, _vpl),
+        Platform(  # the grade is of the points that the activity has
+            "vpl", None, 240, lambda graded: printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
+        ),
         Platform("coderunner", None, 120, printed.coderunner),
         Platform("codegrade", None, 600, _codegrade),
         Platform(
-            "oci", "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)), _oci,
-            shows_hidden=True, tells_by_exit_code=True,
+            "oci", "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)),
+            _json("results/report.json", lambda graded: graded.record), shows_hidden=True, tells_by_exit_code=True,
         ),
     )
 }  # fmt: skip
