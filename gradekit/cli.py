@@ -17,17 +17,22 @@ import click
 from click.shell_completion import CompletionItem
 
 from gradekit import reuse
-from gradekit.assignment import course_setting
+from gradekit.assignment import UsageError, course_file, course_setting, discover, folders, get, in_order
 from gradekit.authoring.commands import COMMANDS as AUTHORING
 from gradekit.batch.class_commands import COMMANDS as BATCH
+from gradekit.batch.class_commands import standing
 from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
+from gradekit.progress import interruptible, reading, shown
 from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
+from gradekit.report.text import clean
 from gradekit.report.translation import say
-from gradekit.stepview.view_command import view, whole_numbers
+from gradekit.request import GradingOptions
+from gradekit.stepview.view_command import beside, view, whole_numbers
+from gradekit.submission import SubmissionError
 from gradekit.versions import version
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -47,8 +52,6 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named."""
-        from gradekit.assignment import UsageError
-
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort):
@@ -57,9 +60,7 @@ class CommandGroup(click.Group):
             vars(error)["message"] = say(error.message)
             raise
         except UsageError as error:
-            from gradekit.report.text import clean  # file names may hold control characters
-
-            raise click.UsageError(say(clean(str(error)))) from None
+            raise click.UsageError(say(clean(str(error)))) from None  # file names may hold control characters
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
             _leave_quietly()
         except OSError as error:
@@ -77,7 +78,6 @@ def _leave_quietly() -> NoReturn:
 
 def _fault(error: Exception) -> NoReturn:
     from gradekit.checking import ExitCode, save_traceback
-    from gradekit.report.text import clean
 
     said = clean(f"{type(error).__name__}: {error}"[:2000])
     click.echo(f"gradekit itself failed: {said}\n{save_traceback(error)}", err=True)
@@ -123,8 +123,6 @@ def list_() -> None:
 
     Where they are from several places, the place stands behind each.
     """
-    from gradekit.assignment import course_file, discover, in_order
-    from gradekit.batch.class_commands import standing
     from gradekit.batch.policy import load
     from gradekit.course.attempts import is_started
 
@@ -149,7 +147,6 @@ def list_() -> None:
 @click.option("--notebook", is_flag=True, help="Lay out the handout and the starter as one Jupyter notebook.")
 def start(id: str, folder: Path | None, force: bool, notebook: bool) -> None:
     """Start the assignment ID: copy its handout, starter and public tests into DIR (by default ./ID)."""
-    from gradekit.assignment import get
     from gradekit.course import start as starting
 
     folder = folder or Path(id)
@@ -208,9 +205,7 @@ def check(
 ) -> None:  # fmt: skip
     """Check the submission at PATH: a .py file, a notebook or a folder (by default this one)."""
     from gradekit import checking, remembered
-    from gradekit.progress import interruptible, shown
     from gradekit.report import record
-    from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", **options)
     before = remembered.last(path)
@@ -297,8 +292,6 @@ def _write(target: Path | None, text: Callable[[], str]) -> None:
 
 def _links(path: Path, page: Path | None) -> dict[str, str]:
     """What lies beside the submission at `path`, as seen from `page`: its handout, and its steps if they are newer."""
-    from gradekit.stepview.view_command import beside
-
     folder, steps = path if path.is_dir() else path.parent, beside(path)
     links = {"handout": folder / "README.md"} if list(folder.glob("test_*.py")) else {}
     if steps.is_file() and all(steps.stat().st_mtime >= file.stat().st_mtime for file in folder.glob("*.py")):
@@ -358,7 +351,6 @@ def verify(
     The solution earns everything, the starter nothing, each mistake fails for the reason that it declares, and
     trivially wrong results earn nothing for correctness.
     """
-    from gradekit.assignment import discover, get
     from gradekit.authoring.lint import reads_well
     from gradekit.batch.pool import graders
     from gradekit.course import mistakes
@@ -385,7 +377,6 @@ def verify(
 
 
 def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -> int:
-    from gradekit.assignment import discover, get
     from gradekit.mutation import survey as surveying
 
     chosen = [get(id)] if id else [assignment for assignment in discover().values() if not assignment.is_quiz]
@@ -400,7 +391,6 @@ def _mutants(id: str | None, folder: Path, most: int | None, jobs: int | None) -
 @click.option("--install", metavar="SOURCE", default="", help="What pip gets in it: by default the wheel beside it.")
 def release(id: str | None, folder: Path | None, only_check: bool, notebook: bool, install: str) -> None:
     """Make the starter of ID (by default of each) from its solution; with DIR, all that students get, in DIR/ID."""
-    from gradekit.assignment import discover, get
     from gradekit.course import release as releasing
 
     chosen = [get(id)] if id else list(discover().values())
@@ -429,8 +419,6 @@ def inspect(path: Path, target: str, inputs: tuple[str, ...], **options: Any) ->
 
     Registers, spills, occupancy, tensor cores, and how wide each line loads and stores.
     """
-    from gradekit.progress import reading
-
     stage, json_file = options.pop("stage"), options.pop("json_file")
     with reading(path):
         from gradekit.inspector import inspect as inspector
@@ -469,7 +457,6 @@ def bench(path: Path, id: str | None, sizes: tuple[int, ...] | None, json_file: 
         _no_card("speed is timed on a GPU, and this machine has none")
     from gradekit import bench as benching
     from gradekit.subject.device import NeedsCard
-    from gradekit.submission import SubmissionError
 
     try:
         record = benching.bench(path, id, on_row=_show_progress, sizes=sizes or (), **options)
@@ -528,8 +515,6 @@ class AssignmentId(click.ParamType):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Those of the search path, from here."""
-        from gradekit.assignment import folders
-
         return [CompletionItem(id) for id in folders() if id.startswith(incomplete)]
 
 

@@ -17,6 +17,8 @@ import click
 from gradekit.findings import Check, Outcome
 from gradekit.report.text import one_line, shortened
 from gradekit.report.translation import say
+from gradekit.sandbox import TraceError
+from gradekit.submission import NoSuchSubmission, SubmissionError
 
 MARKS = {Outcome.PASSED: "+", Outcome.FAILED: "x", Outcome.PENDING: ".", Outcome.FAULT: "!"}
 MOST_MESSAGE = 4
@@ -100,8 +102,6 @@ def reading(path: Path) -> Iterator[None]:
 
 def _ended_by(error: Exception) -> None:
     from gradekit.plugin import NoSuchCheck
-    from gradekit.sandbox import TraceError
-    from gradekit.submission import NoSuchSubmission, SubmissionError
 
     if isinstance(error, (ValueError, NoSuchSubmission, NoSuchCheck)):
         raise click.UsageError(str(error)) from None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from gradekit.progress import reading
+
 
 @click.command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
@@ -17,7 +19,6 @@ def prove(path: Path, id: str | None, as_json: bool) -> None:
 
     Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
     """
-    from gradekit.progress import reading
     from gradekit.report import proofs
 
     with reading(path):

@@ -11,6 +11,10 @@ from typing import Any
 
 import click
 
+from gradekit.assignment import get
+from gradekit.request import GradingOptions
+from gradekit.submission import SubmissionError, read
+
 
 @click.command()
 @click.argument("path", default=".", type=click.Path(exists=True, path_type=Path))
@@ -58,7 +62,6 @@ def _record(path: Path, id: str | None, name: str | None) -> dict[str, Any]:
             chosen(kept, name)
             return kept
     from gradekit import checking
-    from gradekit.request import GradingOptions
 
     keyword = name.partition("[")[0] if name else None  # a parametrization cannot be told by -k
     return to_dict(checking.check(path, id, GradingOptions(keyword=keyword, stop=True)))
@@ -71,9 +74,6 @@ def _failed(record: dict[str, Any]) -> str:
 
 def _text(path: Path, record: dict[str, Any]) -> str:
     """The submission's text, if it is still what was checked."""
-    from gradekit.assignment import get
-    from gradekit.submission import SubmissionError, read
-
     file = Path(record["submission"]["path"]) if path.suffix == ".json" else path
     try:
         found = read(file, entry=get(record["assignment"]).entry)

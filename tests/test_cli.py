@@ -183,7 +183,7 @@ def test_no_error_of_gradekits_own_shows_a_traceback(monkeypatch: pytest.MonkeyP
     def broken(*_: Any) -> dict[str, Any]:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("gradekit.assignment.discover", broken)
+    monkeypatch.setattr("gradekit.cli.discover", broken)
     monkeypatch.setattr("gradekit.checking.save_traceback", lambda error: "The details are in oh.txt.")
     result = run("list")
     assert result.exit_code == 3

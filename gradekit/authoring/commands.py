@@ -7,6 +7,9 @@ from pathlib import Path
 
 import click
 
+from gradekit.assignment import folders, get, named_folder
+from gradekit.report.text import counted
+
 
 @click.command()
 @click.argument("id")
@@ -22,7 +25,6 @@ def new(id: str, other: str | None, reference: str | None, root: Path) -> None:
     The annotations of a reference say shapes and ranges: x: "[M, N]", index: "int64 [N] 0..V - 1", bins: "= B",
     x: "[N] in place". What they leave out is asked for.
     """
-    from gradekit.assignment import get
     from gradekit.authoring import scaffold
     from gradekit.authoring.lint import lint as linted
 
@@ -61,9 +63,7 @@ def lint(id: str | None) -> None:
 
     Nothing is run, so that it takes a second. ID may be a folder.
     """
-    from gradekit.assignment import folders, named_folder
     from gradekit.authoring.lint import lint as linted
-    from gradekit.report.text import counted
 
     found = []
     for folder in [named_folder(id)] if id else folders().values():

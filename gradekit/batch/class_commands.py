@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradekit.assignment import discover
+from gradekit.report.text import counted, one_line
 from gradekit.report.translation import say
 
 if TYPE_CHECKING:
@@ -212,7 +214,6 @@ def regrade(
 ) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
     session = _session(folder, id, {"isolation": isolation})
-    from gradekit.report.text import counted
 
     tell(f"{counted(session.choose(**chosen), 'submission')} to grade again")
     _run(session, count, cluster)
@@ -229,7 +230,6 @@ def gradebook(export: Path, id: str, folder: ClassFolder, target: Path, **option
     """Fill EXPORT, the file that Canvas or Moodle exported or nbgrader's gradebook.db, with the points of the class."""
     from gradekit.batch.class_folder import listed
     from gradekit.batch.exports import fill
-    from gradekit.report.text import counted
 
     filled = fill(export, target, _session(folder, id).lines(), id, **options)
     without = f"; left as they were, without a result: {listed(filled.without)}" if filled.without else ""
@@ -242,7 +242,6 @@ def gradebook(export: Path, id: str, folder: ClassFolder, target: Path, **option
 def feedback(id: str, folder: ClassFolder, target: Path) -> None:
     """Put the reports of ID into one zip, under the names that Canvas or Moodle knows the hand-ins by."""
     from gradekit.batch.feedback import zipped
-    from gradekit.report.text import counted
 
     data, count = zipped(folder.store.hand_ins(id), folder.path / id / "feedback")
     if not count:
@@ -297,7 +296,6 @@ def canvas(id: str, folder: ClassFolder, url: str, target: tuple[int, int], send
     Says what Canvas does not have yet; with --send, asks, and sends it in one request.
     """
     from gradekit.batch.exports import TOKEN, Canvas, worth
-    from gradekit.report.text import counted
 
     token = os.environ.get(TOKEN)
     if not token:
@@ -355,8 +353,6 @@ def marking(id: str, folder: ClassFolder, person: str | None, anonymous: bool, p
 def requests(id: str, folder: ClassFolder, person: str | None, student: str | None, check: str, text: str | None,
              answer: tuple[int, str] | None) -> None:  # fmt: skip
     """List what students have asked to be looked at again; add a request, or answer one."""
-    from gradekit.report.text import one_line
-
     if student and text:
         folder.ask(id, student, check, text)
     if answer:
@@ -406,7 +402,6 @@ def _class_status(out: Path, store: str | None) -> str:
 
 
 def _student_status(folder: Path) -> str:
-    from gradekit.assignment import discover
     from gradekit.course import attempts
 
     known = discover()

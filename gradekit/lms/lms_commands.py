@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from gradekit.assignment import get
 from gradekit.batch.class_commands import isolated
 from gradekit.credit import PendingPolicy
 from gradekit.report.translation import say
@@ -64,7 +65,6 @@ def package(lms: str, id: str, target: Path, **more: Any) -> None:
     It holds gradekit, the tests with the hidden ones, a secret seed for their examples, and the LMS's scripts; no
     solution. What students can read (classroom, gitlab) has neither hidden tests nor a secret seed.
     """
-    from gradekit.assignment import get
     from gradekit.lms.package import build
 
     names = build(lms, get(id), target, **more)

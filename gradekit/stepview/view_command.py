@@ -11,6 +11,7 @@ import click
 
 from gradekit.progress import reading
 from gradekit.report.translation import say
+from gradekit.request import GradingOptions
 
 
 def whole_numbers(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -52,7 +53,6 @@ def view(
     played, and nothing is checked again.
     """
     from gradekit.report import record, steps
-    from gradekit.request import GradingOptions
 
     asked = GradingOptions(profile="quick" if quick else "default", device="cpu", stop=True, **options)
     with reading(path):
