@@ -5,6 +5,7 @@ Nothing heavy is imported before a command needs it, so that --help and list ans
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -482,8 +483,6 @@ def _show_progress(row: dict[str, Any]) -> None:
 
 
 def _show_bench(record: dict[str, Any], json_file: Path | None) -> None:
-    import json
-
     from gradekit.report import bench_table as text
 
     _write(json_file, lambda: json.dumps(record, indent=1) + "\n")

@@ -11,6 +11,7 @@ import platform
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -226,8 +227,6 @@ def isolation() -> Item:
 
 def gpu() -> Item:
     """The GPU, for what only a GPU can measure."""
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch says that numpy is missing, which nothing here needs
         import torch

@@ -29,12 +29,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gradekit import processes, wire
+from gradekit import processes, recorded, wire
 from gradekit.assignment import Assignment, AssignmentError, get, search_path
 from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
+from gradekit.program import ProgramError
+from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.reuse import ForkedCache, keep_between_submissions
+from gradekit.sandbox import host
 from gradekit.server import address, forks, template
 from gradekit.subject import Limit
 from gradekit.submission import (
@@ -222,7 +225,6 @@ def serve(control: socket.socket) -> NoReturn:
 def _warm(job: GradingJob, tracing: socket.socket) -> None:
     """Do the job for the assignment's own solution; where that fails, graders begin with less, or fail as well."""
     from gradekit.inputs import spec
-    from gradekit.sandbox import host
     from gradekit.subject import run_cache
 
     spec.remember(INPUT_BYTES)
@@ -305,7 +307,6 @@ def _graded(job: GradingJob) -> JobResult:
 
 def _checked(job: GradingJob, path: Path) -> JobResult:
     from gradekit.checking import check
-    from gradekit.report import record
 
     kept: dict[str, Any] = {}
 
@@ -318,9 +319,7 @@ def _checked(job: GradingJob, path: Path) -> JobResult:
 
 def _kept(subject: Subject) -> dict[str, str]:
     """What is kept of a submission beside its record; a program that is too large is not."""
-    from gradekit import recorded
     from gradekit.batch.similar import fingerprint
-    from gradekit.program import ProgramError
 
     prints = json.dumps(fingerprint(subject.programs, subject.submission.text), separators=(",", ":"))
     waiting = subject.programs_to_time
@@ -332,9 +331,7 @@ def _kept(subject: Subject) -> dict[str, str]:
 
 def _timed(job: SpeedJob) -> JobResult:
     """The speed checks alone, from programs; no other process uses the GPU meanwhile."""
-    from gradekit import recorded
     from gradekit.plugin import grade
-    from gradekit.report import record
 
     assignment, card = _assignment(job), os.environ.get(CARD, "")
     device = FAKE_GPU if card == FAKE_GPU else "cuda" if card else "auto"

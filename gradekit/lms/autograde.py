@@ -16,7 +16,8 @@ from gradekit.assignment import Assignment, get
 from gradekit.batch import grader
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn, Wanted, chosen
-from gradekit.batch.pool import GraderPool, grading_job
+from gradekit.batch.pool import ClusterPool, GraderPool, grading_job
+from gradekit.batch.pool import graded as read_result
 from gradekit.checking import unchecked
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Status
@@ -61,13 +62,10 @@ def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) ->
 
     Programs alone go there. What is not known in time stays pending, and a note says why.
     """
-    from gradekit.batch.pool import ClusterPool
-    from gradekit.batch.pool import graded as read
-
     job = SpeedJob(asked.assignment, asked.release, asked.options, asked.name, graded.programs)
     pool = ClusterPool(address, patience=seconds)
     try:
-        on_card = read(pool.submit(job).result(seconds)).record
+        on_card = read_result(pool.submit(job).result(seconds)).record
         if on_card["status"] == Status.GRADED:
             return record.merged(graded.record, on_card)
         why = on_card["message"]
