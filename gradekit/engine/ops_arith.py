@@ -241,18 +241,17 @@ def _elementwise(function: Callable[..., Tensor], flops: int = 1) -> Compiler:
         spent = [operand for operand in operands if takes_memory and operand[0] in op.dead]
 
         def step(frame: Frame) -> Tensor | Unmade:
-            values, count = frame.values, frame.count
-            free = [owned(values, name, dtype, (count, *tile)) for name, dtype, tile in spent]
+            values, count, place = frame.values, frame.count, None
+            reuses = takes_memory and frame.context.observe is None
+            if reuses and not op.only_stored:
+                free = (owned(values, name, dtype, (count, *tile)) for name, dtype, tile in spent)
+                place = next(filter(lambda one: one is not None, free), None)
             given = [dense(values[name], dtype, (count, *tile)) for name, dtype, tile in operands]
-            if not takes_memory or frame.context.observe is not None:
-                result = function(*given)
-            elif op.only_stored:
+            if reuses and op.only_stored:
                 later = Unmade(function, tuple(given))
                 frame.context.meter.flops += math.prod(later.shape)
                 return later
-            else:
-                place = next((one for one in free if one is not None), None)
-                result = function(*given, out=place)
+            result = function(*given, out=place) if reuses else function(*given)
             frame.context.meter.flops += flops * result.numel()
             return result
 
