@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gradekit.engine.casts import float_to_float
+from gradekit.engine.casts import float_to_float, unsigned_to_float
 
 FLOATS16 = (torch.float16, torch.bfloat16)
 
@@ -20,3 +20,8 @@ def test_numbers_beside_a_nan_and_infinities_keep_their_bits(dtype: torch.dtype)
     others = ~numbers.isnan()
     rounded = float_to_float(numbers, dtype)[others]
     assert torch.equal(rounded.view(torch.int16), numbers[others].to(dtype).view(torch.int16))
+
+
+def test_an_unsigned_integer_of_64_bits_becomes_a_float_by_one_rounding() -> None:
+    number = 2**63 + 2**39 + 1  # just above the middle of two float32; by way of float64, it would be that middle
+    assert unsigned_to_float(torch.tensor([number - 2**64]), torch.float32).tolist() == [2.0**63 + 2.0**40]
