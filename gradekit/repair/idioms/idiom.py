@@ -40,11 +40,11 @@ from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.repair.idioms.patterns import Difference, Found, differences, edits, holes, matches, parsed
-from gradekit.repair.idioms.roles import Scope, holds, is_index_line
+from gradekit.repair.idioms.roles import Scope, holds
 from gradekit.repair.mend import Family, Mend
 from gradekit.repair.work import Limit
 from gradekit.source.draft import Draft
-from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, is_condition, target_of, value_of
+from gradekit.source.kernel import KernelDraft, PointerAccess, counter_of, target_of, value_of
 from gradekit.submission.parsed_source import Edit
 
 GENERAL = Path(__file__).with_name("idioms.toml")
@@ -282,16 +282,6 @@ def _mask_made(kernel: KernelDraft, access: PointerAccess, index: str) -> ast.ex
     return made[0] if len(made) == 1 and all_go_by and begins <= made[0].lineno else access.mask
 
 
-def _formulas(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
-    """What statements compute that are of no index and no condition, and all parts of that."""
-    assert kernel is not None
-    for statement in kernel.statements:
-        value = value_of(statement)
-        if value is not None and not is_index_line(kernel, statement) and not is_condition(value):
-            for part in ast.walk(value):
-                yield Scope(draft, kernel), (part, {})
-
-
 def _launches(idiom: Idiom, draft: Draft, _: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
     """Of each launch its grid, the parts of that, what it passes for a parameter, or all of it: as
     `KERNEL[grid](PARAM=..., ...)`, however it is written."""
@@ -318,7 +308,7 @@ def _assigns(statement: ast.AST, name: ast.AST) -> bool:
 
 PLACES: dict[str, Places] = {
     "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "in stored": _accesses,
-    "mask": _masks, "formula": _formulas,
+    "mask": _masks,
     "grid": _launches, "in grid": _launches, "argument": _launches, "launch": _launches,
 }  # fmt: skip
 ON_HOST = ("host", "grid", "in grid", "argument", "launch")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradekit.source.draft import Draft, LaunchCall
-from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps, target_of
+from gradekit.source.kernel import EXP, RANGES, KernelDraft, Loop, counter_of, counts_steps
 from gradekit.submission.parsed_source import called
 
 
@@ -54,12 +54,6 @@ class Scope:
 
 
 Role = Callable[[Scope, ast.AST], bool]
-
-
-def is_index_line(kernel: KernelDraft, statement: ast.stmt) -> bool:
-    """Whether the statement computes an index, a program id or a pointer."""
-    name = target_of(statement)
-    return name in kernel.indices or name in kernel.pids or "ptr" in name
 
 
 def _is_program(scope: Scope, node: ast.AST) -> bool:
