@@ -217,7 +217,7 @@ def _made_by(function: ast.FunctionDef) -> str:
 def right_alone(text: str) -> Diagnosis | None:
     """What to say of a call that is wrong after others and right in a process of its own; None where the submission's
     `text` keeps nothing between calls, so that none need be tried."""
-    line = next(iter(_keeping(text)), None)
+    line = next(iter(keeping(text)), None)
     return None if line is None else Diagnosis(
         Cause.DEPENDS_ON_EARLIER_CALLS,
         "As the first call of a new process, this very call is right: what an earlier call has left behind (a compiled "
@@ -227,7 +227,7 @@ def right_alone(text: str) -> Diagnosis | None:
     )  # fmt: skip
 
 
-def _keeping(text: str) -> Iterator[int]:
+def keeping(text: str) -> Iterator[int]:
     """Lines at which something is kept for later calls: in a name of the module, by a tuner or a cache of results."""
     try:
         module = ast.parse(text)

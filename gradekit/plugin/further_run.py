@@ -13,6 +13,7 @@ from gradekit.causes import Cause
 from gradekit.findings import Outcome
 from gradekit.inputs.draws import Draws
 from gradekit.inputs.spec import Input
+from gradekit.judge.by_text import keeping
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
@@ -25,12 +26,12 @@ from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
 from gradekit.unseen.host_branches import HostBranches, TracedForm
-from gradekit.unseen.host_inputs import HostInputs, varied
+from gradekit.unseen.host_inputs import HostInputs, one_size_apart, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes
 from gradekit.unseen.search import constant_ways
 
-MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "VARIED": 12}
+MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "VARIED": 18}
 """Further calls of one check, by their purpose."""
 
 _NUMBERS = re.compile(r"[\d.]+")
@@ -49,6 +50,8 @@ class FurtherInputs:
         self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
         self._check, self._dear_of = "", dict[str, dict[Hashable, str]]()
         self._text = host_text(subject.submission.text)
+        lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
+        self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
         self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions(checks)
         self._longest = LongestCalls(subject, checks)
         names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
@@ -105,6 +108,9 @@ class FurtherInputs:
             before = len(found.ran)
             forms = self._traced()
             special = [] if turn else [*itertools.islice(looked_up(draws, forms, self._text.keys), Limit.LOOKED_UP)]
+            usual = next((form for form in forms if fits(draws, form) and form.elements), None)
+            if usual is not None and self._keeps and not turn:
+                special += one_size_apart(draws, usual)
             calls = self._host.further(draws, forms)
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.draws import Call, Draws, shape_of
+from gradekit.inputs.layouts import place, variants
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
@@ -142,6 +143,32 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
             picks = {name: level for name, level in row.items() if not name.startswith("size ") and name not in columns}
             sizes = {name: int(column[place]) for name, column in columns.items()}
             yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
+
+
+def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """Two calls for each size, of which the second differs in it alone, and in strides where no layout of the check has
+    the same: what a submission has kept for the first, such as tiles that divide it, must not serve the second."""
+    scope = CallScope(sizes_alone(draws), rank_of(draws, form), True)
+    for turn, name in enumerate(scope.sizes if not draws.derive else ()):
+        columns = {one: torch.tensor([n, n]) for one, n in scope.near(37 + 2 * turn, 1 << 12).items()}
+        columns[name] = torch.tensor([scope.nearest(name, n) for n in (64, 75)])
+        first, second = ({one: int(column[place]) for one, column in columns.items()} for place in (0, 1))
+        if first != second and bool(scope.allows(columns).all()):
+            picks = _lying_alike(draws, form, first, second)
+            told = f"{name} is {second[name]}, after a call in which it was {first[name]}"
+            calls = [made(draws, form, sizes, turn, picks) for sizes in (first, second)]
+            yield from (FurtherCall(call, told, purpose=Purpose.VARIED) for call in calls)
+
+
+def _lying_alike(draws: Draws, form: TracedForm, *sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What picks a layout for each tensor in which its strides are the same for all these sizes, where there is one."""
+    picks: dict[str, Any] = {}
+    for tensor in draws.tensors:
+        shapes = [shape_of(tensor, one, rank_of(draws, form)) for one in sizes]
+        possible = [one for one in dict(draws.layouts)[tensor.name] if variants(one.partition(":")[0], len(shapes[0]))]
+        alike = [one for one in possible if len({place(one.partition(":")[0], shape)[0] for shape in shapes}) == 1]
+        picks |= {f"layout {tensor.name}": alike[0], f"variant {tensor.name}": 0} if alike else {}
+    return picks
 
 
 def _elements(call: Call) -> int:

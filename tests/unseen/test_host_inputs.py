@@ -5,14 +5,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradekit.assignment import get
 from gradekit.findings import Check, Outcome
+from gradekit.inputs.calls import calls, domain_of, draws_of
 from gradekit.plugin import further_run
 from gradekit.plugin.profiles import Limit
+from gradekit.program import View
 from gradekit.prove.host_terms import described, leaves_in, polynomials, variable
 from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
-from gradekit.unseen.host_inputs import HostInputs
+from gradekit.unseen.host_branches import TracedForm
+from gradekit.unseen.host_inputs import HostInputs, one_size_apart
 from tests.graded import graded
 from tests.sampling import one_in, sampled
 from tests.unseen.submissions import HOST_LINE, vector_add
@@ -40,6 +44,18 @@ def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
     line = int(check.counterexample["origin"].split()[4])
     assert HOST_LINE <= line <= HOST_LINE + 1
+
+
+def test_two_calls_that_differ_in_one_size_have_the_same_strides_where_a_layout_has_them() -> None:
+    draws = draws_of(calls(domain_of(get("matmul").tests)["matmul"]))
+    assert draws is not None
+    form = TracedForm("", "matmul", (View(0, "float32", (7, 7), (7, 1)), View(1, "float32", (7, 7), (7, 1))))
+    made = [[(one.shape, one.stride) for one in call.call] for call in one_size_apart(draws, form)]
+    (m, k, n) = ([made[place], made[place + 1]] for place in (0, 2, 4))
+    assert [a[0] for (a, _) in m] == [(64, 37), (75, 37)] and [b[0] for (_, b) in n] == [(41, 64), (41, 75)]
+    assert [a[0] for (a, _) in k] == [(39, 64), (39, 75)] and [b[0] for (_, b) in k] == [(64, 39), (75, 39)]
+    for first, second in (m, k, n):
+        assert [stride for _, stride in first] == [stride for _, stride in second]
 
 
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
