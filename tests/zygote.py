@@ -1,7 +1,7 @@
 """Processes of gradekit that tests start without importing torch and Triton each time: forks of a process that has.
 
 Importing both takes over two seconds, and the tests start a few hundred processes. `Zygote` is a process that has
-imported these two packages and nothing of gradekit; what is asked of it is forked from it, as a child of whoever asks,
+imported these two packages as gradekit does; what is asked of it is forked from it, as a child of whoever asks,
 with the arguments, the environment, the folder and the descriptors of a Python that is started anew. A child that starts
 processes itself (a class's grader) has a zygote of its own, which is forked before anything else happens in the child.
 
@@ -301,7 +301,9 @@ def end(code: int) -> NoReturn:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    import torch  # noqa: F401
+    from gradekit.compat import torch_import
+
+    torch_import.without_parts()  # as what gradekit forks from does
     import triton  # noqa: F401
 
     task = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -6,15 +6,13 @@ What imports torch.compile's machinery, which takes over a second, is in torch_c
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from gradekit.compat import Incompatible, relies_on, torch_import
+from gradekit.compat import relies_on, torch_import
 
 with relies_on("torch"):
     import torch._compile
@@ -98,13 +96,6 @@ def by_parts(operator: Any, args: Any, kwargs: Any) -> Any:
         return operator.decompose(*args, **kwargs)
 
 
-def empty_like(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
-    """torch.empty_like as torch has it in C++: its Python for tensors without data imports sympy (0.3 s)."""
-    with relies_on("torch"):
-        key = torch._C.DispatchKey.CompositeExplicitAutograd
-        return torch.ops.aten.empty_like.default._op_dk(key, tensor, **options)
-
-
 def custom_operator(operator: Any) -> Callable[..., Any] | None:
     """The Python code of an operator that was made with torch.library.custom_op or triton_op; None for torch's own."""
     definition = OPDEFS.get(schema(operator).name)
@@ -185,29 +176,10 @@ def wrapping_triton() -> Iterator[None]:
 
 
 def keep_dynamo_out() -> None:
-    """Spares the import of torch.compile's machinery (1.3 s), which torch begins on the first sum of two tensors
-    without data, only to ask it not to compile its own helpers. Nothing is compiled in this process.
-
-    Raises:
-        Incompatible: torch has no such helpers.
-    """
-    gc.unfreeze()  # what was frozen when a template forked this process would not be among the objects
-    helpers = [_wrapped(thing) for thing in gc.get_objects() if _is_helper(thing)]
-    if not any(helpers):
-        raise Incompatible("torch", "functions made by torch._disable_dynamo around `fn`")
-    for helper in filter(None, helpers):
-        helper.__dynamo_disable = helper  # where torch keeps the uncompiled one
+    """Spares the import of torch.compile's machinery (1.3 s), which torch begins only to ask it not to compile helpers
+    of its own. Nothing is compiled in this process."""
     torch._library.triton.get_inner_triton_kernels = lambda fn: []  # asked for torch.compile when an operator is made
-    torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on, by torch.library.custom_op
-
-
-def _is_helper(thing: Any) -> bool:
-    return type(thing) is types.FunctionType and thing.__code__.co_filename == torch._compile.__file__
-
-
-def _wrapped(helper: types.FunctionType) -> Any:
-    cells = dict(zip(helper.__code__.co_freevars, helper.__closure__ or (), strict=True))
-    return cells["fn"].cell_contents if "fn" in cells else None
+    torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on
 
 
 def _as_it_is(function: Any = None, recursive: bool = True) -> Any:

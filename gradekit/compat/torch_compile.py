@@ -22,7 +22,7 @@ Compiler = Callable[[Any, Any], Callable[..., Any]]
 def load() -> None:
     """Imports what torch.compile imports at its first use, which takes seconds: for while other processes start."""
     with contextlib.suppress(ImportError):
-        torch_import.the_rest()
+        torch_import.in_python()
         importlib.import_module("torch._dynamo")
         # a check compiles a graph or two, and a pool of processes for that takes seconds, also to end
         importlib.import_module("torch._inductor.config").compile_threads = 1  # type: ignore[attr-defined]
@@ -38,6 +38,7 @@ def prepare() -> None:
     Raises:
         Incompatible: torch lacks a name that is needed. Exception: whatever importing it needs that this machine lacks.
     """
+    torch_import.in_python()
     with relies_on("torch"):
         import torch.utils._triton as about_triton
 

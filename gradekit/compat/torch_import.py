@@ -1,11 +1,11 @@
 """Imports torch without two parts of it, which take a third of the time and which a grader does not need: how graphs
-are exported, and how operators behave on tensors without data. A tracer needs the second, and imports it while the
-grader that was forked beside it begins.
+are exported, and how operators behave on tensors without data, which most do in C++, too.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.abc
+import importlib.util
 import sys
 import types
 from typing import Any
@@ -36,7 +36,30 @@ def without_parts() -> None:
     for name, module in stand_ins.items():
         if sys.modules.get(name) is module:
             del sys.modules[name]
+    sys.meta_path.insert(0, _InOrder())
     _make_generators()
+
+
+class _InOrder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Has those of torch's modules that import each other imported in the order in which it does so itself."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Where `name` is one of them, that of a module which is then there."""
+        names = ("torch._prims", "torch._refs", "torch._decomp", "torch.utils._content_store")
+        if name not in names or "torch._meta_registrations" in sys.modules:
+            return None
+        in_python()
+        module = sys.modules[name]
+        self._spec, module.__spec__ = module.__spec__, None  # which Python would load again
+        return importlib.util.spec_from_loader(name, self)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        """The module that is there."""
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """It has been executed."""
+        module.__spec__ = self._spec
 
 
 def _make_generators() -> None:
@@ -48,7 +71,7 @@ def _make_generators() -> None:
         say(OpaqueBaseMeta)
 
 
-def the_rest() -> None:
-    """Imports how operators behave without data; what exports graphs is imported where somebody asks for it."""
+def in_python() -> None:
+    """Imports how all operators behave without data: from now on, torch asks that before its own C++."""
     with relies_on("torch"):
         import torch._meta_registrations  # noqa: F401

@@ -14,16 +14,13 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from gradekit import wire
 from gradekit.processes import Command, Forked
 from gradekit.server import address
-
-QUIET_MS = 1000
-"""For how long nobody asks for anything before what is to be done meanwhile begins."""
 
 IDLE_MS = 30 * 60 * 1000
 """How long a process to which anybody of this user may connect waits for the next one before it ends."""
@@ -140,24 +137,21 @@ class Forker:
     peers: `peer`, those that connect to the socket that is `listening` at a path, and whom they introduce. It ends
     when there are none left and nobody can connect any more.
 
-    Where nobody asks for anything and no fork runs, it does what is to be done while `idle`, once it has served one.
     A peer that has gone takes its forks with it if this one `kills`. Where `suits` says that a new fork would not do,
     it forks no more.
     """
 
     def __init__(
         self, become: Callable[[int], NoReturn], peer: socket.socket | None = None,
-        listening: tuple[socket.socket, Path] | None = None, *, idle: Iterable[object] = (), kills: bool = False,
+        listening: tuple[socket.socket, Path] | None = None, *, kills: bool = False,
         suits: Callable[[], bool] = lambda: True,
     ) -> None:  # fmt: skip
         self._listening = listening[0] if listening else None
         self._where = listening[1] if listening else Path()
-        self._become, self._idle = become, iter(idle)
-        self._kills, self._suits = kills, suits
+        self._become, self._kills, self._suits = become, kills, suits
         self._peers: dict[int, socket.socket] = {}
         self._running: dict[int, tuple[int, int, bool]] = {}  # by its pidfd, a fork, its peer, and whether it is killed
         self._ended: dict[int, int] = {}  # wait statuses
-        self._is_due = False  # what is to be done meanwhile
         self._poller = select.poll()
         if self._listening is not None:
             self._inode = self._where.stat().st_ino
@@ -167,18 +161,12 @@ class Forker:
 
     def serve(self) -> NoReturn:
         """Until there is nobody left to serve, or nobody has come for long enough."""
-        is_quiet = False
         while self._peers or self._listening is not None:
-            is_due = self._is_due and not self._running
-            longest = None if self._running or self._listening is None else IDLE_MS
-            ready = self._poller.poll((0 if is_quiet else QUIET_MS) if is_due else longest)
+            ready = self._poller.poll(None if self._running or self._listening is None else IDLE_MS)
             for number, _ in ready:
                 self._turn_to(number)
-            if not ready and is_due:
-                self._is_due = next(self._idle, self) is not self
-            elif not ready:
+            if not ready:
                 self._listen_no_more()
-            is_quiet = not ready
         os._exit(0)
 
     def _turn_to(self, number: int) -> None:
@@ -250,7 +238,6 @@ class Forker:
             self._running[pidfd] = pid, -1 if peer == number else peer, kills
         self._poller.unregister(number)
         self._peers.pop(number).close()
-        self._is_due = True
 
     def _listen_no_more(self) -> None:
         if self._listening is not None:

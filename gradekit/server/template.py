@@ -44,7 +44,6 @@ ROOMS = (
 def everything() -> None:
     """Imports what checks need, so that all that are forked from here have it."""
     warnings.simplefilter("ignore", append=True)  # as `begin` does: nothing of it is for whoever reads the streams
-    torch_import.the_rest()
     for name in ("pytest", "hypothesis", "z3", "jsonschema", "gradekit.cli", "gradekit.checking"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -285,14 +284,13 @@ def begin(*private: socket.socket) -> socket.socket:
 def serve_tracers(control: socket.socket) -> NoReturn:
     """Forks tracers and GPU workers for the graders whose sockets come over `control`, until the last has ended."""
     gc.disable()  # what is imported stays
-    torch_import.the_rest()
     from gradekit.tracer import child
 
     importlib.import_module("gradekit.tracer.supervisor")  # what every fork needs
     child.warm_up()
     gc.enable()
     child.pace()
-    forks.Forker(_become_child, control, idle=child.while_idle()).serve()
+    forks.Forker(_become_child, control).serve()
 
 
 def _become_child(number: int) -> NoReturn:

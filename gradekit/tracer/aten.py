@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, empty_like, schema
+from gradekit.compat import torch_import
+from gradekit.compat.torch import DisableTorchFunction, DispatchMode, by_parts, custom_operator, schema
 from gradekit.program import Aten, Copy, Fill, Literal, Scalar, View
 from gradekit.tracer.errors import ReadsValues, quoted
 from gradekit.tracer.recorder import Recorder, dtype_name
@@ -31,7 +32,6 @@ FILLS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("fill_", "fill"), lambda tensor, value: value),
     "scalar_tensor": lambda value, **kwargs: value,
 }
-LIKES = {"aten::empty_like", "aten::zeros_like", "aten::ones_like", "aten::full_like"}
 COPIES = {"clone", "_to_copy", "contiguous", "lift_fresh_copy", "_reshape_copy", "_copy_from", "copy"}
 READS = {"_local_scalar_dense": "item()", "equal": "torch.equal", "is_nonzero": "bool()", "nonzero": "nonzero()"}
 
@@ -62,8 +62,11 @@ class StepRecorder(DispatchMode):
         if on_gpu and len(on_gpu) < len(tensors):
             _same_device(name, tensors)
         _refuse_reading(name, on_gpu, kwargs)
-        out = _made_like(args, kwargs) if name in LIKES else None
-        out = func(*args, **kwargs) if out is None else out
+        try:
+            out = func(*args, **kwargs)
+        except NotImplementedError:  # not in C++
+            torch_import.in_python()
+            out = func(*args, **kwargs)
         if on_gpu or any(tensor.is_meta for tensor in tensors_in(out)):
             self._record(func, name.removeprefix("aten::"), args, kwargs, out, on_gpu)
         return out
@@ -116,14 +119,6 @@ class StepRecorder(DispatchMode):
         if value is None or isinstance(value, (bool, int, float, str)):
             return Scalar(value)
         return Scalar(str(value), type(value).__name__)
-
-
-def _made_like(args: Any, kwargs: dict[str, Any]) -> torch.Tensor | None:
-    """The result of one of LIKES, without what it is filled with; None where it is on the CPU."""
-    device = kwargs.get("device")
-    if not args[0].is_meta or (device and device.type != "meta"):
-        return None
-    return empty_like(args[0], dtype=kwargs.get("dtype"), memory_format=kwargs.get("memory_format"))
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -291,7 +291,8 @@ def warm_up() -> None:
     parse_once()
     visit_loops_once()
     lower(_source(), {})
-    freeze()
+    gc.collect()
+    gc.freeze()  # so that collecting in a child does not copy these pages
 
 
 def _source() -> ASTSource:
@@ -314,17 +315,3 @@ def _lowering_seconds() -> float:
     began = time.thread_time()
     lower(_source(), {})
     return time.thread_time() - began
-
-
-def while_idle() -> Iterator[None]:
-    """What only some submissions need, one piece at a time: torch asks sympy to add two tensors without data."""
-    import sympy  # type: ignore[import-untyped]  # noqa: F401
-
-    freeze()
-    yield
-
-
-def freeze() -> None:
-    """Keeps the collector away from what exists now, so that collecting in a child does not copy those pages."""
-    gc.collect()
-    gc.freeze()

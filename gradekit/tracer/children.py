@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from gradekit import wire
+from gradekit.compat import torch_import
 from gradekit.confine import confinement, identity
 from gradekit.confine.confinement import Confinement, enter_root
 from gradekit.confine.paths import remove, settle_in
@@ -276,7 +277,8 @@ def serve(descriptor: int, scratch: str, confinement: Confinement) -> None:
     proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY)
     if confinement.means.root:
         enter_root(scratch, confinement.rules)
-    from gradekit.tracer import child  # imports torch and triton
+    torch_import.without_parts()
+    from gradekit.tracer import child  # imports triton
 
     control = socket.socket(fileno=descriptor)
     child.warm_up()

@@ -102,8 +102,6 @@ def launches() -> None:
 
 def dynamo() -> None:
     of_torch.keep_dynamo_out()
-    x = torch.empty(3, device="meta")
-    FOUND["sum"] = list((x + x).shape)
 
     @torch.library.custom_op("gradekit_compat::thrice", mutates_args=())
     def thrice(x: torch.Tensor) -> torch.Tensor:
@@ -120,13 +118,8 @@ def dynamo() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["unpatched"]:
-        x = torch.empty(3, device="meta")
-        FOUND["sum"] = list((x + x).shape)
-        FOUND["dynamo after"] = "torch._dynamo" in sys.modules
-    else:
-        jit_functions()
-        loops()
-        launches()
-        dynamo()
+    jit_functions()
+    loops()
+    launches()
+    dynamo()
     print(json.dumps(FOUND))

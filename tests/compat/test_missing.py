@@ -215,16 +215,12 @@ def test_numbers_in_the_source_of_loaded_modules_are_not_drawn(module_with_a_con
 # --- the patches that make Triton and torch work for the tracer do what they are for ----------------------------------
 
 
-def found(*words: str) -> dict[str, Any]:
-    """What patched.py saw."""
-    done = zygote.ran([Path(__file__).with_name("patched.py"), *words])
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 @pytest.fixture(scope="module")
 def patched() -> dict[str, Any]:
-    return found()
+    """What patched.py saw."""
+    done = zygote.ran([Path(__file__).with_name("patched.py")])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_a_launch_has_its_grid_and_arguments(patched: dict[str, Any]) -> None:
@@ -236,13 +232,13 @@ def test_a_launch_has_its_grid_and_arguments(patched: dict[str, Any]) -> None:
     ("name", "value"),
     [
         ("watched", ["late"]), ("parsed once", True), ("target", 90), ("code", [3.0, 3.0]), ("wraps", [True, False]),
-        ("compiled", ["early", {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}]), ("sum", [3]), ("thrice", [3.0]), ("dynamo after", False),
+        ("compiled", ["early", {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}]), ("thrice", [3.0]), ("dynamo after", False),
     ],
     ids=[
         "jit functions are known from then on", "a jit function is parsed once", "Triton asks the driver that was put in place",
         "the code of a custom operator is found", "wrap_triton wraps where it is asked to and nowhere else",
-        "Triton compiles with what was put in place of its compiler", "tensors without data are summed up", "operators run",
-        "torch.compile is not imported for either",
+        "Triton compiles with what was put in place of its compiler", "operators run",
+        "torch.compile is not imported for them",
     ],
 )  # fmt: skip
 def test_a_patch_does_what_it_is_for(patched: dict[str, Any], name: str, value: object) -> None:
@@ -255,8 +251,3 @@ def test_a_loop_that_carries_nothing_is_visited_once_and_has_the_same_text(
 ) -> None:
     (text, statements), (own, visited) = patched[f"{kernel} twice"], patched[f"{kernel} once"]
     assert (own, visited) == (text, statements - saved) and "scf.for" in text
-
-
-@pytest.mark.slow
-def test_without_the_patch_torch_would_import_it() -> None:
-    assert found("unpatched") == {"sum": [3], "dynamo after": True}

@@ -5,9 +5,7 @@ import math
 import operator
 
 import pytest
-import torch
 
-from gradekit.compat.torch import empty_like
 from gradekit.origins import Explored
 from gradekit.program import View
 from gradekit.sandbox import Form, Tracer
@@ -135,22 +133,3 @@ def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:
         (terms[one.left], one.relation, terms[one.right]) for one in found.origins.conditions if one.source is not None
     ]
     assert asked == [(("size", 0, 3), "<=", ("number", 64))]
-
-
-# --- tensors made like others have the strides that torch gives them --------------------------------------------------
-
-
-GEOMETRIES = [
-    *((shape, strides) for shape in [(2, 3), (1, 3), (3, 1), (2, 2)] for strides in itertools.product([0, 1, 2, 3, 6, 7], repeat=2)),
-    *(((2, 3, 4), strides) for strides in itertools.permutations([12, 4, 1, 0, 24], 3)),
-    *(((2, 1, 4), strides) for strides in itertools.permutations([12, 4, 1, 5], 3)),
-    ((), ()),
-    ((5,), (3,)),
-    ((0, 3), (3, 1)),
-]  # fmt: skip
-
-
-def test_the_strides_are_torchs() -> None:
-    memory, without_data = torch.empty(200), torch.empty(200, device="meta")
-    torchs = {geometry: torch.empty_like(memory.as_strided(*geometry)).stride() for geometry in GEOMETRIES}
-    assert {geometry: empty_like(without_data.as_strided(*geometry)).stride() for geometry in GEOMETRIES} == torchs

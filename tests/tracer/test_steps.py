@@ -1,5 +1,7 @@
 """torch operations on the host become steps: allocations, fills, copies, numbers, and the rest by name."""
 
+import re
+
 import pytest
 import torch
 
@@ -153,6 +155,21 @@ def test_a_tensor_made_like_another_has_torchs_geometry(made: str) -> None:
     expected = eval(made, {"x": x, "torch": torch})
     assert isinstance(result, View)
     assert (result.shape, result.stride, f"torch.{result.dtype}") == (expected.shape, expected.stride(), str(expected.dtype))
+
+
+@pytest.mark.parametrize(
+    ("used", "imported"),
+    [("torch.zeros_like(x.t().contiguous()).add(1).sum().clamp(0)", []), ("torch.where(x > 0, x, x) + x", ["torch._meta_registrations"])],
+)
+def test_torchs_python_for_tensors_without_data_is_imported_for_operators_that_lack_any_other(used: str, imported: list[str]) -> None:
+    heavy = {"torch._meta_registrations", "torch._dynamo"}
+    with pytest.raises(TraceError, match=re.escape(f"'imported', {imported}")):
+        traced(f"import sys\ndef entry(x):\n    {used}\n    raise ValueError('imported', sorted({heavy} & set(sys.modules)))", X)
+
+
+@pytest.mark.parametrize("name", ["torch._prims", "torch._refs.nn", "torch._decomp.decompositions", "torch._inductor"])
+def test_a_submission_may_import_what_torch_was_imported_without(name: str) -> None:
+    traced(f"import {name}\ndef entry(x):\n    return {name}.__name__.strip() and torch.empty_like(x)", X)
 
 
 def test_the_same_call_gives_the_same_program() -> None:
