@@ -95,6 +95,17 @@ class Dotted:
     path: str
 
 
+@dataclass(frozen=True, eq=False)
+class HostDescriptor:
+    """A tensor descriptor over `base`, as triton.tools has it."""
+
+    base: Tensor
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str = "zero"
+
+
 DEVICE = torch.device("cuda", 0)
 """That all tensors are on."""
 
@@ -143,7 +154,13 @@ def _bounded_range(*bounds: int) -> range:
     return found
 
 
+def _descriptor_of(tensor: Tensor, block_shape: Sequence[int], *padding: str) -> HostDescriptor:
+    return HostDescriptor(tensor, tensor.shape, tensor.stride(), block_shape, *padding)
+
+
 _KINDS = {"int": int, "float": float, "bool": bool, "tuple": (tuple, list), "list": list, "str": str}
+
+_DESCRIPTOR = "triton.tools.tensor_descriptor.TensorDescriptor"
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch.empty": _maker(torch.empty, True), "torch.empty_like": _maker(torch.empty_like, True),
@@ -167,6 +184,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         function.__name__: without_tensors(function)
         for function in (min, max, int, float, bool, sum, tuple, list, zip, reversed, enumerate, any, all, sorted, dict)
     },
+    _DESCRIPTOR: HostDescriptor, f"{_DESCRIPTOR}.from_tensor": _descriptor_of,
     "len": len, "abs": abs, "round": lambda x: round(x), "range": _bounded_range,
 }  # fmt: skip
 """By their full names."""

@@ -27,6 +27,7 @@ from gradekit.interpreter.host_vocabulary import (
     Context,
     Differentiable,
     Dotted,
+    HostDescriptor,
     HostFunction,
     Launcher,
     bounded,
@@ -40,6 +41,7 @@ from gradekit.interpreter.host_vocabulary import (
 )
 from gradekit.interpreter.kernel_walk import KernelWalk
 from gradekit.interpreter.tile_values import NotWalked, TileMemory, TilePointer
+from gradekit.interpreter.vocabulary import descriptor
 from gradekit.interpreter.walk import Code, Names, Substitution, Walk, Watched, bound
 from gradekit.submission.parsed_source import ParsedSource, called
 
@@ -395,7 +397,8 @@ class Launches:
     def launch(self, kernel: str, grid: Any, names: Names, meter: Meter) -> None:
         """Runs a kernel on storages as they are."""
         sizes = _grid(grid)
-        tensors = {one.untyped_storage().data_ptr(): one for one in names.values() if isinstance(one, Tensor)}
+        given = (one.base if isinstance(one, HostDescriptor) else one for one in names.values())
+        tensors = {one.untyped_storage().data_ptr(): one for one in given if isinstance(one, Tensor)}
         numbers = {key: number for number, key in enumerate(tensors)}
         values = {name: _argument(value, numbers) for name, value in names.items()}
         meter.spend(1, sum(bytes_of(one).numel() for one in tensors.values()))
@@ -430,6 +433,8 @@ def _grid(grid: Any) -> tuple[int, int, int]:
 def _argument(value: Any, numbers: Mapping[int, int]) -> Any:
     if isinstance(value, Tensor):
         return TilePointer(numbers[value.untyped_storage().data_ptr()], value.dtype, value.storage_offset())
+    if isinstance(value, HostDescriptor):
+        return descriptor(_argument(value.base, numbers), value.shape, value.strides, value.block_shape)
     if isinstance(value, tuple):
         return tuple(_argument(one, numbers) for one in value)
     if isinstance(value, (bool, int, float, torch.dtype, str)) or value is None:

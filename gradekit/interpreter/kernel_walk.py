@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy as shallow
 from dataclasses import replace
 from typing import Any, cast
@@ -23,6 +23,7 @@ from gradekit.interpreter.tile_values import (
     DTYPES,
     NotWalked,
     OutsideEverywhere,
+    TileBlocks,
     TileMemory,
     TilePointer,
     aligned,
@@ -281,6 +282,9 @@ class KernelWalk(Walk):
                 raise NotWalked(path)
             return found
         value = self.value(node.value, names)
+        if isinstance(value, TileBlocks):
+            known = {"dtype": value.base.dtype, "block_shape": value.block, "shape": value.shape}
+            return known[node.attr]
         if node.attr in ("dtype", "type"):
             return value if isinstance(value, TilePointer) or not isinstance(value, Tensor) else value.dtype
         if node.attr in ("element_ty", "scalar") and isinstance(value, TilePointer):
@@ -328,15 +332,24 @@ class KernelWalk(Walk):
     def _num_programs(self, axis: int) -> int:
         return self.grid[axis]
 
-    def _load(self, pointer: Any, mask: Any = None, other: Any = None, **_: Any) -> Tensor:
-        if not isinstance(pointer, TilePointer) or _.get("boundary_check"):
+    def _load(
+        self, pointer: Any, mask: Any = None, other: Any = None, boundary_check: Collection[int] = (), **_: Any
+    ) -> Tensor:
+        if isinstance(pointer, TileBlocks):  # of a descriptor, the second argument is where the tile begins
+            pointer, mask = pointer.tile(mask, boundary_check)
+        if not isinstance(pointer, TilePointer):
             raise NotWalked("a load of no pointer")
         offset = tile_of(pointer.offset)
         mask = self._there(mask, offset)
         return self.memory.load(TilePointer(pointer.storage, pointer.dtype, offset), mask, other)
 
-    def _store(self, pointer: Any, value: Any, mask: Any = None, **_: Any) -> None:
-        if not isinstance(pointer, TilePointer) or _.get("boundary_check"):
+    def _store(
+        self, pointer: Any, value: Any, mask: Any = None, boundary_check: Collection[int] = (), **_: Any
+    ) -> None:
+        if isinstance(pointer, TileBlocks):
+            value, first = (value, ()) if pointer.offsets is not None else (mask, value)
+            pointer, mask = pointer.tile(first, boundary_check)
+        if not isinstance(pointer, TilePointer):
             raise NotWalked("a store to no pointer")
         self.memory.store(pointer, value, self._there(mask, tile_of(pointer.offset)), self.count)
 

@@ -5,7 +5,7 @@ them."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,10 +35,42 @@ class TilePointer:
     offset: Any
 
 
+@dataclass(frozen=True)
+class TileBlocks:
+    """A tensor descriptor, or a block pointer, which has `offsets`: tiles of a shape, `block`, of a strided tensor."""
+
+    base: TilePointer
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    block: tuple[int, ...]
+    offsets: tuple[Any, ...] | None = None
+
+    def tile(self, offsets: Any, checked: Collection[int]) -> tuple[TilePointer, Any]:
+        """The pointers of a tile that begins at `offsets`, and the mask that bounds the axes that are `checked`: those
+        of a descriptor are, all of them."""
+        place, mask, own = self.base, None, self.offsets
+        for axis, (size, stride, lanes) in enumerate(zip(self.shape, self.strides, self.block, strict=True)):
+            first = offsets[axis] if own is None else own[axis]
+            form = (1, *(lanes if one == axis else 1 for one in range(len(self.block))))
+            index = computed("+", torch.arange(lanes).reshape(form), first)
+            place = computed("+", place, computed("*", index, stride))
+            if own is None or axis in checked:
+                inside = computed("&", computed(">=", index, 0), computed("<", index, size))
+                mask = inside if mask is None else computed("&", mask, inside)
+        return place, mask
+
+    def advanced(self, by: Sequence[Any]) -> TileBlocks:
+        """The block pointer of a tile further on, as tl.advance has it."""
+        return replace(self, offsets=tuple(computed("+", *pair) for pair in zip(self.offsets or (), by, strict=True)))
+
+
 def mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """A value with its tensors changed: of a tuple those of each part, of a pointer its offset."""
     if isinstance(value, tuple):
         return tuple(mapped(one, change) for one in value)
+    if isinstance(value, TileBlocks):
+        parts = ("base", "shape", "strides", "offsets")
+        return replace(value, **{name: mapped(getattr(value, name), change) for name in parts})
     if isinstance(value, TilePointer):
         return replace(value, offset=mapped(value.offset, change))
     return change(value) if isinstance(value, Tensor) else value
@@ -185,6 +217,8 @@ class ValueKind:
 
 def kind_of(value: Any) -> ValueKind | None:
     """The kind of a value; None of what is no number, tile or pointer."""
+    if isinstance(value, TileBlocks):
+        return ValueKind(f"pointer {value.base.storage}", value.block)
     if isinstance(value, TilePointer):
         return ValueKind(f"pointer {value.storage}", _shape(value.offset))
     if isinstance(value, Tensor):

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradekit.interpreter.tile_values import NotWalked, aligned, chosen, computed, converted, tile_of
+from gradekit.interpreter.tile_values import NotWalked, TileBlocks, aligned, chosen, computed, converted, tile_of
 from gradekit.program import MOST_IN_A_TILE
 
 _ROUNDS = 10
@@ -234,6 +235,15 @@ def _like(value: float) -> Callable[..., Tensor]:
     return lambda input, **_: torch.full_like(input, value)
 
 
+def descriptor(base: Any, shape: Any, strides: Any, block_shape: Any, **_: Any) -> TileBlocks:
+    """tl.make_tensor_descriptor, of tiles that are not too large."""
+    return TileBlocks(base, tuple(shape), tuple(strides), tuple(_sized(block_shape)))
+
+
+def _block_pointer(base: Any, shape: Any, strides: Any, offsets: Any, block_shape: Any, order: Any = ()) -> TileBlocks:
+    return replace(descriptor(base, shape, strides, block_shape), offsets=tuple(offsets))
+
+
 def sizes_of(tile: Tensor) -> Sequence[int]:
     """The shape of a tile, without the programs."""
     return tuple(tile.shape[1:])
@@ -254,7 +264,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "cdiv": lambda x, y: computed("//", computed("+", x, computed("-", y, 1)), y),
     "expand_dims": _expand_dims, "split": lambda a: (a[..., 0], a[..., 1]), "join": _join,
     "cumsum": _running(torch.cumsum), "cumprod": _running(torch.cumprod), "softmax": _softmax, "pow": _power,
-    "histogram": _histogram,
+    "histogram": _histogram, "make_tensor_descriptor": descriptor, "make_block_ptr": _block_pointer,
+    "advance": TileBlocks.advanced,
     "fma": lambda x, y, z: computed("+", computed("*", x, y), z),
     **dict.fromkeys(("div_rn", "fdiv"), lambda x, y, **_: computed("/", x, y)),
     "where": chosen, "cast": converted, "to": converted, "zeros_like": _like(0), "ones_like": _like(1),

@@ -24,11 +24,14 @@ from gradekit.interpreter import Limit
 from gradekit.interpreter.host_walk import HostWalk, Launches
 from gradekit.interpreter.kernel_walk import KernelWalk, parts_of
 from gradekit.interpreter.tile_values import DTYPES, NotWalked, TileMemory, TilePointer, mapped, spread
+from gradekit.interpreter.vocabulary import descriptor
 from gradekit.interpreter.walk import Code, Names, Returned, Substitution, Watched, bound
 from gradekit.program import (
     Allocate,
+    Argument,
     Aten,
     Copy,
+    Descriptor,
     Fill,
     Kernel,
     Launch,
@@ -39,7 +42,6 @@ from gradekit.program import (
     needed_for,
     run_steps,
 )
-from gradekit.program import Scalar as Number
 from gradekit.submission.parsed_source import ParsedSource, called
 
 WRONG = (
@@ -268,7 +270,8 @@ class WalkedCall:
         return walk.memory
 
     def _arguments(self, step: Launch, kernel: Kernel, function: ast.FunctionDef) -> Names:
-        expected = parsed(kernel.ttir).entry.argument_names
+        every_name = parsed(kernel.ttir).entry.argument_names
+        expected = [name for name in every_name if "." not in name]  # of a descriptor, without its sizes and strides
         values = [_argument(argument) for argument in step.args]
         every = kernel.constants.items()
         constants = {n: self._constants.get(n, DTYPES.get(v, v) if isinstance(v, str) else v) for n, v in every}
@@ -278,11 +281,11 @@ class WalkedCall:
         return [read(memory, one).clone() if isinstance(one, View) else None for one in self.program.results]
 
 
-def _argument(argument: Any) -> Any:
+def _argument(argument: Argument) -> Any:
     if isinstance(argument, View):
         return TilePointer(argument.storage, TORCH[argument.dtype], argument.offset)
-    if not isinstance(argument, Number):
-        raise NotWalked("a descriptor")
+    if isinstance(argument, Descriptor):
+        return descriptor(_argument(argument.view), argument.view.shape, argument.view.stride, argument.block)
     return argument.value
 
 

@@ -40,6 +40,7 @@ from gradekit.plugin.run_state import GradingRun
 from gradekit.program import Launch, Program, View, run_steps
 from gradekit.relations.holding import (
     CALLED_AGAIN,
+    TWICE,
     Way,
     assert_called,
     assert_computes_anew,
@@ -455,7 +456,7 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
         again = _spread(pairs, Limit.AGAIN)
         for place, (seen, expected) in enumerate(again, 1):
             assert_independent(subject, seen, expected, times=Limit.REPEATED if place == len(again) else 1)
-        for seen, expected in _in_each_layout(pairs):
+        for seen, expected in _in_each_layout(sorted(pairs, key=_size, reverse=True)):
             assert_computes_anew(subject, seen, expected)
         tried.append("independent")
     return tried + _called_in_ways(subject, entry, pairs)
@@ -485,9 +486,9 @@ def _shapes(seen: Observation) -> tuple[tuple[int, ...], ...]:
 
 
 def _in_each_layout(pairs: Sequence[Example]) -> Iterator[Any]:
-    """The largest calls in which each tensor with other values in an earlier call is contiguous once, and once not."""
+    """The first calls in which each tensor with other values in an earlier call is contiguous once, and once not."""
     met = set[tuple[int, bool]]()
-    for pair in sorted(pairs, key=_size, reverse=True):
+    for pair in pairs:
         changed = ((n, arg) for n, arg in enumerate(pair[0].inputs) if isinstance(arg, Input) and _changes(arg))
         own = {(n, arg.is_contiguous) for n, arg in changed}
         if own - met:
@@ -501,14 +502,16 @@ def _changes(spec: Input) -> bool:
 
 def _called_in_ways(subject: Subject, entry: EntryDomain, pairs: Sequence[Example]) -> list[str]:
     """Makes small calls of an entry with gradients in each way in which a model may make them; the ways in turn take
-    another call."""
+    another call, and a second backward pass one of each layout, for what the first one leaves may depend on that."""
     names, tried = [argument.name for argument in entry.arguments], dict[str, None]()
     for wanted, part in dict.fromkeys((seen.wanted, seen.part) for seen, _ in pairs if entry.gradients):
         alike = [pair for pair in pairs if (pair[0].wanted, pair[0].part) == (wanted, part) and _size(pair)]
-        calls = _spread(sorted(alike, key=_size)[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
+        alike.sort(key=_size)
+        calls = _spread(alike[: 2 * Limit.AGAIN], Limit.AGAIN)[::-1]
         for number, way in enumerate(ways_of(calls[0][0], names) if calls else ()):
-            seen, expected = calls[number % len(calls)]
-            assert_called(subject, seen, expected, way)
+            of_layouts = [*_in_each_layout(alike)] if way.name == TWICE else []
+            for seen, expected in of_layouts or [calls[number % len(calls)]]:
+                assert_called(subject, seen, expected, way)
             tried[way.name or "gradients in part"] = None
         for pair in [one.split() for one in entry.aliases if {*one.split()} <= {names[place] for place in wanted}]:
             first, second = map(names.index, pair)

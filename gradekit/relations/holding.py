@@ -134,8 +134,9 @@ FORWARD = (
     Way("no gradients", "Under torch.no_grad()"),
     Way("inference", "In torch.inference_mode()"),
 )
+TWICE = "backward twice"
 BACKWARD = (
-    Way("backward twice", "In a second backward pass of one graph (retain_graph=True)"),
+    Way(TWICE, "In a second backward pass of one graph (retain_graph=True)"),
     Way("views", "Where the inputs are views of other tensors"),
     Way("results", "Where the inputs are results of other operations"),
 )
