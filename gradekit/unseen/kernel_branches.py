@@ -147,8 +147,8 @@ class KernelText:
 
     @functools.cached_property
     def few_bits(self) -> dict[int, int]:
-        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16, are or become a
-        float of few, or share an integer with others."""
+        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16 or cut to these, are
+        or become a float of few, or share an integer with others."""
         each = ((self.line(op), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
@@ -161,7 +161,7 @@ class KernelText:
             return 1 - round(math.log2(torch.finfo(dtype_of(floats)).eps))
         if op.name == "arith.shli" and self.computed_from(op.operands[:1]) & {"tt.histogram", "tt.reduce"}:
             return int(self.number(op.operands[1]) or 0)
-        return int(result[1:]) if op.name == "arith.addi" and result in ("i8", "i16") else 0
+        return int(result[1:]) if op.name in ("arith.addi", "arith.trunci") and result in ("i8", "i16") else 0
 
     def number(self, name: str) -> float | None:
         """The number that a value is, as a tile or in another precision; None where it is none."""
