@@ -74,7 +74,7 @@ class Reference:
     looks at it, and what was `asked`.
 
     `exact` is the result in float64, and of integers equal to `native`: what torch gives at the inputs' dtype, with the
-    dtype and shape that the submission must return. `allowance` is the largest right |result - exact| for each element,
+    dtype and shape that the submission must return. `allowance` is how far from `exact` each element may be, in
     float64; `surely` is no larger, and known at once. `inputs` are the tensors among the arguments, `function` is what
     says what is right, the assignment's own, and `again` gives the exact result for other inputs than these.
     """

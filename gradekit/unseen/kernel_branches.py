@@ -147,8 +147,8 @@ class KernelText:
 
     @functools.cached_property
     def few_bits(self) -> dict[int, int]:
-        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16 or cut to these, are
-        or become a float of few, or share an integer with others."""
+        """With how few bits some whole numbers have to do, by lines: those that are added in 8 or 16 or cut to these,
+        are or become a float of few, or share an integer with others."""
         each = ((self.line(op), self._bits(op)) for op in reversed(self.ops))
         return {line: bits for line, bits in each if line and bits}
 
