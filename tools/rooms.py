@@ -87,7 +87,7 @@ STUDENT = {"tracer"}
 DATA = {"program", "findings", "causes", "submission", "assignment", "wire"}
 GRADER = {"engine", "judge", "gpu", "subject", "plugin"}
 
-ROW, BOX, GAP = 62, 28, 10
+ROW, BOX, GAP, MARGIN = 62, 28, 10, 5
 
 
 def reduced(rooms: dict[str, set[str]]) -> dict[str, set[str]]:
@@ -139,11 +139,12 @@ def draw() -> Sheet:
 def _boxes(row: list[str], y: float) -> dict[str, tuple[float, float, float]]:
     """The rooms of one layer side by side in the middle: left end, top and width of each."""
     widths = [max(46.0, 7.2 * len(name) + 14) for name in row]
-    x = (WIDTH - sum(widths) - GAP * (len(row) - 1)) / 2
+    gap = min(GAP, (WIDTH - 2 * MARGIN - sum(widths)) / max(len(row) - 1, 1))  # a long row is drawn closer
+    x = (WIDTH - sum(widths) - gap * (len(row) - 1)) / 2
     found = {}
     for name, width in zip(row, widths, strict=True):
         found[name] = (x, y, width)
-        x += width + GAP
+        x += width + gap
     return found
 
 
