@@ -78,7 +78,7 @@ def narrowing(program: Program, dtype: torch.dtype) -> set[str]:
     return {one for one in found & {*NARROW.values()} if torch.finfo(getattr(torch, one)).eps > torch.finfo(dtype).eps}
 
 
-def leaning(dtype: str) -> str:
+def rounded_down(dtype: str) -> str:
     """A kind of a few values that rounding to `dtype` makes smaller, all of them: where errors of random numbers cancel
     in a long sum, theirs add up."""
     step = torch.finfo(getattr(torch, dtype)).eps

@@ -23,7 +23,7 @@ from gradekit.domain import EntryDomain, Tensor
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
-from gradekit.exact.places import leaning, narrowing
+from gradekit.exact.places import narrowing, rounded_down
 from gradekit.exact.thresholds import rows_beyond
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
@@ -237,14 +237,14 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
     names = [] if "operands" in rounding or seen.wanted else free
     top = math.frexp(torch.finfo(call.dtype).max)[1]
     most = 2.0 ** (top // 4 if "operands" in rounding else top - 3)
-    lean = [dict.fromkeys(free, leaning(dtype)) for dtype in sorted(narrowing(seen.program, call.dtype))]
+    rounded = [dict.fromkeys(free, rounded_down(dtype)) for dtype in sorted(narrowing(seen.program, call.dtype))]
     found = []
     for option in _options(seen.program):
         if _largest(seen) > Limit.FAR_ELEMENTS:
             found += [_on_values(seen, replace(call, option=option, work=20 * call.work), {}, 0)]
             continue
         mine = replace(call, option=option)
-        rows = [{}, *named, *lean, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
+        rows = [{}, *named, *rounded, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
     for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
         if large is first or isinstance(call := _exact_call(subject, *large), str):

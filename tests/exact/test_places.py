@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gradekit import engine
-from gradekit.exact.places import leaning, narrowing, rounding_places
+from gradekit.exact.places import narrowing, rounded_down, rounding_places
 from gradekit.exact.widening import NotExact, wide_tensors, widened
 from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program
@@ -134,6 +134,6 @@ def test_a_cast_of_host_code_to_fewer_bits_than_the_inputs_have_is_a_narrowing()
 
 
 def test_rounding_makes_all_values_smaller_that_lean_and_tf32_holds_them() -> None:
-    values = Input("float32", (64,), (1,), profile=leaning("bfloat16")).tensor()
+    values = Input("float32", (64,), (1,), profile=rounded_down("bfloat16")).tensor()
     assert bool((values.bfloat16().float() < values).all())
     assert not bool((values.view(torch.int32) & 0x1FFF).any())
