@@ -34,9 +34,9 @@ demo: $(READY)
 test: $(READY)
 	$(PYTEST)
 
-# More of the same: every right submission, every trivial result, clusters that lose their parts
+# More of the same: every right submission, every trivial result, clusters that lose their parts; whole lists in place of samples
 test-slow: $(READY)
-	$(PYTEST) -m slow
+	$(PYTEST) -m "slow or sample"
 
 # The tests on the oldest and the newest versions that are supported, on each Python that is installed
 matrix: $(READY)

@@ -21,7 +21,7 @@ if "gradekit-tests-" not in os.environ.get("XDG_CACHE_HOME", ""):  # a test may 
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="gradekit-tests-")  # not the user's last checks
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
-settings.register_profile("tests", deadline=None)  # no test is decided by how busy a machine is
+settings.register_profile("tests", deadline=None, max_examples=50)  # no test is decided by how busy a machine is
 settings.load_profile("tests")
 
 PROCESS = pytest.StashKey["Process"]()
@@ -131,9 +131,15 @@ at the end."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first. Without a card, a test that needs one is skipped once, whatever it is parametrized with."""
+    """Samples of long lists, the longest first. Without a card, a test that needs one is skipped once, whatever it is
+    parametrized with."""
     import torch
 
+    from tests import sampling
+
+    seed = config.getoption("randomly_seed", 0)
+    if not config.getoption("keyword") and not any("::" in argument for argument in config.args):
+        sampling.put_off(items, seed if isinstance(seed, int) else 0)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     if torch.cuda.is_available():

@@ -1,19 +1,31 @@
-"""Parametrized sets too large for each run: a sample is tried every time, `make test-slow` tries the rest."""
+"""Lists of cases that are too long for each run: a sample is tried, another one with another seed.
 
-from collections.abc import Callable, Iterable
-from typing import Any
+A parametrized test that is marked `sample(2)` tries two of its cases, or two of each group where their names begin with one, as
+in "softmax/tutorial.py"; of tests that are marked `sample(2, of="containers")`, two are tried. The seed of the tests' order decides which, so `make test SEED=...` repeats them too; all are tried
+by `make test-slow`, and where a test is named or chosen with -k.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from zlib import crc32
 
 import pytest
 
 
-def sampled(cases: Iterable[Any], name: Callable[[Any], str], often: Callable[[int, Any], bool]) -> list[Any]:
-    """Each case as a parameter with its name; a case is slow unless `often(number, case)`."""
-    return [
-        pytest.param(case, id=name(case), marks=[] if often(number, case) else [pytest.mark.slow])
-        for number, case in enumerate(cases)
-    ]
-
-
-def one_in(count: int) -> Callable[[int, Any], bool]:
-    """For `sampled`: every `count`-th case, beginning with the first."""
-    return lambda number, _: number % count == 0
+def put_off(items: Iterable[pytest.Item], turn: int) -> None:
+    """Marks as slow what the samples of this turn leave out; with the turns that follow, every case has its own."""
+    groups = defaultdict[tuple[str, str, int], list[pytest.Item]](list)
+    for item in items:
+        mark = item.get_closest_marker("sample")
+        if mark and not item.get_closest_marker("slow"):
+            test, _, case = item.nodeid.partition("[")
+            group = re.match(r"\w+/", case)
+            groups[mark.kwargs.get("of", test), group[0] if group else "", mark.args[0]].append(item)
+    for (_, _, count), cases in groups.items():
+        cases.sort(key=lambda item: crc32(item.nodeid.encode()))  # neighbours in a list are often alike
+        count = min(count, len(cases))
+        tried = {(turn + number * len(cases) // count) % len(cases) for number in range(count)}
+        for number, item in enumerate(cases):
+            if number not in tried:
+                item.add_marker(pytest.mark.slow)

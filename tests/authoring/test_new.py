@@ -174,6 +174,7 @@ def product(a, b):
 SOLUTIONS = {"histogram": HISTOGRAM, "requantized": REQUANTIZED, "product": PRODUCT}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SOLUTIONS)
 def test_a_right_solution_of_a_new_assignment_earns_everything(tmp_path: Path, name: str) -> None:
     new(tmp_path, name, "--reference", f"{tmp_path / 'refs.py'}:{name}")
@@ -255,6 +256,7 @@ def ENTRY(x):
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("name", "formula"), [("running", "tl.cumsum(x, 0)"), ("by_size", "x * tl.rsqrt(tl.sum(x * x) / N + 1e-5)")]
 )

@@ -151,6 +151,7 @@ def test_nothing_is_left_behind(graded: tuple[Path, str]) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.sample(2, of="classes")
 def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, str]) -> None:
     folder = graded[0]
     words = ["-m", "gradekit", "grade", folder / "in", "-a", "double", "-o", folder / "out"]
@@ -159,6 +160,7 @@ def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, 
     assert "0 submissions to grade" in grade(folder, "--resume")
 
 
+@pytest.mark.sample(2, of="classes")
 def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[Path, str], tmp_path: Path) -> None:
     folder = shutil.copytree(graded[0], tmp_path / "class")
     before, count = gradebook(folder), results(folder)
@@ -179,6 +181,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     }
 
 
+@pytest.mark.sample(2, of="classes")
 def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path) -> None:
     hand_in(tmp_path / "in", {"ada": RIGHT, "bob": WRONG})
     code = (

@@ -109,6 +109,7 @@ def test_a_courses_file_names_its_assignments_in_order(tmp_path: Path) -> None:
     assert [found.policy(id).pending for id in ("b", "a", "other")] == ["lost", "given", "lost"]
 
 
+@pytest.mark.sample(2, of="classes")
 def test_a_stand_in_course_comes_out_right_by_hand(tmp_path: Path) -> None:
     tried(Stand(tmp_path, ("double", "twice"), (), 7, kills=0))
 

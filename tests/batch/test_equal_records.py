@@ -27,7 +27,6 @@ from gradekit.request import GradingOptions
 from tests import right
 from tests.batch.clusters import BROKEN, RAISES, RIGHT, WRONG, assignments
 from tests.patience import GUARD
-from tests.sampling import sampled
 
 RENAMED = "# My own.\n\n" + re.sub(r"\bi\b", "offsets", RIGHT)
 TRIPLED = RIGHT.replace("2 * tl", "3 * tl")
@@ -134,10 +133,8 @@ def checked(course: Path, text: str, folder: Path, monkeypatch: pytest.MonkeyPat
     return comparable(to_dict(check(Path("submission.py"), "double", OPTIONS)))
 
 
-EACH_TIME = ("right", "unmasked", "sleepy")
-
-
-@pytest.mark.parametrize("name", sampled([*TEXTS, *NEVER_ENDING], str, lambda _, name: name in EACH_TIME))
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name", [*TEXTS, *(pytest.param(name, marks=pytest.mark.slow) for name in NEVER_ENDING)])
 def test_check_a_class_and_a_throttled_grader_make_the_same_record(
     course: Path, grader: Graders, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +148,7 @@ def test_check_a_class_and_a_throttled_grader_make_the_same_record(
         assert (alone["status"], alone["score"]["earned"]) == ("graded", POINTS[name])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("text", [RIGHT, TRIPLED, UNMASKED, TUNED, RAISES], ids=["right", "wrong", "unmasked", "tuned", "raises"])
 def test_after_an_edit_of_comments_a_check_makes_the_record_of_a_first_one(
     course: Path, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

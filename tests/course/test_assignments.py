@@ -16,7 +16,6 @@ from gradekit.course.verify import Claim, claims
 from gradekit.findings import Report
 from gradekit.mutation.survey import Survey
 from gradekit.request import TRIVIAL_RESULTS, GradingRequest
-from tests.sampling import one_in, sampled
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
@@ -38,14 +37,6 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
     return (claim for claim in claims(assignment, graded) if not claim.subject.startswith("right_"))
 
 
-EACH_TIME = {
-    "softmax": {"ignores_strides"}, "giou_loss": {"native_arithmetic"}, "decode_attention": {"no_maximum"},
-    "spmm": {"last_element_lost"}, "dropout": {"same_mask_in_each_block"}, "matmul": {"square_only"}, "layer_norm": {"backward_by_torch"},
-    "flash_attention": {"keys_past_the_end"}, "custom_op": {"plain_function"}, "fused_chain": {"skips_last_row"},
-    "histogram": {"load_add_store"}, "cross_entropy": {"first_maximum_of_zero"}, "kv_cache_update": {"one_place_further"},
-}  # fmt: skip
-"""What claims are about that are tried each time; where it is no solution, test_right tries another right submission."""
-
 NAMES = {id: names(assignment) for id, assignment in ASSIGNMENTS.items()}
 CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
 
@@ -54,33 +45,12 @@ KERNELS = [assignment for assignment in ASSIGNMENTS.values() if not assignment.i
 every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda assignment: assignment.id)
 
 
-def _is_tried_often(_: int, case: tuple[str, Claim]) -> bool:
-    """One assignment shows each kind of claim, another each question; the slow tests try all."""
-    id, claim = case
-    if id == "vector_add":
-        return claim.subject not in NAMES[id][1::2]
-    return id == "lesson" or claim.subject in EACH_TIME[id]
-
-
-MENDED = {"softmax/ignores_strides", "vector_add/missing_mask", "vector_add/integers_through_float"}
-"""What is mended as for students also where it is tried each time: mends decide no claim, and take most of a failing check."""
-
-CASES = sampled(CLAIMS, lambda case: f"{case[0]}/{case[1].subject}", _is_tried_often)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_claim_of_verify_holds(case: tuple[str, Claim], request: pytest.FixtureRequest) -> None:
-    id, claim = case
-    if f"{id}/{claim.subject}" not in MENDED and request.node.get_closest_marker("slow") is None:
-        request.getfixturevalue("without_mends")
+@pytest.mark.sample(2)
+@pytest.mark.usefixtures("without_mends")
+@pytest.mark.parametrize("claim", [pytest.param(claim, id=f"{id}/{claim.subject}") for id, claim in CLAIMS])
+def test_a_claim_of_verify_holds(claim: Claim) -> None:
+    """Without mends, which decide no claim and take most of a failing check"""
     assert claim.check()[0] == ""
-
-
-def test_what_is_to_be_tried_each_time_is_there() -> None:
-    subjects = {id: {claim.subject for of, claim in CLAIMS if of == id} for id in ASSIGNMENTS}
-    assert {id for id, wanted in EACH_TIME.items() if not wanted <= subjects[id]} == set()
-    assert EACH_TIME.keys() | {"vector_add", "lesson"} == ASSIGNMENTS.keys()
-    assert {id for id in MENDED if id.partition("/")[2] not in NAMES[id.partition("/")[0]]} == set()
 
 
 @every_assignment
@@ -134,7 +104,8 @@ def test_a_mistake_names_a_test_that_there_is_and_says_in_one_line_what_the_stud
     assert [mistake.name for mistake in all_of(assignment) if not 10 < len(mistake.title) <= 120] == []
 
 
-@pytest.mark.parametrize("assignment", sampled(KERNELS, lambda one: one.id, one_in(7)))
+@pytest.mark.sample(2)
+@every_assignment
 def test_few_mutants_are_judged_equivalent(assignment: Assignment) -> None:
     survey = Survey(assignment)
     assert survey.stale == [] and len(survey.mutants) >= 60

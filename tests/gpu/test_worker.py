@@ -147,6 +147,7 @@ def test_after_a_fault_the_next_request_gets_a_new_process(standin: Worker) -> N
     assert torch.equal(standin.run(made, tensors).results[0], tensors[0])
 
 
+@pytest.mark.sample(3, of="ends of workers")
 def test_a_kernel_that_does_not_end_is_killed(standin: Worker) -> None:
     made, tensors = entry(COPY, normal(8))
     standin.run(made, tensors)
@@ -236,6 +237,7 @@ def test_an_answer_is_never_taken_for_another(standin: Worker, monkeypatch: pyte
 # --- what is left behind ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(3, of="ends of workers")
 def test_nothing_is_left_when_it_is_closed() -> None:
     made, tensors = entry(COPY, normal(8))
     found = Worker(None)
@@ -264,6 +266,7 @@ def test_a_process_that_has_begun_is_the_workers() -> None:
     assert gone(early.pid)
 
 
+@pytest.mark.sample(3, of="ends of workers")
 def test_a_process_that_has_begun_for_no_card_is_ended() -> None:
     early = worker_process.WorkerProcess("cpu")
     Device("cpu", early=early).close()
@@ -299,6 +302,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.sample(3, of="ends of workers")
 def test_it_never_outlives_the_grader() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", STARTER]
@@ -349,6 +353,7 @@ def test_a_worker_forked_from_a_process_with_torch_is_as_confined_as_any(standin
         assert b"gradekit.gpu" not in Path(f"/proc/{forked.pid}/cmdline").read_bytes()
 
 
+@pytest.mark.sample(3, of="ends of workers")
 def test_a_forked_worker_ends_where_nobody_asks_it_any_more() -> None:
     """A grader that was killed ends nothing itself"""
     with forked_tracers():

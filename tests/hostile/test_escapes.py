@@ -8,7 +8,6 @@ import pytest
 
 from gradekit.program import View
 from gradekit.sandbox import TraceError, Tracer, host
-from tests.sampling import sampled
 from tests.server.forking import forked_tracers
 from tests.tracer.styles import Text
 
@@ -24,7 +23,7 @@ PLACES = {
     FORKED: (),
 }
 """What each place does without: here is all that this machine offers; in the others there are no namespaces, neither
-namespaces nor Landlock, and namespaces alone. A sample is tried there each time, in forks of the tests' zygote; and in
+namespaces nor Landlock, and namespaces alone. There they are tried in forks of the tests' zygote; and in
 processes that come from where those of `gradekit check` do."""
 
 X = View(0, "float32", (4,), (1,))
@@ -59,6 +58,7 @@ def heard(text: str) -> str:
     return "\n".join(said)
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("level", ["here"], indirect=True, scope="module")
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.id)
 def test_a_submission_stays_where_it_is(world: World, level: int, escape: Escape) -> None:
@@ -66,13 +66,9 @@ def test_a_submission_stays_where_it_is(world: World, level: int, escape: Escape
     _stays(world, level, escape)
 
 
-def _is_tried_often(number: int, escape: Escape) -> bool:
-    """A third, without the one that takes as long as ten others."""
-    return number % 3 == 0 and escape.name != "a fork bomb"
-
-
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("level", [place for place in PLACES if place != "here"], indirect=True, scope="module")
-@pytest.mark.parametrize("escape", sampled(ESCAPES, lambda escape: escape.id, _is_tried_often))
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.id)
 def test_a_submission_stays_where_it_is_in_other_places(world: World, level: int, escape: Escape) -> None:
     """It reads, writes, reaches, outlives and hurts nothing"""
     _stays(world, level, escape)

@@ -9,7 +9,6 @@ from gradekit.program import View
 from gradekit.sandbox import Limits, TraceError, Tracer, host
 from tests.beside import beside
 from tests.patience import eventually
-from tests.sampling import sampled
 from tests.tracer.styles import VECTOR_ADD, Text
 
 from .world import World
@@ -22,14 +21,8 @@ SHORT = Limits(import_seconds=0.5, call_seconds=0.5, packages_seconds=0.5, memor
 GREED = CASES["greed"] | {"notes": "\n".join("1 / 0" for _ in range(20_000))}
 
 
-RARELY = (
-    "memory, of a pattern", "time, without the alarm", "time, with the alarm blocked", "time, catching everything", "time, in a lock",
-    "time, in deep frames", "time, in a child that it waits for", "the disk, in many files", "notes",
-)  # fmt: skip
-"""Of a kind that others of these are of too, or that test_sandbox has."""
-
-
-@pytest.mark.parametrize("name", sampled(GREED, str, lambda _, name: name not in RARELY))
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("name", GREED)
 def test_the_greedy_are_stopped(name: str) -> None:
     """With an answer, and the next submission has all that it needs"""
     with Tracer(Text(f"{GREED[name]}\ndef entry(x):\n    return None\n"), limits=SHORT) as tracer:

@@ -11,7 +11,6 @@ import pytest
 
 from gradekit.report import record
 from tests.patience import GUARD, eventually
-from tests.sampling import one_in, sampled
 
 from .world import ROOT, commanded
 
@@ -23,7 +22,8 @@ pytestmark = pytest.mark.usefixtures("real_start")
 SUBMISSION = "import os, time\nif os.fork() == 0:\n    time.sleep(300)\n"
 
 
-@pytest.mark.parametrize("seconds", sampled(SECONDS, str, one_in(3)))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("seconds", SECONDS)
 def test_a_grader_that_is_killed_leaves_nothing(tmp_path: Path, seconds: float) -> None:
     """Nothing survives it, and its report is whole or absent"""
     path, report, scratch = tmp_path / "submission.py", tmp_path / "report.json", tmp_path / "scratch"

@@ -57,6 +57,7 @@ def report_on(folder: Path, saying: str) -> Report:
     return graded("vector_add", text, folder, profile="quick", keyword=TWO)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("saying", SAYINGS.values(), ids=SAYINGS)
 def test_a_saying_stays_words(tmp_path: Path, saying: str) -> None:
     """In every rendering"""

@@ -12,7 +12,6 @@ solution; gradekit.course.edits says how an edit is written) or as `text` that f
     origin = "M is "                    what is said of where their example came from
     options = { profile = "quick" }     of the grading, which by default neither shrinks nor diagnoses
     mended = true                       it is shrunk, diagnosed and mended as for students, and so told its cause
-    often = true                        it is tried each time, and not only with the slow tests
 """
 
 import tomllib
@@ -30,10 +29,8 @@ from tests import right
 from tests.graded import graded
 
 FOLDER = Path(__file__).parent / "undeserved"
-SAMPLE = 12
-"""One of so many is tried in the fast suite."""
 LONG = ("a_lock_for_each_row", "a_lock_that_is_given_back_without_a_barrier", "a_copy_kept_for_an_address")
-"""Not among them: programs that wait for each other, and what fails by the memory of all calls alone."""
+"""Left to the slow tests: programs that wait for each other, and what fails by the memory of all calls alone."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +67,26 @@ def all_of(path: Path) -> Iterator[Undeserved]:
 
 
 ALL = [one for path in sorted(FOLDER.glob("*.toml")) for one in all_of(path)]
-RARELY = [one for one in ALL if "often" not in one.table]
 
 
-def _parametrized(ones: list[Undeserved]) -> pytest.MarkDecorator:
-    often = [one for one in ones if "often" in one.table or one in RARELY[::SAMPLE] and one.name not in LONG]
-    cases = [pytest.param(one, id=f"{one.assignment}-{one.name}", marks=[] if one in often else [pytest.mark.slow]) for one in ones]
+def _parametrized(is_mended: bool) -> pytest.MarkDecorator:
+    cases = [
+        pytest.param(one, id=f"{one.assignment}/{one.name}", marks=[pytest.mark.slow] if one.name in LONG else [])
+        for one in ALL
+        if ("mended" in one.table) == is_mended
+    ]
     return pytest.mark.parametrize("one", cases)
 
 
-@_parametrized([one for one in ALL if "mended" not in one.table])
+@pytest.mark.sample(1)
+@_parametrized(is_mended=False)
 def test_points_that_are_not_deserved_are_not_given(one: Undeserved, tmp_path: Path) -> None:
     _ends_as_it_says(one, tmp_path, shrink=False, diagnose=False)
 
 
 @pytest.mark.usefixtures("usual_mends")
-@_parametrized([one for one in ALL if "mended" in one.table])
+@pytest.mark.sample(1)
+@_parametrized(is_mended=True)
 def test_who_loses_points_is_told_the_cause(one: Undeserved, tmp_path: Path) -> None:
     _ends_as_it_says(one, tmp_path)
 

@@ -135,6 +135,7 @@ def softmax_inputs(dtype: str) -> Iterable[Input]:
     yield plain(dtype, 1, 32768, profile="mixed")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("algorithm", SOFTMAXES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_right_softmaxes_stay_inside(dtype: str, algorithm: Callable) -> None:
@@ -198,6 +199,7 @@ def matmul_inputs(dtype: str) -> Iterable[tuple[Input, Input]]:
     yield plain(dtype, 4, 8192, profile="positive"), plain(dtype, 8192, 4, profile="positive", seed=1)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("algorithm", MATMULS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_right_matmuls_stay_inside(dtype: str, algorithm: Callable) -> None:
@@ -258,6 +260,7 @@ def chain_inputs(dtype: str) -> Iterable[tuple[Input, Input, Input]]:
             yield x, bias, residual
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_right_chains_stay_inside(dtype: str, name: str) -> None:
@@ -273,6 +276,7 @@ EXACT_CHAINS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", EXACT_CHAINS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_assignment_allows_a_chain_in_float32_whose_sum_may_be_rounded_to_the_inputs_dtype(
@@ -316,6 +320,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("trivial", TRIVIAL_RESULTS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("case", CASES)

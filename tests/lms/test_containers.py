@@ -51,6 +51,7 @@ def double(folder: Path) -> Assignment:
     return load(laid_out(folder / "course") / "double")
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_gradescope_grades_within_768_mib(tmp_path: Path) -> None:
     done, results = gradescope(tmp_path, double(tmp_path), SMALL, memory=768 << 20, cores=2.0)
@@ -74,6 +75,7 @@ def test_gradescope_grades_softmax_within_768_mib_at_half_a_core(tmp_path: Path)
     assert done.peak <= 768 << 20
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_gradescope_keeps_its_tests_and_metadata_from_the_submission(tmp_path: Path) -> None:
     done, results = gradescope(tmp_path, double(tmp_path), SNOOPS)
@@ -81,6 +83,7 @@ def test_gradescope_keeps_its_tests_and_metadata_from_the_submission(tmp_path: P
     assert results["score"] == 0 and "SEEN []" in json.dumps(results)
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_prairielearn_reads_a_share_and_exit_code_0(tmp_path: Path) -> None:
     build("prairielearn", double(tmp_path), tmp_path / "image.zip")
@@ -99,6 +102,7 @@ def test_prairielearn_reads_a_share_and_exit_code_0(tmp_path: Path) -> None:
     assert all({"points", "max_points"} <= test.keys() for test in results["tests"])
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_autolab_runs_make_beside_the_tar_and_reads_the_last_line(tmp_path: Path) -> None:
     lab = tmp_path / "lab"

@@ -15,6 +15,7 @@ from tests.small import laid_out
 ALL = ("gradescope", "prairielearn", "autolab", "classroom", "oci", "gitlab", "vpl", "coderunner", "codegrade")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lms", ALL)
 def test_no_solution_leaves_the_house(lms: str) -> None:
     names = contents(lms, get("softmax"))
@@ -23,6 +24,7 @@ def test_no_solution_leaves_the_house(lms: str) -> None:
     assert not [name for name in names if "__pycache__" in name or "_assignments" in name]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lms", ALL)
 def test_the_scripts_name_the_assignment(lms: str) -> None:
     files = contents(lms, get("softmax"))
@@ -31,6 +33,7 @@ def test_the_scripts_name_the_assignment(lms: str) -> None:
     assert not any(b"@ASSIGNMENT@" in data for data in scripts)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lms", ALL)
 def test_no_script_imports_what_is_handed_in(lms: str) -> None:
     """`python -m` looks into the current folder first, but for -P"""
@@ -101,6 +104,7 @@ def test_nothing_secret_is_put_where_students_read(lms: str) -> None:
             contents(lms, get("softmax"), **secret)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lms", ALL)
 def test_hidden_tests_and_their_seed_can_be_left_out_everywhere(lms: str) -> None:
     assert not [name for name in contents(lms, get("softmax"), hidden=False) if SECRET.search(name)]

@@ -44,6 +44,7 @@ def results(root: Path, address: str) -> dict[str, Any]:
 CARDS = {"a card of this machine": (), "a stand-in": ("--stand-in",)}
 
 
+@pytest.mark.sample(3, of="containers")
 @pytest.mark.parametrize("card", CARDS)
 def test_a_pool_with_a_card_measures_what_the_container_cannot(root: Path, card: str) -> None:
     if not CARDS[card] and not grader.visible_cards():

@@ -53,6 +53,7 @@ def as_user(command: str, folder: str, environment: Mapping[str, str], user: int
     return f"sh -c {shlex.quote(f'chown -R {user}:{user} {folder}; exec {drop} bash -c {shlex.quote(inside)}')}"
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_vpl_evaluates_in_two_steps_as_a_prisoner_and_reads_the_grade(tmp_path: Path) -> None:
     """What is not kept is deleted between them; the launcher reads the environment that Moodle wrote"""
@@ -88,6 +89,7 @@ FIELDS = {
 """What CodeRunner lets the answer of a combinator template grader have: any other field is an error."""
 
 
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_coderunner_reads_a_fraction_from_jobe_and_nothing_from_standard_error(tmp_path: Path) -> None:
     answer = '"""A docstring, with a \\\\ and \'quotes\'."""\r\n' + TRIPLES.replace("\n", "\r\n")
@@ -111,7 +113,7 @@ def test_coderunner_reads_a_fraction_from_jobe_and_nothing_from_standard_error(t
     assert "[failed] Doubles every element (0 / 30)" in result["prologuehtml"]
 
 
-@pytest.mark.slow
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_codegrade_reads_points_from_the_structured_output_through_its_own_command(tmp_path: Path) -> None:
     home = tmp_path / "codegrade"
@@ -129,7 +131,7 @@ def test_codegrade_reads_points_from_the_structured_output_through_its_own_comma
     assert [case["status"] for case in checks["results"][0]["testCases"]] == ["failure", "success"]
 
 
-@pytest.mark.slow
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_gitlab_runs_the_job_and_keeps_what_it_names(tmp_path: Path) -> None:
     project = handed_in(tmp_path / "builds/group/project")
@@ -147,7 +149,7 @@ def test_gitlab_runs_the_job_and_keeps_what_it_names(tmp_path: Path) -> None:
     assert all((project / path).is_file() for path in job["artifacts"]["paths"])
 
 
-@pytest.mark.slow
+@pytest.mark.sample(3, of="containers")
 @in_a_container
 def test_github_classroom_hands_the_step_s_result_to_the_reporter_and_annotates_the_file(tmp_path: Path) -> None:
     workspace = handed_in(tmp_path / "github/workspace")

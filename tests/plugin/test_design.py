@@ -126,17 +126,9 @@ FILES = [
 ]
 
 
-HIDDEN_EACH_TIME = ("test_softmax_hidden", "test_custom_op_hidden")
-"""Hidden tests draw from the same domains as the public ones; the slow tests try all."""
-
-
-def _case(file: Path) -> object:
-    is_rare = file.stem.endswith("_hidden") and file.stem not in HIDDEN_EACH_TIME
-    return pytest.param(file, id=file.stem, marks=[pytest.mark.slow] if is_rare else [])
-
-
-@pytest.mark.parametrize("file", [_case(file) for file in FILES])
-@pytest.mark.parametrize("seed", [0, pytest.param(1234567, marks=pytest.mark.slow)])
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("seed", [0, 1234567])
 def test_a_design_has_every_class_of_every_factor_and_square_matrices_transposed(file: Path, seed: int) -> None:
     """A factor is seen in every check that has it, and each matrix that may be square is so where it is transposed"""
     for name, test in functions(file).items():

@@ -46,6 +46,7 @@ def class_of(texts: Iterable[str], grade_one: Callable[[str], Report]) -> list[R
         return [without_time(grade_one(text)) for text in texts]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_class_gets_the_records_that_each_would_get_alone(assignment: Make, submitted: Write, quick: bool) -> None:
     made = assignment()

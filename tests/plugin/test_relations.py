@@ -178,7 +178,6 @@ OTHERWISE = {
     "the third call of a shape": Cause.DEPENDS_ON_EARLIER_CALLS,
     "after other sizes": Cause.DEPENDS_ON_EARLIER_CALLS,
 }
-EACH_TIME = ("two in turn", "the third call of a shape")
 
 
 def test_a_call_that_is_right_alone_is_told_that_an_earlier_one_matters(report: Callable[..., Any]) -> None:
@@ -188,7 +187,8 @@ def test_a_call_that_is_right_alone_is_told_that_an_earlier_one_matters(report: 
     assert check.source is not None and "FIRST.append" in check.source.text
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n in EACH_TIME else [pytest.mark.slow]) for n in KEPT])
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("name", KEPT)
 def test_what_is_kept_between_calls_loses_points(name: str, report: Callable[..., Any]) -> None:
     causes = set(failed(report(KERNEL + KEPT[name] + FUNCTION)).values())
     assert OTHERWISE.get(name, Cause.KEPT_RESULT) in causes

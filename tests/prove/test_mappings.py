@@ -13,12 +13,6 @@ from tests.prove.deciding import decided
 
 MATMUL = domain.load(get("matmul").folder / "domain.toml")["matmul"]
 
-EACH_TIME = {
-    "back and forth", "persistent, grouped", "split K",
-    "grouped, no smaller last beyond 64 rows", "split K, a part left out",
-}  # fmt: skip
-"""One of each kind; the slow tests try all."""
-
 LEFT_OPEN = {
     "last first": "whether the load stays inside is decided by a product of two numbers of tiles",
     "persistent, 16 bits": "it is wrong from 65,536 tiles on",
@@ -27,19 +21,19 @@ SEEN_BY_CHECKS = [
     "persistent, chunks rounded down", "back and forth, one off", "split K, added up by tiles",
     "grouped, no smaller last beyond 512 rows",
 ]  # fmt: skip
-"""Wrong ones of which the solver finds no sizes: the first is checked each time, the others by the slow tests."""
+"""Wrong ones of which the solver finds no sizes."""
 
 
-def _cases(side: dict[str, str]) -> list[object]:
-    each = [name for name in side if name not in (*LEFT_OPEN, *SEEN_BY_CHECKS)]
-    return [pytest.param(name, marks=[] if name in EACH_TIME else [pytest.mark.slow]) for name in each]
+def _cases(side: dict[str, str]) -> list[str]:
+    return [name for name in side if name not in (*LEFT_OPEN, *SEEN_BY_CHECKS)]
 
 
-def test_the_lists_have_what_is_tried_each_time() -> None:
-    assert {*EACH_TIME, *LEFT_OPEN, *SEEN_BY_CHECKS} <= mappings.RIGHT.keys() | mappings.WRONG.keys()
+def test_what_the_lists_leave_out_is_there() -> None:
+    assert {*LEFT_OPEN, *SEEN_BY_CHECKS} <= mappings.RIGHT.keys() | mappings.WRONG.keys()
     assert len(mappings.WRONG) == len(set(mappings.WRONG.values()) - set(mappings.RIGHT.values()))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", _cases(mappings.RIGHT))
 def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, tmp_path: Path) -> None:
     found = decided(tmp_path, mappings.RIGHT[name], get("matmul"), MATMUL)
@@ -48,6 +42,7 @@ def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, 
     assert verdicts == {"proved"}, found.as_data()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", _cases(mappings.WRONG))
 def test_a_wrong_order_of_tiles_is_refuted_with_sizes_at_which_the_engine_sees_it(name: str, tmp_path: Path) -> None:
     found = decided(tmp_path, mappings.WRONG[name], get("matmul"), MATMUL)
@@ -56,9 +51,8 @@ def test_a_wrong_order_of_tiles_is_refuted_with_sizes_at_which_the_engine_sees_i
     assert refuted and all(v.sizes and v.finding for v in refuted)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(SEEN_BY_CHECKS)]
-)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", SEEN_BY_CHECKS)
 def test_a_wrong_order_of_tiles_that_the_solver_leaves_open_fails_the_checks(name: str, tmp_path: Path) -> None:
     (file := tmp_path / "submission.py").write_text(mappings.WRONG[name])
     report = grade(get("matmul"), file, device="cpu", diagnose=False, shrink=False)

@@ -40,6 +40,7 @@ def test_every_claim_about_a_right_submission_is_proved(decide):
     assert found.counts["proved"] >= 6
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("text", "sizes", "said"),
     [

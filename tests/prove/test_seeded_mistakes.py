@@ -20,32 +20,21 @@ MISSED = {
 }
 """What stays open, and why: the examples of the checks find these."""
 
-EACH_TIME = {("vector_add", "mask_off_by_one"), ("vector_add", "one_program"), ("vector_add", "programs_overlap"),
-             ("softmax", "no_mask")}  # fmt: skip
-"""One of each kind; the slow tests try all."""
+SEEDED = [
+    (id, name)
+    for id, assignment in ASSIGNMENTS.items()
+    for name in ([] if assignment.is_quiz else names(assignment))
+    if mistake(assignment, name).cause in IN_MEMORY
+]
 
 
-def _seeded() -> list[tuple[str, str]]:
-    return [
-        (id, name)
-        for id, assignment in ASSIGNMENTS.items()
-        for name in ([] if assignment.is_quiz else names(assignment))
-        if mistake(assignment, name).cause in IN_MEMORY
-    ]
+def test_there_are_mistakes_and_those_that_are_missed_among_them() -> None:
+    assert len(SEEDED) >= 20
+    assert set(SEEDED) >= MISSED.keys()
 
 
-def _cases() -> list[object]:
-    wanted = [case for case in _seeded() if case not in MISSED]
-    return [pytest.param(*case, id="-".join(case), marks=[] if case in EACH_TIME else [pytest.mark.slow]) for case in wanted]
-
-
-def test_the_list_has_each_kind() -> None:
-    seeded = _seeded()
-    assert len(seeded) >= 20
-    assert set(seeded) >= MISSED.keys() | EACH_TIME
-
-
-@pytest.mark.parametrize(("assignment", "name"), _cases())
+@pytest.mark.sample(4)
+@pytest.mark.parametrize(("assignment", "name"), [case for case in SEEDED if case not in MISSED])
 def test_a_seeded_mistake_is_refuted_with_sizes(assignment: str, name: str, tmp_path: Path) -> None:
     found = _proved(ASSIGNMENTS[assignment], name, tmp_path)
     assert found.failures, found.as_data()

@@ -11,6 +11,7 @@ from benchmarks.tutoring_table import Row, compared, read, updated, write
 from tests.repair.corpora import BeginnersMistake, Tutored, Verdict, assignments, corpus
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("id", assignments())
 def test_every_mistake_is_another_submission_in_python_and_has_its_row_in_the_table(id: str) -> None:
     mistakes = list(corpus(id))

@@ -216,16 +216,14 @@ def test_every_change_of_host_code_is_python_and_of_one_line_that_is_there() -> 
 
 
 RIGHT = [
-    "custom_op/right_around_a_function.py",
-    *(
-        pytest.param(path, marks=pytest.mark.slow)
-        for path in ("giou_loss/right_by_sample.py", "custom_op/right_flat.py", "decode_attention/right_grouped_dot.py",
-                     "layer_norm/right_atomics.py", "flash_attention/right_tutorial_pointers.py", "spmm/right_row_and_tile.py")
-    ),
+    "custom_op/right_around_a_function.py", "giou_loss/right_by_sample.py", "custom_op/right_flat.py",
+    "decode_attention/right_grouped_dot.py", "layer_norm/right_atomics.py", "flash_attention/right_tutorial_pointers.py",
+    "spmm/right_row_and_tile.py",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", RIGHT)
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.replace("/", "-"))
 def test_a_walk_of_host_code_gives_what_a_call_gave(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from gradekit.inputs.spec import Input
     from gradekit.interpreter.shown_call import is_like

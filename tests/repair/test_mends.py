@@ -62,6 +62,7 @@ class Tries:
         return self.alone
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", SUBMISSIONS)
 def test_every_mend_is_another_program_of_as_many_lines(path: str) -> None:
     source = text(path)

@@ -90,6 +90,7 @@ def restored(text: str, changes: Iterator[Change]) -> Iterator[str]:
     return (mend.applied(text) for mend in mends if mend is not None)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_operator_restores_its_example(name: str) -> None:
     right, wrong = EXAMPLES[name]

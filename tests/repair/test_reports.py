@@ -19,6 +19,7 @@ SAMPLE = [
 """The next test has softmax."""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("id", "name"), SAMPLE)
 def test_a_report_says_of_a_mistake_what_the_table_has(id: str, name: str, tmp_path: Path) -> None:
     """A sample: `make tutoring` holds every mistake against the table."""

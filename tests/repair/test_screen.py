@@ -94,6 +94,7 @@ def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
     return Screen(Draft(text), ()).survivors([call], ["means_kernel"]), text
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("right", "wrong", "new", "line"),
     [

@@ -78,6 +78,7 @@ def text_with(two: dict[str, Any]) -> str:
     return text
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "name",
     [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in TWO if TWO[name]["both"]],

@@ -74,6 +74,7 @@ def is_within(pieces: list[str], text: str) -> bool:
     return True
 
 
+@pytest.mark.sample(1)
 def test_every_sentence_of_the_list_of_messages_is_translated(language: str) -> None:
     """Itself, or in finer templates that have all its words: "One cause for checks {1} {2} {3}" once with "and", once with "to"."""
     known = translation.table(language)
@@ -111,6 +112,7 @@ def test_every_title_of_the_assignments_is_translated(language: str) -> None:
     assert len(titles) > 100 and sorted(titles - translation.table(language).keys()) == []
 
 
+@pytest.mark.sample(1)
 def test_a_report_of_a_wrong_submission_has_no_english_left(language: str, tmp_path: Path) -> None:
     (tmp_path / "submission.py").write_text((ROOT / "solutions/vector_add/wrong_missing_mask.py").read_text())
     report = checking.check(tmp_path / "submission.py", None, GradingOptions(profile="quick", keyword="contiguous or memory"))
@@ -227,6 +229,7 @@ def test_a_summary_for_an_lms_is_translated(language: str) -> None:
     assert json.dumps(data)
 
 
+@pytest.mark.sample(1)
 def test_messages_that_reports_had_keep_no_english(language: str) -> None:
     seen = (Path(__file__).parent / "messages_seen.txt").read_text().replace(" ⏎ ", "\n").splitlines()
     assert len(seen) > 50

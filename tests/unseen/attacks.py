@@ -77,5 +77,4 @@ def _attacks() -> Iterator[Attack]:
 
 
 ATTACKS = tuple(_attacks())
-QUICK = 'str(n).endswith("777")'
 """The one that the fast suite tries, for each is found in the same way."""

@@ -11,7 +11,7 @@ import pytest
 
 from gradekit.findings import Check, Outcome
 from tests.graded import graded
-from tests.unseen.attacks import ATTACKS, QUICK, Attack
+from tests.unseen.attacks import ATTACKS, Attack
 
 
 def named_lines(checks: Iterable[Check]) -> set[int]:
@@ -20,11 +20,8 @@ def named_lines(checks: Iterable[Check]) -> set[int]:
     return {one["line"] for each in branches for kind in ("unfollowed", "unseen") for one in each.get(kind, ())}
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [pytest.param(one, id=f"{one.assignment}: {one.condition}", marks=[] if one.condition == QUICK else [pytest.mark.slow])
-     for one in ATTACKS],
-)  # fmt: skip
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: f"{one.assignment}: {one.condition}")
 def test_what_a_submission_alone_makes_special_is_tried_or_named(attack: Attack, tmp_path: Path) -> None:
     checks = graded(attack.assignment, attack.text, tmp_path, keyword=attack.check, shrink=False, diagnose=False).checks
     assert not [check for check in checks if check.outcome is Outcome.FAULT]

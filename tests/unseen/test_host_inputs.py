@@ -18,7 +18,6 @@ from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_branches import TracedForm
 from gradekit.unseen.host_inputs import HostInputs, one_size_apart
 from tests.graded import graded
-from tests.sampling import one_in, sampled
 from tests.unseen.submissions import HOST_LINE, vector_add
 
 
@@ -28,6 +27,7 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
     return check
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "host",
     [
@@ -152,7 +152,8 @@ def test_an_error_of_the_grader_in_a_further_call_is_named_and_no_fault(
     assert any("is false was not tried: the grader failed (" in what for what in said)
 
 
-@pytest.mark.parametrize("limit", sampled(["FURTHER_WORK", "MOST_HERE"], str, one_in(3)))
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("limit", ["FURTHER_WORK", "MOST_HERE"])
 def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if limit == "MOST_HERE":
         monkeypatch.setattr(further_run, limit, dict.fromkeys(further_run.MOST_HERE, 0))
@@ -164,6 +165,7 @@ def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatc
     assert {"line": HOST_LINE, "what": what} in check.details["coverage"]["branches"]["unseen"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "host",
     [

@@ -39,6 +39,7 @@ def test_what_is_no_comparison_of_constants_alone_is_none() -> None:
 WRAPPED = "x = tl.load(x_ptr + (tl.program_id(0) {}) * BLOCK + tl.arange(0, BLOCK), mask=m, other=0)\no = x + y"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("wrapped", ["% 1500", "& 2047"])
 def test_an_index_that_is_taken_modulo_a_number_reaches_it(wrapped: str, tmp_path: Path) -> None:
     (check,) = graded("vector_add", vector_add(kernel=WRAPPED.format(wrapped)), tmp_path, keyword="contiguous_float32", shrink=False, diagnose=False).checks
