@@ -89,12 +89,11 @@ def _called(node: ast.Call) -> str:
 
 def template(node: ast.AST) -> str:
     """The text of a string with {1}, {2} ... for what it takes in; "" for anything else, and for a few words."""
-    if isinstance(node, ast.JoinedStr):
-        pieces = [part.value if isinstance(part, ast.Constant) else None for part in node.values]
-    else:
-        text = node.value if isinstance(node, ast.Constant) else None
-        pieces = [text.replace("!r}", "}")] if isinstance(text, str) else []
+    if not isinstance(node, (ast.JoinedStr, ast.Constant)):
+        return ""
+    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+    pieces = [part.value if isinstance(part, ast.Constant) else None for part in parts]
     numbers = iter(range(1, len(pieces) + 1))
-    text = "".join(str(piece) if isinstance(piece, str) else f"{{{next(numbers)}}}" for piece in pieces)
+    text = "".join(piece.replace("!r}", "}") if isinstance(piece, str) else f"{{{next(numbers)}}}" for piece in pieces)
     is_pattern = re.search(r"\w\|\w|[\n\\]", text)
     return "" if is_pattern or sum(word.isalpha() for word in text.split()) < LEAST_WORDS else text

@@ -99,7 +99,7 @@ def test_a_kernel_that_reads_a_clock_is_not_timed() -> None:
 def test_a_kernel_that_looks_at_what_its_last_call_left_is_not_timed() -> None:
     with pytest.raises(Failure) as caught:
         timed("skips_what_is_done")
-    assert caught.value.cause is Cause.UNINITIALIZED_READ
+    assert caught.value.cause is Cause.UNINITIALIZED_READ and caught.value.line is not None
 
 
 def test_without_a_card_none_of_them_earns_anything() -> None:

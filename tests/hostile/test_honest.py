@@ -18,7 +18,6 @@ ODDITIES = CASES["oddities"] | {
 }
 
 
-@pytest.mark.sample(10)
 @pytest.mark.parametrize("body", ODDITIES.values(), ids=ODDITIES)
 def test_an_honest_submission_loses_nothing(tmp_path: Path, body: str) -> None:
     """It is graded normally, whatever else it does"""

@@ -78,7 +78,7 @@ def _parametrized(is_mended: bool) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("one", cases)
 
 
-@pytest.mark.sample(1)
+@pytest.mark.sample(2)
 @_parametrized(is_mended=False)
 def test_points_that_are_not_deserved_are_not_given(one: Undeserved, tmp_path: Path) -> None:
     _ends_as_it_says(one, tmp_path, shrink=False, diagnose=False)

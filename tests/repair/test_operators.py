@@ -1,6 +1,7 @@
 """Each operator by examples: what it makes of a mistaken text restores the right one."""
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -70,6 +71,11 @@ EXAMPLES = CASES["in_kernels"]
 ON_HOST = CASES["on_host"]
 
 
+def names(text: str) -> list[str]:
+    """The names in a text, in their order: told sooner than its meaning, and the same for texts that mean the same."""
+    return [name for name in re.findall(r"\b[A-Za-z_]\w*", text) if name != "pass"]
+
+
 def meaning(text: str) -> str:
     """Equal for texts that mean the same, but for how numbers and statements are written."""
     lines = ast.unparse(ast.parse(text)).replace("'-inf'", "'inf'").splitlines()
@@ -90,7 +96,6 @@ def restored(text: str, changes: Iterator[Change]) -> Iterator[str]:
     return (mend.applied(text) for mend in mends if mend is not None)
 
 
-@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_operator_restores_its_example(name: str) -> None:
     right, wrong = EXAMPLES[name]
@@ -102,7 +107,7 @@ def test_an_operator_restores_its_example(name: str) -> None:
     first = base[: base.index(right)].count("\n") + 1
     here = range(first, first + wrong.count("\n") + 1)
     near = (one for one in changes_of(site) if all(line in here for line in one.lines))
-    assert meaning(base) in map(meaning, restored(text, near))
+    assert meaning(base) in (meaning(one) for one in restored(text, near) if names(one) == names(base))
 
 
 @pytest.mark.parametrize("name", ON_HOST)

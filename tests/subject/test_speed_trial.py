@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from gradekit.assignment import Assignment
-from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause
 from gradekit.gpu import baselines, ceilings
 from gradekit.gpu.baselines import Baseline, BaselineError
@@ -38,38 +37,10 @@ def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, 2 * tl.load(x_ptr + i, i < n), i < n)
 
 
-@triton.jit
-def lazy_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = tl.load(out_ptr + i, i < n)  # what the last call left here
-    x = tl.load(x_ptr + i, i < n)
-    tl.store(out_ptr + i, tl.where(there == there, there, 2 * x), i < n)
-
-
-@triton.jit
-def clock_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + i, i < n)
-    now = tl.inline_asm_elementwise("mov.u32 $0, %globaltimer_lo;", "=r,r", [i], tl.int32, False, 1)
-    tl.store(out_ptr + i, tl.where(now == 0, x, 2 * x), i < n)
-
-
-def launched(kernel, x):
+def double(x):
     out = torch.empty_like(x)
     kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
     return out
-
-
-def double(x):
-    return launched(kernel, x)
-
-
-def lazy(x):
-    return launched(lazy_kernel, x)
-
-
-def clock(x):
-    return launched(clock_kernel, x)
 
 
 def raises(x):
@@ -167,18 +138,6 @@ def test_what_fails_on_every_machine_fails_before_a_card_is_asked_for_without_wh
         bare.raises.timed(X, against=twice, expected=expected)
     with pytest.raises(NeedsCard, match="GPU"):
         bare.double.timed(X, against=twice, expected=expected)
-
-
-def test_a_kernel_that_reads_what_its_last_call_left_is_not_timed(subject: Make) -> None:
-    with pytest.raises(Failure, match="reads memory that nothing has written") as caught:
-        subject(FakeWorker()).lazy.timed(X, against=twice, expected=expected)
-    assert caught.value.cause is Cause.UNINITIALIZED_READ
-    assert "there = tl.load" in TEXT.split("\n")[(caught.value.line or 0) - 1]
-
-
-def test_a_kernel_that_reads_a_clock_is_not_timed(subject: Make) -> None:
-    with pytest.raises(Unsupported, match="inline_asm"):
-        subject(FakeWorker()).clock.timed(X, against=twice, expected=expected)
 
 
 def test_a_fault_of_the_students_kernel_is_theirs(subject: Make) -> None:
