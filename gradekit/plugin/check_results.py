@@ -44,7 +44,7 @@ from gradekit.sandbox import TraceError
 from gradekit.source.draft import draft_of, grid_lines, loads_by_pointer
 from gradekit.subject.device import NeedsCard
 from gradekit.subject.rules import argument_names
-from gradekit.subject.subject import Call
+from gradekit.subject.subject import Call, Subject
 from gradekit.submission.parsed_source import ParsedSource, called
 from gradekit.versions import environment
 
@@ -154,15 +154,26 @@ def diagnosis(
         return refused or operator_mistake(text, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
-    rounding = measured_rounding(run.subject, call.observation, error) if run.subject is not None else None
-    if found is not None or rounding and not rounding.vague:
+    if found is not None and run.subject is not None:
+        rounding = measured_rounding(run.subject, call.observation, error)
         return rounding if rounding and not rounding.vague else found
+    return explained(error, call, run.subject, run) if run.subject is not None else None
+
+
+def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> Diagnosis | None:
+    """What the rounding of one place, memory or the values of a call that was run show to be wrong with a subject: the
+    submission, or one with an edit."""
+    if (seen := call.observation) is None:
+        return None
+    rounding = measured_rounding(subject, seen, error)
+    if rounding and not rounding.vague:
+        return rounding
     named = list(zip(call.args, names(call, run), strict=True))
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
-    seen = (call.observation.program, tensors, error.comparison, run.request.assignment.allow)
-    told = diagnose(error, call.observation, inputs, text) or special_origin(*seen)
-    told = told or never_read(*seen, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
+    values = (seen.program, tensors, error.comparison, run.request.assignment.allow)
+    told = diagnose(error, seen, inputs, subject.submission.text) or special_origin(*values)
+    told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
 
 

@@ -17,6 +17,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
+from gradekit.plugin.check_results import explained
 from gradekit.plugin.design import DESIGN, design_of, flattened
 from gradekit.plugin.examples import Example, Examples
 from gradekit.plugin.profiles import Limit, Profile
@@ -62,7 +63,9 @@ def _tutor(run: GradingRun) -> Tutor:
         numbers = numbers_of(handout.read_text(encoding="utf-8") if handout.is_file() else "")
         every = (item for item in run.items if isinstance(item, pytest.Function))
         planned = lambda: [one for item in every for one in planned_examples(item, run.profile, request.seed)]
-        run.tutor = Tutor(Texts(run.submission, run.subject, request.assignment, request.limits, numbers, planned))
+        told = lambda error, call, subject: explained(error, call, subject, run)
+        about = run.submission, run.subject, request.assignment, request.limits
+        run.tutor = Tutor(Texts(*about, numbers, planned, told))
     return run.tutor
 
 

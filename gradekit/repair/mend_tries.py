@@ -57,6 +57,11 @@ class MendTries:
         """What is known of the failure."""
         return clues_of(self.error, self._call, self.text)
 
+    @property
+    def goes_astray_anew(self) -> bool:
+        """Whether the failing call makes a mistake in memory that no call of the submission has made."""
+        return any(cause.traits & IN_MEMORY for cause in self._mine - self._known)
+
     def after(self, text: str) -> MendTries | None:
         """The same for another text, with an example that fails for it: the simplest one that a walk finds wrong, else
         the first of this check or of another; behind what goes wrong in memory, one whose values do. None where none

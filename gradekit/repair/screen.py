@@ -439,7 +439,8 @@ _STATIC = {"arange", "zeros", "full", "program_id", "num_programs", "reshape", "
 def is_of_an_index(change: Change, site: ChangeSite) -> bool:
     """Whether it changes a whole number: in a kernel that feeds another, that may only work around a mistake."""
     kind = site.kind(change.node)
-    return kind is not None and kind.of == "integer" and change.kind not in (ChangeKind.IDLE, ChangeKind.NAME)
+    is_as_likely = change.kind in (ChangeKind.IDLE, ChangeKind.NAME, ChangeKind.OPERATOR)
+    return kind is not None and kind.of == "integer" and not is_as_likely
 
 
 def needs_constant(change: Change, site: ChangeSite, functions: Collection[str]) -> bool:

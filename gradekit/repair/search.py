@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from gradekit.causes import IN_MEMORY, OUT_OF_BOUNDS, Cause
 from gradekit.judge.evidence import Diagnosis
@@ -22,7 +21,7 @@ from gradekit.repair.other_checks import OtherChecks
 from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit, Rank, Work
 from gradekit.source.draft import draft_of, settled_lines
-from gradekit.submission.parsed_source import Edit, ParsedSource, called, meaning
+from gradekit.submission.parsed_source import ParsedSource, called, meaning
 
 RIGHT, RIGHT_IN_PART = (
     "this example and others are right", "this example is right, and others still fail: there is another mistake",
@@ -69,7 +68,6 @@ class Mending:
         self._work = self.work.tried
         self._has_no_experiments = without_experiments(text) == text
         self.tried = 0
-        self._was_right = False  # the last text that was tried
         self._mends: dict[frozenset[str], list[Mend]] = {}  # of some kernels
         self._right: list[Mend] = []
         self.in_part: set[Mend] = set()  # of those that are right, with which something else is still wrong
@@ -119,9 +117,6 @@ class Mending:
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 continue
             held = self._held(mend, tries, each, clues)
-            if held is OtherChecks.NOT and self._was_right and (copied := in_same_lines(mend, self.text)) is not None:
-                again = self._held(copied, tries, each, clues)
-                mend, held = (copied, again) if again is OtherChecks.ALL else (mend, held)
             if held is OtherChecks.ALL:
                 yield self._as_told(mend, looked)
                 return
@@ -201,7 +196,6 @@ class Mending:
         right = tries.is_right(text if self._has_no_experiments else without_experiments(text), has_made_right)
         if not (right and has_made_right):  # which is asked once for each check that fails
             self._work.spend(least + tries.spent())
-        self._was_right = right
         return right
 
     def _by_rules(self, clues: Clues) -> list[Mend]:
@@ -253,37 +247,3 @@ def _edited(mend: Mend, text: str) -> list[int]:
     """The numbers of the lines that a mend edits."""
     data = text.encode("utf-8")
     return [data.count(b"\n", 0, edit.start) + 1 for edit in mend.edits]
-
-
-# --- a mend that is made wherever a line stands: what was copied has its mistake in every copy ------------------------
-
-
-def in_same_lines(mend: Mend, text: str) -> Mend | None:
-    """The mend, made in every line that reads as those that it edits; None where there is no other."""
-    data = text.encode("utf-8")
-    copies = [copy for edit in mend.edits for copy in _copies(edit, data) if copy not in mend.edits]
-    if not copies:
-        return None
-    lines = sorted({data.count(b"\n", 0, copy.start) + 1 for copy in copies})
-    are = f"Line {lines[0]} is" if len(lines) == 1 else f"Lines {', '.join(map(str, lines))} are"
-    return replace(mend, edits=(*mend.edits, *copies), sentence=f"{mend.sentence} {are} the same.", kernel="")
-
-
-def _copies(edit: Edit, data: bytes) -> list[Edit]:
-    """The edit in all lines that read as its own, but for how far they are indented; none of one of several lines."""
-    begin, end = data.rfind(b"\n", 0, edit.start) + 1, data.find(b"\n", edit.start)
-    own = data[begin : end if end >= 0 else len(data)]
-    inside = edit.start - begin - _indent(own)
-    if edit.end > begin + len(own) or not own.strip() or inside < 0:
-        return []
-    found, at = [], 0
-    for line in data.split(b"\n"):
-        start = at + _indent(line) + inside
-        if line.strip() == own.strip():
-            found.append(replace(edit, start=start, end=start + edit.end - edit.start))
-        at += len(line) + 1
-    return found
-
-
-def _indent(line: bytes) -> int:
-    return len(line) - len(line.lstrip())

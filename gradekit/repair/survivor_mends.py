@@ -261,7 +261,7 @@ def _reading_with(stride: str, source: ParsedSource) -> set[int]:
     draft, found = draft_of(source.text), set[int]()
     for launch in draft.launches if draft is not None else ():
         given = {param: source.of(value) for param, value in launch.given.items()}
-        tensor = re.match(r"(\w+)\.stride\(", given.get(stride, ""))
+        tensor = re.match(r"\*?(\w+)\.stride\(", given.get(stride, ""))
         mine = (one for one in launch.kernel.accesses if tensor and given.get(one.pointer) == tensor[1])
         found.update(one.line for one in mine)
     return found

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gradekit.assignment import Assignment
+from gradekit.judge.evidence import Diagnosis
+from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import Example, FailedCheck, unlike, untouched
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.screen import Screen
 from gradekit.repair.work import Limit, Work
 from gradekit.sandbox import Limits, Tracer
 from gradekit.source.draft import draft_of
-from gradekit.subject.subject import Subject
+from gradekit.subject.subject import Call, Subject
 from gradekit.submission import Submission
 
 
@@ -23,7 +25,8 @@ class Texts:
     """The submission of a grading run with its `subject`, and other texts of it.
 
     `limits` are those of the submission's own process, `numbers` those of the handout's formulas, and `examples` gives
-    what is planned for all checks and not large, whether it ran or not: for each from the smallest on.
+    what is planned for all checks and not large, whether it ran or not: for each from the smallest on. `explained` says
+    what rounding, memory or values show to be wrong in a call that failed with a text.
     """
 
     submission: Submission
@@ -32,6 +35,7 @@ class Texts:
     limits: Limits
     numbers: Sequence[str]
     examples: Callable[[], Sequence[Example]]
+    explained: Callable[[Failure, Call, Subject], Diagnosis | None]
     _tried: Subject | None = None
     _screens: dict[str, Screen] = field(default_factory=dict)
     _host_screens: dict[str, HostScreen] = field(default_factory=dict)

@@ -148,14 +148,17 @@ class Tutor:
 
     def _with_numbers(self, tries: MendTries, mend: Mend, is_half: bool = False) -> Diagnosis | None:
         """What is told of a mend with which something else is still wrong that no mend is found for; None where the
-        same access goes astray in another example: it was right for the sizes of one."""
+        same access goes astray in another example, or one that did not before: it was right for the sizes of one."""
         told = self._mending.told(mend, tries.clues, tries) if is_half else None
         with survived("The look at what is left"):
             after = tries.after(mend.applied(self._mending.text))
-            if after is None or tries.clues.astray & after.clues.astray:
+            if after is None or tries.clues.astray & after.clues.astray or after.goes_astray_anew:
                 return told if after is None else None
-            sentence = _with_another(mend, after.error.message)
-            return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, mend.hint)
+            seen, subject = after.error, after.subject_of(after.text)
+            rule = self._texts.explained(seen, after.check.call, subject)
+            sentence = _with_another(mend, f"{seen.message} {rule.sentence}" if rule else seen.message)
+            hint = f"first: {mend.hint}; then: {rule.hint or rule.cause.hint}" if rule and mend.hint else mend.hint
+            return Diagnosis(mend.cause or tries.clues.likeliest, sentence, mend.line or None, hint)
         return told
 
     def _halves(self, tries: MendTries) -> list[Mend]:
@@ -169,12 +172,12 @@ class Tutor:
         return []
 
     def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
-        """What is told where a mend lets Triton compile a kernel, or a run come to its end, and makes everything
+        """What is told where a mend, or two, let Triton compile a kernel, or a run come to its end, and make everything
         right."""
         if check.error.line is None:
             return None
         tries = MendTries(check, self._texts, self._mending.text)
-        found = self._mending.diagnosis(tries.clues, tries)
+        found = self._mending.diagnosis(tries.clues, tries) or self._of_two(tries, self._halves(tries))
         return replace(found, cause=check.error.cause) if found is not None else None
 
     def _of_two(self, tries: MendTries, halves: Sequence[Mend]) -> Diagnosis | None:

@@ -202,7 +202,21 @@ def settled_lines(draft: Draft, wrong: Collection[str], right: Collection[str]) 
             every = set(lines_of(kernel.node))
             known = [lines for name, lines in behind.items() if name in right and name not in wrong]
             # of a kernel that stores what is wrong, a line may be right for another result and wrong for this one
-            found[kernel.name] = every - set[int]().union(*mine) if mine else set[int]().union(*known)
+            lines = every - set[int]().union(*mine) if mine else set[int]().union(*known)
+            found[kernel.name] = _with_helpers(draft, kernel, lines)
+    return found
+
+
+def _with_helpers(draft: Draft, kernel: KernelDraft, lines: set[int]) -> set[int]:
+    """Lines of a kernel, and those of the functions that no other of its lines calls."""
+    functions, calls = {one.name: one for one in draft.kernels}, dict[str, set[int]]()
+    every, found = [kernel], set(lines)
+    for one in every:
+        for node in (node for node in one.nodes if called(node) in functions):
+            calls.setdefault(called(node), set()).add(getattr(node, "lineno", 0))
+            every += [other for other in [functions[called(node)]] if other not in every]
+    for one in every[1:]:  # each after one that calls it
+        found |= set(lines_of(one.node)) if calls[one.name] <= found else set()
     return found
 
 

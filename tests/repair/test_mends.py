@@ -133,21 +133,6 @@ def test_a_mask_that_forgets_a_step_is_given_the_bound_of_the_other_tensors_step
     assert not any("ka < M" in mend.applied(kernel) for mend in saying)
 
 
-def test_a_mend_that_leaves_copies_of_its_line_wrong_is_made_in_all_of_them() -> None:
-    right = text("solutions/dropout/right_tutorial.py")
-    kernel = right[right.index("@triton.jit") :].partition("\n\n\n")[0]
-    twice = f"{right}\n\n{kernel.replace('def ', 'def other_')}\n"
-    wrong = twice.replace("tl.rand(seed, offsets)", "tl.rand(seed, 7)")
-    holds = lambda mend: OtherChecks.ALL if mend.applied(wrong) == twice else OtherChecks.NOT
-    own = idioms_of(ROOT / "assignments/dropout/idioms.toml")
-    found = Mending(wrong, idioms=own).found(
-        CLUES, Tries(lambda changed: "rand(seed, offsets)" in changed, holds=holds)
-    )
-    lines = [number for number, line in enumerate(wrong.splitlines(), 1) if "tl.rand(seed, 7)" in line]
-    assert found is not None and len(lines) == 2 and found.line in lines
-    assert found.sentence.endswith(f"Line {sum(lines) - found.line} is the same.")
-
-
 def test_a_mask_that_holds_an_index_above_zero_alone_does_not_bound_it() -> None:
     source = text("solutions/layer_norm/right_column_sums.py")
     wrong = source.replace("mask = (rows < M) & (cols < N)", "mask = (rows >= 0) & (cols < N)")

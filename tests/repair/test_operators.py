@@ -27,7 +27,7 @@ import triton.language as tl
 
 
 @triton.jit
-def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
+def weights_kernel(x_ptr, v_ptr, w_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     tile = tl.program_id(0)
     head = tl.program_id(1) % heads
     part = tl.program_id(1) // heads
@@ -53,15 +53,18 @@ def weights_kernel(x_ptr, v_ptr, out_ptr, N, heads, sx, CAUSAL: tl.constexpr, BM
     bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
     width = tl.maximum(top - total, 0.0) + part + ((top - total) + head)
     share = top * 0.044715 / tl.maximum(width, 1e-5)
-    gap = (bias - width) * top
-    tl.store(out_ptr + tl.program_id(1) * N + m, share + gap + (bias - width) + (first + second + rest), mask=m < N)
+    gap = (bias - width) * top + tl.load(w_ptr + m, mask=m < N, other=0.0)
+    centre = tl.sum(bias * share, axis=0) / tl.sum(share, axis=0)
+    e = tl.exp(-tl.abs(bias))
+    curve = tl.where(bias < 0, -((1.0 - e) / (1.0 + e)), (1.0 - e) / (1.0 + e))
+    tl.store(out_ptr + tl.program_id(1) * N + m, share + (curve + centre) + gap + (bias - width) + (first + second + rest), mask=m < N)
 
 
 def entry(x, v):
     N = x.shape[0]
     out = torch.empty(v.shape, dtype=v.dtype, device=v.device)
     grid = (triton.cdiv(N, 4), 4)
-    weights_kernel[grid](x, v, out, N, 2, x.stride(0), CAUSAL=0, BM=4, BN=4)
+    weights_kernel[grid](x, v, v, out, N, 2, x.stride(0), CAUSAL=0, BM=4, BN=4)
     return out.reshape(-1, N).sum(0)
 '''
 

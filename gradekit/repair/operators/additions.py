@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.replacements import axis_of
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
@@ -56,10 +59,20 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
+        yield from _with_a_sign(site, node, text) if whole else ()
         says = words("powers-of-2", part=part, place=site.context(node))
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
+
+
+def _with_a_sign(site: ChangeSite, node: ast.expr, text: str) -> Iterator[Change]:
+    """`tl.where(x < 0, -f, f)` for f, where the kernel has tl.abs(x)."""
+    sized = (one.args[0] for one in site.kernel.nodes if isinstance(one, ast.Call) and called(one) == "tl.abs")
+    for name in dict.fromkeys(map(site.source.of, sized)):
+        if name in site.names(node) and not isinstance(node, ast.Constant):
+            says = words("around-sign", it=site.source.of(node), name=name, place=site.context(node))
+            yield site.change(ChangeKind.GUARD, node, f"tl.where({name} < 0, -{text}, {text})", says, 2)
 
 
 def _without_lanes(site: ChangeSite, node: ast.expr, kind: ValueKind, is_whole: bool) -> Iterator[Change]:
@@ -154,19 +167,19 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = [
         *_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node),
-        *_functions_of_values(site, node),
+        *_functions_of_values(site, node), *_sums_of_factors(site, node),
     ]  # fmt: skip
     loop = site.kernel.in_loop(node)
     bounds = site.kernel.names(head_of(loop)) if loop is not None else set()
-    for name, other in [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]:
+    every = [*sorted(site.names(node).items(), key=lambda one: one[0] not in bounds), *further]
+    for name, other, one in ((*pair, one) for pair in every for one in _spread(pair[0], pair[1].shape, kind.shape)):
         wanted = "integer" if kind.of.startswith("pointer") else kind.of
-        one = fitted(name, other.shape, kind.shape)
-        if one is None or other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
+        if other.of != wanted and not (wanted == "float" and other.of == "integer" and not other.shape):
             continue
         if name in mine and kind.of != "float":
             continue
         says, right = sentence_of("lacks", part=part, place=place), _tree(one)
-        is_idle = site.is_idle(idle := name.removeprefix("tl.load(").removesuffix(")"))
+        is_idle = site.is_idle(idle := re.split(r"\W", name.removeprefix("tl.load("))[0])
         turn = Turn.IDLE if is_idle else _turn(site, node, name, whole)
         known = _known(site, node).get(name)
         is_one = isinstance(known, int) and known == 1 and site.role(name) != "length"
@@ -179,6 +192,13 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
                 yield site.change(ChangeKind.IDLE if is_idle else change, node, new, said, soon, built, name)
+
+
+def _spread(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> list[str]:
+    """How a name may be written beside a tile: along its rows or its columns where it is as high as it is wide."""
+    if len(shape) == 1 and wanted == 2 * shape:
+        return [f"{name}[:, None]", f"{name}[None, :]"]
+    return [one for one in [fitted(name, shape, wanted)] if one is not None]
 
 
 def _turn(site: ChangeSite, node: ast.expr, name: str, is_whole: bool) -> int:
@@ -238,10 +258,26 @@ def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str
 
 
 def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
-    """The number behind a pointer that nothing uses."""
+    """What lies behind a pointer that nothing uses: a number, or a tile in the places of another pointer's."""
     every = site.names(node).items()
-    idle = (name for name, kind in every if kind.of.startswith("pointer") and not kind.shape and site.is_idle(name))
+    idle = [name for name, kind in every if kind.of.startswith("pointer") and not kind.shape and site.is_idle(name)]
     yield from ((f"tl.load({name})", ValueKind("float", ())) for name in idle)
+    for name, one in itertools.product(idle, [one for one in site.kernel.accesses if one.is_load] if idle else ()):
+        kind, address = site.kind(one.call), site.source.of(one.address)
+        if kind is not None and kind.of == "float" and one.pointer and one.mask is not None:
+            moved = re.sub(rf"\b{one.pointer}\b", name, address)
+            yield f"tl.load({moved}, mask={site.source.of(one.mask)}, other=0.0)", kind
+
+
+def _sums_of_factors(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
+    """`tl.sum(w, axis=0)` beside `tl.sum(w * x, axis=0)`: an average is divided by the sum of its weights."""
+    if not isinstance(node, ast.Call) or called(node) != "tl.sum" or (axis := axis_of(node)) is None:
+        return
+    product = node.args[0]
+    for side in (product.left, product.right) if isinstance(product, ast.BinOp) else ():
+        if (kind := site.kind(side)) is not None and kind.of == "float":
+            shape = tuple(size for at, size in enumerate(kind.shape) if at != axis.value)
+            yield f"tl.sum({site.source.of(side)}, axis={axis.value!r})", ValueKind("float", shape)
 
 
 def _may_be(symbol: str, kind: ValueKind) -> bool:
