@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -109,21 +109,16 @@ def unchecked(assignment: str, path: str, status: Status, message: str, **more: 
     return Report(assignment, status, {"path": path, "sha256": ""}, (), environment(), 0.0, message, **more)
 
 
-def save_traceback(error: BaseException, write: Callable[[str], str] | None = None) -> str:
+def save_traceback(error: BaseException) -> str:
     """Write the whole traceback of `error` to a file, and say where: for the people who maintain gradekit."""
     text = "".join(traceback.format_exception(error))
     try:
-        return f"The details are in {(write or _to_file)(text)}; please send that file to your instructor."
+        descriptor, path = tempfile.mkstemp(prefix="gradekit-fault-", suffix=".txt")
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
     except OSError as failed:
         return f"The details could not be written: {failed}."
-
-
-def _to_file(text: str) -> str:
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="gradekit-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
-    ) as file:
-        file.write(text)
-    return file.name
+    return f"The details are in {path}; please send that file to your instructor."
 
 
 def exit_code(report: Report) -> ExitCode:

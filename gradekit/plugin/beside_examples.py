@@ -209,13 +209,13 @@ def _tried(subject: Subject, examples: Sequence[Example]) -> list[Outcome]:
 
 
 def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
-    """All that decides what trying these examples shows: equal for programs that compute the same. None where a test
-    made a tensor, or what is expected may have changed since."""
+    """All that decides what trying these examples shows: equal for programs that compute the same. None where what is
+    expected may have changed since."""
     allow, domain = subject.assignment.allow, repr(subject.assignment.domain.get(examples[0][0].entry))
     found: list[Hashable] = [domain]
     for seen, expected in examples:
         spec, keys = call_spec(seen.entry, seen.inputs, seen.wanted), [one.key for one in expected]
-        if not spec.is_known or None in keys:
+        if None in keys:
             return None
         names = tuple(arg.name for arg in seen.inputs if isinstance(arg, Input))
         found.append((key_of(seen.program, 0, spec, allow), seen.part, names, *keys))

@@ -29,9 +29,8 @@ from gradekit.plugin.design import (
     Design,
     DrawnArguments,
     FurtherRun,
-    cache_examples,
     cache_key,
-    cached_examples,
+    drawn_once,
     flattened,
     known_design,
 )
@@ -75,10 +74,6 @@ class CheckRun:
     def _fixtures(self) -> dict[str, Any]:
         assert isinstance(self.item, pytest.Function)
         return arguments(self.item)
-
-    @property
-    def _key(self) -> Any:
-        return cache_key(self.item, self.run.request.seed, self.run.profile)
 
     # --- the whole check ---------------------------------------------------------------------------------------------
 
@@ -267,11 +262,9 @@ class CheckRun:
     def _drawn(self, examples: Examples) -> Sequence[DrawnArguments]:
         """What is drawn for the check beside its design, which is the same for any submission; nothing where a test
         could change the values."""
-        known = cached_examples(self._key)
-        if known is not None:
-            return known
+        key = cache_key(self.item, self.run.request.seed, self.run.profile)
         draws = self.design is None or self.run.profile.drawn
-        return cache_examples(self._key, examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
+        return drawn_once(key, lambda: examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
 
     def _passed_design(self, examples: Examples, design: Design) -> bool:
         first, *rest = design.given

@@ -197,16 +197,14 @@ def cache_key(item: pytest.Item, seed: int | None, profile: Profile) -> Hashable
     return (item.nodeid, str(item.path), stat.st_mtime_ns, stat.st_size, seed, profile)
 
 
-def cached_examples(key: Hashable) -> tuple[DrawnArguments, ...] | None:
-    """The examples of the check, None if they are not cached; empty if they cannot be."""
-    return _drawn.get(key)
-
-
-def cache_examples(key: Hashable, examples: Sequence[DrawnArguments]) -> tuple[DrawnArguments, ...]:
-    """Keep what was drawn for a check, in its order; nothing where a test could change the values. What is kept."""
-    fixed = all(_is_fixed(value) for given in examples for value in given.values())
-    kept = tuple({repr(given): given for given in examples}.values()) if fixed else ()
-    _drawn.put(key, kept)
+def drawn_once(key: Hashable, draw: Callable[[], Sequence[DrawnArguments]]) -> tuple[DrawnArguments, ...]:
+    """What `draw` gives for the check of this key, in its order; nothing where a test could change the values."""
+    kept = _drawn.get(key)
+    if kept is None:
+        examples = draw()
+        fixed = all(_is_fixed(value) for given in examples for value in given.values())
+        kept = tuple({repr(given): given for given in examples}.values()) if fixed else ()
+        _drawn.put(key, kept)
     return kept
 
 

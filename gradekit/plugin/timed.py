@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from gradekit.assignment import Assignment
@@ -34,20 +35,12 @@ class _CallFound(BaseException):
         self.call = call
 
 
-class _FakeEntry:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def timed(self, *args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> None:
-        """Remember the call. Raises:
-        _CallFound: always.
-        """
-        raise _CallFound(TimedCall(self._name, args, against, expected))
-
-
 class _FakeSubmission:
-    def __getattr__(self, name: str) -> _FakeEntry:
-        return _FakeEntry(name)
+    def __getattr__(self, entry: str) -> Any:
+        def timed(*args: Any, against: Callable[..., Any], expected: Callable[..., Any]) -> None:
+            raise _CallFound(TimedCall(entry, args, against, expected))
+
+        return SimpleNamespace(timed=timed)
 
 
 def timed_calls(assignment: Assignment) -> list[TimedCall]:

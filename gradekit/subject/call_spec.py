@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from gradekit.inputs.spec import Input, sharing, with_other_values
+from gradekit.judge.contents import content
 from gradekit.program import Argument, Scalar, View
 from gradekit.reuse import SharedCache, shared
 from gradekit.sandbox import MANY, Form, multiprocessors_for
@@ -30,18 +31,13 @@ its own comes before, by their names in `gradekit.tracer.trace`."""
 class CallSpec:
     """A call: `form` is how it is traced, `signature` tells that from others, and is the same in every process.
 
-    Equal calls are one CallSpec (but for those that were forgotten), so long as it `is_known` what they are given: of a
-    tensor nobody knows where it comes from. Then their `key` is the same in every process, and no other call's.
+    Its `key` is the same in every process, and no other call's. Equal calls without tensors are one CallSpec (but for
+    those that were forgotten); with a tensor, which may change, each is one of its own.
     """
 
     form: Form
     signature: str
-    key: bytes = b""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether it has a key."""
-        return bool(self.key)
+    key: bytes
 
 
 _specs: SharedCache[bytes, CallSpec] = shared()
@@ -52,19 +48,29 @@ _TELLING = tuple(field.name for field in fields(Input) if field.compare)
 def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, timed: bool = False) -> CallSpec:
     """The call `entry(*args)`, to be `timed` or not; or where gradients are `wanted` of the arguments at these
     positions, of `entry(*args[:-1])` and its backward pass, with the gradient of the result as the last of `args`."""
-    if any(isinstance(arg, torch.Tensor) for arg in args):
-        return _described(entry, to_arguments(args), wanted, timed=timed)
     key = _key(entry, args, wanted, timed)
-    found = _specs.get(key)
+    found = None if has_tensors(args) else _specs.get(key)
     if found is None:
         found = _described(entry, to_arguments(args), wanted, key, timed=timed)
         _specs.put(key, found)
     return found
 
 
+def has_tensors(args: Sequence[Any]) -> bool:
+    """Whether there are tensors among the arguments of a call, not only specs."""
+    return any(isinstance(arg, torch.Tensor) for arg in args)
+
+
 def _key(entry: str, args: Sequence[Any], wanted: tuple[int, ...], more: object) -> bytes:
-    given = [[getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg for arg in args]
-    return hashlib.sha256(repr((entry, given, sharing(args), wanted, more)).encode()).digest()
+    together = to_arguments(args) if has_tensors(args) else sharing(args)
+    return hashlib.sha256(repr((entry, [*map(_told, args)], together, wanted, more)).encode()).digest()
+
+
+def _told(arg: Any) -> Any:
+    """What tells an argument from others: all that lies in a tensor's storage, for a kernel may read beside it."""
+    if isinstance(arg, torch.Tensor):
+        return content(torch.empty(0, dtype=torch.uint8).set_(arg.untyped_storage())).digest
+    return [getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg
 
 
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
@@ -95,8 +101,7 @@ def with_others(
     multiprocessors = multiprocessors_for(arguments, repr((entry, arguments)))
     form = _form(entry, (*arguments[:count], *arguments[2 * count :]), wanted, multiprocessors)
     form = replace(form, others=arguments[count : 2 * count], way=way, is_exact=False)
-    is_known = not any(isinstance(arg, torch.Tensor) for arg in given)
-    return CallSpec(form, form.name, _key(entry, given, wanted, (way, count)) if is_known else b""), given
+    return CallSpec(form, form.name, _key(entry, given, wanted, (way, count))), given
 
 
 def _another(arg: Any) -> Any:
@@ -137,7 +142,7 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
 
 
 def _described(
-    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], key: bytes = b"", *, timed: bool
+    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], key: bytes, *, timed: bool
 ) -> CallSpec:
     signature = repr((entry, arguments, wanted))
     count = MANY if timed else multiprocessors_for(arguments, signature)

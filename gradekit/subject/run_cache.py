@@ -5,7 +5,7 @@ computes the same, whatever its names and line numbers (see digest.py). Where so
 nobody else, for a finding names lines and variables.
 
 A record is the run with a Content in place of each result tensor: right kernels give equal ones, which were compared
-already. Who looks at a result of an earlier run has it made again, by running.
+already. Small tensors are kept, too; who looks at another of an earlier run has it made again, by running.
 
 Works in the grader's process; see gradekit.reuse for how long it keeps anything.
 """
@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from gradekit.engine.executor import RunResult
-from gradekit.judge.contents import Content, Results, content
+from gradekit.judge.contents import Content, Results, TensorCache, content
 from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.reuse import ForkedCache, LruCache, Shared
@@ -50,6 +50,7 @@ class RunCache:
 
     def __init__(self) -> None:
         self._entries: LruCache[bytes, RunResult] = LruCache()
+        self._results = TensorCache(lambda results: [one for one in results if isinstance(one, torch.Tensor)])
         self.in_class: ForkedCache | None = None
 
     def get_or_run(self, key: bytes, run: Callable[[], RunResult]) -> RunResult:
@@ -58,12 +59,13 @@ class RunCache:
         if record is None and self.in_class is not None and (data := self.in_class.get(key)) is not None:
             record = _from_data(*data)
         if record is not None:
-            return _made_by(record, lambda: run().results)
+            return _made_by(record, lambda: self._results.get_or_make(key, lambda: run().results))
         made = run()
         if made.findings or made.prints or made.variants:
             return uncached(made)
         record = replace(made, results=_contents(made))
         self._entries.put(key, record)
+        self._results.get_or_make(key, lambda: made.results)
         if self.in_class is not None:
             self.in_class.put(key, _as_data(record))
         return _made_by(record, lambda: made.results)

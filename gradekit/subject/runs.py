@@ -29,7 +29,7 @@ from gradekit.program import ITEMSIZE, Kernel, Program
 from gradekit.reuse import LruCache
 from gradekit.sandbox import MANY
 from gradekit.subject import Limit, rules, run_cache
-from gradekit.subject.call_spec import CHANGED, CallSpec
+from gradekit.subject.call_spec import CHANGED, CallSpec, has_tensors
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.in_part import SomePrograms
 from gradekit.subject.soundness import Soundness
@@ -350,7 +350,7 @@ class Runs:
         try:
             if some is not None:
                 seen = run_cache.uncached(run_it(), functools.partial(self._results_of, some, case))
-            elif case.spec.is_known and not self._overdue:  # then it may be cut off early
+            elif not self._overdue:  # then it may be cut off early
                 key = run_cache.key_of(case.program, option, case.spec, allow)
                 seen = run_cache.runs.current.get_or_run(key, run_it)
             else:
@@ -431,7 +431,7 @@ class Runs:
         if self.limit[0] and isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED:
             return
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
-        if case.spec.is_known:
+        if not has_tensors(case.args):
             self._seen.put(case.spec, outcome)
 
 

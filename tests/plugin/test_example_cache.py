@@ -130,10 +130,8 @@ def test_another_seed_or_profile_and_an_edited_test_draw_anew(assignment: Make, 
 
 
 def test_values_that_a_test_could_change_are_not_kept() -> None:
-    design.cache_examples("a check", [{"sizes": [1, 2]}])
-    assert not design.cached_examples("a check")
-    design.cache_examples("a check", [{"sizes": (1, 2)}])
-    assert design.cached_examples("a check") == ({"sizes": (1, 2)},)
+    assert not design.drawn_once("a check", lambda: [{"sizes": [1, 2]}])
+    assert design.drawn_once("another", lambda: [{"sizes": (1, 2)}]) == ({"sizes": (1, 2)},)
 
 
 def test_a_submission_that_dies_while_it_is_traced_ahead_is_told_so(assignment: Make, submitted: Write) -> None:

@@ -168,9 +168,38 @@ def test_views_of_one_base_share_a_storage_however_they_were_made() -> None:
     assert call_spec("f", (x, y)) is not call_spec("f", (x, x))
 
 
-def test_of_a_tensor_nobody_knows_where_it_comes_from() -> None:
+def test_calls_with_a_tensor_are_apart_for_it_may_change() -> None:
     x = torch.zeros(3)
-    assert not call_spec("f", (x,)).is_known and call_spec("f", (x,)) is not call_spec("f", (x,))
+    assert call_spec("f", (x,)) is not call_spec("f", (x,))
+
+
+def test_a_key_of_equal_tensors_is_the_same() -> None:
+    assert call_spec("f", (torch.zeros(3), 1)).key == call_spec("f", (torch.zeros(3), 1)).key
+
+
+def strided(gap: float) -> torch.Tensor:
+    return torch.tensor([0.0, gap, 0.0, gap])[::2]
+
+
+ONE = torch.zeros(4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((torch.zeros(3),), (torch.ones(3),)),
+        ((torch.zeros(3),), (torch.zeros(3).half(),)),
+        ((torch.zeros(2, 2),), (torch.zeros(4),)),
+        ((strided(1.0),), (strided(2.0),)),
+        ((strided(1.0),), (torch.zeros(2),)),
+        ((ONE, ONE), (ONE, ONE.clone())),
+        ((ONE[:2], ONE[2:]), (ONE[:2], ONE[1:3])),
+        ((ONE, normal((4,))), (ONE, normal((4,), seed=1))),
+    ],
+    ids=["values", "dtype", "shape", "between its elements", "strides", "one tensor", "views of one", "a spec beside"],
+)
+def test_a_key_tells_all_that_a_kernel_may_read(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    assert call_spec("f", first).key != call_spec("f", second).key
 
 
 def test_a_call_that_was_forgotten_is_described_again(monkeypatch: pytest.MonkeyPatch) -> None:

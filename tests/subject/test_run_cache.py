@@ -11,7 +11,7 @@ import torch
 from gradekit.engine.executor import Counters, RunResult
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import normal
-from gradekit.judge.contents import Results, content
+from gradekit.judge.contents import LARGEST, Results, content
 from gradekit.judge.failure import Failure
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
 from gradekit.reuse import ForkedCache
@@ -93,12 +93,20 @@ def test_whoever_changes_a_result_or_counters_changes_them_for_nobody_else() -> 
         seen.counters.launches = 9
 
 
-def test_results_of_an_earlier_run_are_made_again_when_somebody_looks() -> None:
+def test_small_results_of_an_earlier_run_are_there_when_somebody_looks() -> None:
     runs, (run, ran) = RunCache(), running()
     runs.get_or_run(key(), run)
     seen = runs.get_or_run(key(), run)
-    assert ran == [1]
     assert torch.equal(seen.results[0], torch.zeros(4)) and seen.results[2] == 7
+    assert ran == [1]
+
+
+def test_large_results_of_an_earlier_run_are_made_again_when_somebody_looks() -> None:
+    runs, (run, ran) = RunCache(), running(size=LARGEST)
+    runs.get_or_run(key(), run)
+    seen = runs.get_or_run(key(), run)
+    assert ran == [1]
+    assert torch.equal(seen.results[0], torch.zeros(LARGEST)) and seen.results[2] == 7
     assert ran == [1, 1]
 
 
