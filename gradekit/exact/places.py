@@ -88,11 +88,11 @@ def rounded_down(dtype: str) -> str:
 def _stored(program: Program, launch: Launch, arguments: Collection[str], upstream: Input | None) -> str:
     """What is stored through these arguments of a kernel: results, also where nobody can say."""
     names = parsed(program.kernels[launch.kernel].unaligned).entry.arguments
-    views = {name: view for name, view in zip(names, _spread(launch), strict=False) if view}
+    views = {name: view for name, view in zip(names, spread(launch), strict=False) if view}
     stored = [views[name] for name in arguments if name in views]
     results = {result.storage for result in program.results if isinstance(result, View)}
     later = [*_after(program, launch)]
-    read = {view.storage for one in later for view in _spread(one) if view} - results
+    read = {view.storage for one in later for view in spread(one) if view} - results
     read |= {storage for one in later for storage in _updated(program, one)}
     again = [view for view in stored if view.storage in read]
     if not again:
@@ -105,7 +105,7 @@ def _stored(program: Program, launch: Launch, arguments: Collection[str], upstre
 def _updated(program: Program, launch: Launch) -> set[int]:
     """The storages that a launch both loads and stores, such as that of a sum to which several launches add."""
     module = parsed(program.kernels[launch.kernel].unaligned)
-    flow, views = DefUse(module.functions.values()), [*zip(module.entry.arguments, _spread(launch), strict=False)]
+    flow, views = DefUse(module.functions.values()), [*zip(module.entry.arguments, spread(launch), strict=False)]
     loaded, written = (
         flow.behind([op.operands[0] for op in flow.ops if op.name in names], sources=flow.pointed)
         for names in (LOADS, _STORES)
@@ -119,7 +119,7 @@ def _after(program: Program, launch: Launch) -> Iterator[Launch]:
     yield from launches[launches.index(launch) + 1 :]
 
 
-def _spread(launch: Launch) -> list[View | None]:
+def spread(launch: Launch) -> list[View | None]:
     """The tensor behind each argument of the kernel; a descriptor stands for several."""
     views: list[View | None] = []
     for argument in launch.args:

@@ -23,8 +23,8 @@ from gradekit.domain import EntryDomain, Tensor
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
+from gradekit.exact.borders import rows_at_borders
 from gradekit.exact.places import narrowing, rounded_down
-from gradekit.exact.thresholds import rows_beyond
 from gradekit.exact.trial import ExactCall, Outcome, Seen, tried
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input, values_of, with_other_values
@@ -200,7 +200,10 @@ _shown: SharedCache[Hashable, list[Outcome]] = shared()
 
 def _tried(subject: Subject, examples: Sequence[Example]) -> list[Outcome]:
     """What exact arithmetic shows of each result of the call that these are examples of."""
-    telling = [examples[0], *(max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))]
+    by_length = (max(examples, key=lambda one: _length(one[0], dim)) for dim in (-1, -2))
+    related = [one for one in examples if _largest(one[0]) <= Limit.RELATED_ELEMENTS]
+    fullest = max(related, key=lambda one: _largest(one[0]), default=examples[0])  # of the most whole tiles
+    telling = [examples[0], *by_length, fullest]
     key = _asked_of(subject, telling)
     outcomes = _shown.get(key) or _tried_now(subject, *telling)
     if key is not None and not any(isinstance(one, Failure) for one in outcomes):
@@ -222,7 +225,9 @@ def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
     return tuple(found)
 
 
-def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Example) -> list[Outcome]:
+def _tried_now(
+    subject: Subject, first: Example, longest: Example, tallest: Example, fullest: Example
+) -> list[Outcome]:
     seen, wanted = first
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
@@ -244,14 +249,16 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
             found += [_on_values(seen, replace(call, option=option, work=20 * call.work), {}, 0)]
             continue
         mine = replace(call, option=option)
-        rows = [{}, *named, *rounded, *_all_far(names, call.specs), *rows_beyond(mine, free, most)]
+        rows = [{}, *named, *rounded, *_all_far(names, call.specs)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
-    for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
-        if large is first or isinstance(call := _exact_call(subject, *large), str):
+    for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows"), (fullest, [], "")):
+        if (large is first and kind) or isinstance(call := _exact_call(subject, *large), str):
             continue
         rows = [*_all_far(far, call.specs), *(row for row in named if kind in row.values())]
         for option in _options(large[0].program):
-            found += [_on_values(large[0], replace(call, option=option), row, n) for n, row in enumerate(rows, 1)]
+            mine = replace(call, option=option)
+            beyond = () if kind else rows_at_borders(mine, free, most)
+            found += [_on_values(large[0], mine, row, n) for n, row in enumerate([*rows, *beyond], 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
 
 

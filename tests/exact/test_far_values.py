@@ -5,7 +5,7 @@ there alone."""
 import pytest
 import torch
 
-from gradekit.exact.thresholds import thresholds
+from gradekit.exact.borders import borders
 from gradekit.inputs.value_kinds import make
 
 
@@ -42,4 +42,4 @@ module {
   }
 }
 """
-    assert [(one.met, one.number) for one in thresholds(ttir)] == [("x", 1e6), ("z", 1e6)]
+    assert [(one.met, one.size) for one in borders(ttir)] == [("x", 1e6), ("z", 1e6)]

@@ -1,0 +1,235 @@
+"""Where a kernel's values pass a border, its program may be another one: a number that they meet in a comparison, a
+choice, an extreme or a sum (0.125 for a series, -1e9 for what is masked, a limit that the host passes).
+
+A call's tensors are scaled together until what meets a border lies just before it, and then behind it. The factor is
+looked for by a few runs in exact arithmetic, each of which shows how large the values at all borders are.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from gradekit.engine import Observer
+from gradekit.engine.def_use import LOADS, MOVED, DefUse
+from gradekit.engine.frame import Frame, LaunchContext, Observe
+from gradekit.engine.kernel_facts import parsed
+from gradekit.engine.memory import Memory
+from gradekit.engine.ttir import Op, Type
+from gradekit.engine.values import FLOAT, dense
+from gradekit.exact.places import spread
+from gradekit.exact.trial import NOT_TRIED, ExactCall, run_exactly
+from gradekit.inputs.value_kinds import POSITIVE, SCALED
+from gradekit.program import Launch, run_steps
+
+MOST = 4
+"""Borders of one program that are looked at: numbers that decide first, the largest first."""
+RUNS = 5
+"""How often a call is run for one border."""
+NEAR = 0.3
+"""How far before a border values may end, as a power of two."""
+_DECIDING = {"arith.cmpf", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf"}
+_MEETING = {*_DECIDING, "arith.select", "arith.addf", "arith.subf"}
+_SAME = {*MOVED, "arith.extf", "arith.truncf", "tt.fp_to_fp"}
+
+
+@dataclass(frozen=True)
+class Border:
+    """The size that the value `met` may pass at the operation `op` of a kernel: a number, or the value of that name.
+    Whether it `decides` there which of two ways is gone; the kernel's arguments that the value is made `of`."""
+
+    op: int
+    met: str
+    type: Type
+    size: float | str
+    decides: bool
+    of: frozenset[str]
+
+
+@functools.lru_cache(maxsize=256)
+def borders(ttir: str) -> tuple[Border, ...]:
+    """Those in a kernel's text."""
+    flow = DefUse(parsed(ttir).functions.values())
+    arguments = {*parsed(ttir).entry.arguments}
+    loaded = {name for op in flow.ops if op.name in LOADS for name in op.results}
+    found = [one for op in flow.ops for one in _of(flow, op, loaded)]
+    return tuple(replace(one, of=flow.behind([one.met]) & arguments) for one in found)
+
+
+def _of(flow: DefUse, op: Op, loaded: set[str]) -> Iterator[Border]:
+    typed = [(n, t) for n, t in zip(op.operands, op.operand_types, strict=True) if t.element in FLOAT]
+    numbers = [number for name, _ in typed if (number := _number(flow, name)) is not None]
+    others = [each for each in typed if _number(flow, each[0]) is None] if op.name in _MEETING else []
+    if op.name in LOADS:
+        others = [(name, type) for name, type in zip(op.results, op.result_types, strict=True) if type.element in FLOAT]
+    given = [name for name, _ in others if not flow.behind([name]) & loaded] if op.name in _DECIDING else []
+    sizes: list[float | str] = [*(abs(number) for number in numbers if number and math.isfinite(number)), *given]
+    for name, type in [each for each in others if each[0] not in given][:1]:
+        yield from (Border(op.number, name, type, size, op.name in _DECIDING, frozenset()) for size in sizes)
+
+
+def _number(flow: DefUse, name: str) -> float | None:
+    """The number that a value is, or that a loop begins with; of a choice between two, the larger."""
+    op = flow.made.get(name)
+    if op is None:
+        return _number(flow, flow.begun[name]) if name in flow.begun else None
+    if op.name == "arith.constant":
+        value = op.attributes["value"]
+        return float(value) if isinstance(value, (int, float)) else None
+    if op.name == "arith.select":
+        both = [number for each in op.operands[1:] if (number := _number(flow, each)) is not None]
+        return max(both, key=abs) if both[1:] else None
+    return _number(flow, op.operands[0]) if op.name in _SAME and op.operands else None
+
+
+# --- looking for the factor ------------------------------------------------------------------------------------------
+
+_Place = tuple[int, Border]
+"""The number of a launch, and a border of its kernel."""
+
+
+@dataclass(frozen=True)
+class _Met:
+    """How large values were beside a border, as powers of two: the least and the largest of them, but for a few."""
+
+    least: float
+    largest: float
+    sign: float
+
+
+def rows_at_borders(call: ExactCall, free: Sequence[str], most: float) -> Iterator[dict[str, str]]:
+    """Kinds of values, by the names of tensors, that take what the call computes to its borders. Tensors in `free` may
+    have any values, of absolute size up to `most`."""
+    launches = [step for step in run_steps(call.program.steps, call.option) if isinstance(step, Launch)]
+    wanted = [borders(call.program.kernels[step.kernel].unaligned) for step in launches]
+    if free and any(wanted):
+        yield from _Search(call, free, math.log2(most / POSITIVE[1]), launches, wanted).rows()
+
+
+Signs = tuple[int, ...]
+"""How each tensor is scaled: 1 with the factor, -1 with its negative, 0 where it may only hide what is small."""
+
+
+@dataclass
+class _Search:
+    call: ExactCall
+    free: Sequence[str]
+    most: float
+    launches: Sequence[Launch]
+    wanted: Sequence[Sequence[Border]]
+    _runs: dict[tuple[Signs, float], Mapping[_Place, _Met]] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[dict[str, str]]:
+        first = self._met((1,) * len(self.free), 0.0)
+        looked_at, made = set[tuple[Signs, int, int]](), set[tuple[Signs, int]]()
+        for place in sorted(first, key=lambda place: (not place[1].decides, first[place].largest)):
+            reach, met = self._reach(place), first[place]
+            key = reach, round(met.least), round(met.largest)
+            if not any(reach) or key in looked_at or len(looked_at) == MOST:
+                continue
+            looked_at.add(key)
+            for signs in self._signs(place, reach):
+                for power in self._powers(place, signs):
+                    if (signs, round(4 * power)) not in made:
+                        made.add((signs, round(4 * power)))
+                        yield self._row(signs, power)
+
+    def _reach(self, place: _Place) -> Signs:
+        """1 for each tensor that what meets the border may be made of."""
+        number, border = place
+        launch, inputs = self.launches[number], self.call.program.inputs
+        names = parsed(self.call.program.kernels[launch.kernel].unaligned).entry.arguments
+        views = [view for name, view in zip(names, spread(launch), strict=False) if view and name in border.of]
+        known = {view.storage: name for name, view in zip(self.call.names, inputs, strict=True)}
+        reach = {known.get(view.storage) for view in views}
+        return tuple(int(name in reach or None in reach) for name in self.free)
+
+    def _signs(self, place: _Place, reach: Signs) -> Iterator[Signs]:
+        """Signs of the tensors with which what meets the border is of either sign."""
+        yield reach
+        one, before = reach.index(1), self._met(reach, 0.0)[place].sign
+        for signs in dict.fromkeys([tuple(-n for n in reach), (*reach[:one], -1, *reach[one + 1 :])]):
+            met = self._met(signs, 0.0).get(place)
+            if met and met.sign != before:
+                yield signs
+                return
+
+    def _powers(self, place: _Place, signs: tuple[int, ...]) -> Iterator[float]:
+        """The factors, as powers of two, with which values end just before the border, and begin behind it."""
+        met = {0.0: self._met(signs, 0.0)[place]}
+        power, slope = 0.0, 1.0
+        for _ in range(RUNS):
+            if -NEAR <= met[power].largest < 0:
+                yield power
+                break
+            following = power - (met[power].largest + NEAR / 2) / slope
+            following = max(-self.most, min(following, self.most))
+            seen = self._met(signs, following).get(place)
+            if following in met or seen is None:
+                break
+            met[following] = seen
+            change = (seen.largest - met[power].largest) / (following - power)
+            slope, power = change if abs(change) > NEAR else slope, following
+        behind = power - (met[power].least - NEAR / 2) / slope
+        if abs(behind) <= self.most:
+            yield behind
+            yield self.most
+
+    def _row(self, signs: Sequence[int], power: float) -> dict[str, str]:
+        named = zip(self.free, signs, strict=True)
+        return {name: f"{SCALED}:{sign * 2.0**power if sign else 2.0 ** min(power, 0):.6g}" for name, sign in named}
+
+    def _met(self, signs: tuple[int, ...], power: float) -> Mapping[_Place, _Met]:
+        key = signs, power
+        if key not in self._runs:
+            self._runs[key] = self._run(self._row(signs, power))
+        return self._runs[key]
+
+    def _run(self, row: Mapping[str, str]) -> Mapping[_Place, _Met]:
+        """What meets each border with values of a row."""
+        call, observer = self.call, _Sizes(self.wanted)
+        named = zip(call.specs, call.names, strict=True)
+        try:
+            run_exactly(call, [replace(spec, profile=row.get(name, spec.profile)) for spec, name in named], observer)
+        except NOT_TRIED:
+            return {}
+        return {place: _as_met(torch.cat(parts)) for place, parts in observer.found.items()}
+
+
+def _as_met(ratios: torch.Tensor) -> _Met:
+    sizes = ratios.abs().sort().values
+    few = len(sizes) // 50
+    least, largest = sizes[few].log2(), sizes[len(sizes) - 1 - few].log2()
+    return _Met(float(least), float(largest), float(ratios.sum().sign()))
+
+
+@dataclass
+class _Sizes(Observer):
+    """Keeps what meets each border, as a multiple of it."""
+
+    wanted: Sequence[Sequence[Border]]
+    found: dict[_Place, list[torch.Tensor]] = field(default_factory=dict)
+
+    def launch(self, context: LaunchContext, memory: Memory) -> Observe | None:
+        mine: dict[int, list[Border]] = {}
+        for one in self.wanted[context.launch]:
+            mine.setdefault(one.op, []).append(one)
+
+        def look(frame: Frame, op: Op) -> None:
+            for one in mine.get(op.number, ()):
+                ratios = _value(frame, one, one.met) / _value(frame, one, one.size).abs()
+                ratios = ratios[(ratios != 0) & ratios.isfinite() & (ratios.abs() != 1)]
+                if ratios.numel():
+                    self.found.setdefault((context.launch, one), []).append(ratios)
+
+        return look if mine else None
+
+
+def _value(frame: Frame, border: Border, value: float | str) -> torch.Tensor:
+    if not isinstance(value, str):
+        return torch.tensor(value, dtype=torch.float64)
+    return dense(frame.values[value], torch.float64, frame.shape(border.type))
