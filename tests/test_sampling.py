@@ -32,6 +32,14 @@ def test_each_turn_tries_so_many_of_each_group_and_all_turns_try_all(count: int,
     assert len(seen) == 2 * len(names)
 
 
+def test_of_tests_that_belong_together_one_is_tried() -> None:
+    cases = [Case("", sample=1) for _ in range(3)]
+    for number, case in enumerate(cases):
+        case.nodeid, case.marks["sample"] = f"tests/test_{number}.py::test_a", pytest.mark.sample(1, of="containers").mark
+    put_off(cases, 2)  # type: ignore[arg-type]
+    assert sum("slow" not in case.marks for case in cases) == 1
+
+
 def test_what_is_not_marked_or_slow_anyway_is_no_part_of_a_sample() -> None:
     cases = [Case("a/b/c d"), Case("c", slow=1, sample=1), Case("d", sample=1)]
     put_off(cases, 7)  # type: ignore[arg-type]

@@ -62,13 +62,13 @@ def names(assignment: Assignment) -> list[str]:
     return sorted(_tables_of(assignment))
 
 
-def mistake(assignment: Assignment, name: str) -> Mistake:
-    """The mistake called `name`.
+def mistake(assignment: Assignment, name: str, tables: Mapping[str, dict[str, Any]] | None = None) -> Mistake:
+    """The mistake called `name`, from the `tables` of the file where these have been read.
 
     Raises:
         MistakeError: there is none, it is described wrongly, or its edit does not fit its base.
     """
-    tables = _tables_of(assignment)
+    tables = _tables_of(assignment) if tables is None else tables
     if name not in tables:
         raise MistakeError(f"{assignment.id} has no mistake {name}; it has {', '.join(sorted(tables)) or 'none'}")
     try:
@@ -136,18 +136,19 @@ def all_of(assignment: Assignment) -> Iterator[Mistake]:
     Raises:
         MistakeError: one of them is described wrongly, or its edit does not fit its base.
     """
-    return (mistake(assignment, name) for name in names(assignment))
+    tables = _tables_of(assignment)
+    return (mistake(assignment, name, tables) for name in sorted(tables))
 
 
 def read_or_refused(assignment: Assignment) -> Iterator[tuple[str, Mistake | MistakeError]]:
     """By name, every mistake of an assignment, or why it cannot be read; by the file's, where that is not TOML."""
     try:
-        known = names(assignment)
+        tables = _tables_of(assignment)
     except MistakeError as error:
         yield FILE, error
         return
-    for name in known:
+    for name in sorted(tables):
         try:
-            yield name, mistake(assignment, name)
+            yield name, mistake(assignment, name, tables)
         except MistakeError as error:
             yield name, error

@@ -7,7 +7,7 @@ import pytest
 from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.causes import Cause
-from gradekit.course.mistakes import mistake, names
+from gradekit.course.mistakes import all_of, mistake
 from gradekit.subject.entry_proofs import Proved, load_kinds
 from tests.prove.deciding import decided
 
@@ -21,10 +21,10 @@ MISSED = {
 """What stays open, and why: the examples of the checks find these."""
 
 SEEDED = [
-    (id, name)
+    (id, found.name)
     for id, assignment in ASSIGNMENTS.items()
-    for name in ([] if assignment.is_quiz else names(assignment))
-    if mistake(assignment, name).cause in IN_MEMORY
+    for found in ([] if assignment.is_quiz else all_of(assignment))
+    if found.cause in IN_MEMORY
 ]
 
 
