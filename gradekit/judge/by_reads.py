@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -15,6 +15,7 @@ from gradekit.engine.memory import Memory, strided
 from gradekit.engine.observer import touched
 from gradekit.engine.ttir import Op
 from gradekit.judge.by_special import ran
+from gradekit.judge.by_text import tile_without_loop
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, explained
 from gradekit.program import Aten, Copy, Program, View, every_step
@@ -49,10 +50,11 @@ class _Touched:
 
 def never_read(
     program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str],
-    names: Sequence[str],
+    names: Sequence[str], text: str = "",
 ) -> Diagnosis | None:  # fmt: skip
     """Which part of the inputs no kernel reads, where that explains the wrong result: with 0 or -inf in its place it
-    would be right. None where it does not. `names` are those of the inputs."""
+    would be right. None where it does not. `names` are those of the inputs. Where as many are read as a tile has
+    elements, and by the `text` no loop goes on behind it, that is told, too."""
     if comparison is None or [one.shape for one in comparison.reference.inputs] != [one.shape for one in inputs]:
         return None
     unread = _unread(program, inputs, allow)
@@ -62,7 +64,13 @@ def never_read(
         if explained(comparison, others):
             sentence = f"{' '.join(parts)} The result is as if {number} stood in the place of the others."
             hint = "see that the programs of the grid, or a loop in each of them, go over all of it"
-            return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+            counts = (first for gone in unread for _, first in _read_first(gone))
+            short = next(filter(None, (tile_without_loop(text, program, count) for count in counts)), None)
+            if short is None:
+                return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+            kernel, line = short
+            sentence += f" No loop of {kernel.name} goes on behind the tile in line {line}."
+            return Diagnosis(Cause.WRONG_VALUES, sentence, line, "walk along in a loop, a tile in each step")
     return None
 
 
@@ -84,13 +92,19 @@ def _places(view: View) -> Tensor:
     return strided(torch.arange(view.reach), view.shape, view.stride, view.offset)
 
 
+def _read_first(unread: Tensor) -> Iterator[tuple[int, int]]:
+    """Each dimension along which only the first places are read, all of these, with their number."""
+    for dimension in range(unread.dim()):
+        gone = unread.transpose(0, dimension).reshape(unread.shape[dimension], -1).all(1)
+        first = int((~gone).sum())
+        if first and bool(gone[first:].all()) and int(unread.sum()) * gone.numel() == int(gone.sum()) * unread.numel():
+            yield dimension, first
+
+
 def _said(unread: Tensor, name: str) -> str:
     """What is never read, in words: all rows or columns from one on, where these are they."""
     few = {1: ["elements"], 2: ["rows", "columns"]}
     names = few.get(unread.dim()) or [f"places along dimension {one}" for one in range(unread.dim())]
-    for dimension, what in enumerate(names):
-        gone = unread.transpose(0, dimension).reshape(unread.shape[dimension], -1).all(1)
-        first = int((~gone).sum())
-        if first and bool(gone[first:].all()) and int(unread.sum()) * gone.numel() == int(gone.sum()) * unread.numel():
-            return f"Only the first {first} of {gone.numel()} {what} of {name} are read."
+    for dimension, first in _read_first(unread):
+        return f"Only the first {first} of {unread.shape[dimension]} {names[dimension]} of {name} are read."
     return f"{int(unread.sum())} of {unread.numel()} elements of {name} are never read."

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gradekit.causes import Cause
 from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.program import Program
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
 from gradekit.submission.parsed_source import ParsedSource, called, dotted, nodes_of
@@ -52,6 +53,24 @@ def same_steps(evidence: Evidence) -> Diagnosis | None:
                     inside[0].line,
                     "let the addresses follow the step of the loop",
                 )
+    return None
+
+
+def tile_without_loop(text: str, program: Program, count: int) -> tuple[KernelDraft, int] | None:
+    """The kernel of a program, and the line, with a tile of so many elements that begins in one place alone: no loop
+    goes on behind it, and nothing is multiplied by its length. None where there is none."""
+    draft = draft_of(text)
+    constants = {one.name: one.constants for one in program.kernels.values()}
+    for kernel in draft.kernels if draft is not None else ():
+        for name in (name for name in kernel.constexprs if constants.get(kernel.name, {}).get(name) == count):
+            inside = [node for loop in kernel.loops for node in ast.walk(loop)]
+            factors = [one for one in kernel.nodes if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult)]
+            is_moved = any(name in kernel.names(one) for one in factors) or any(
+                isinstance(one, ast.Name) and one.id == name for one in inside
+            )
+            tiles = [one for one in kernel.nodes if called(one) == "tl.arange" and name in kernel.names(one)]
+            if tiles and not is_moved:
+                return kernel, kernel.statement(tiles[0]).lineno
     return None
 
 

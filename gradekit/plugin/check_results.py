@@ -172,8 +172,9 @@ def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> 
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
     tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
     values = (seen.program, tensors, error.comparison, run.request.assignment.allow)
-    told = diagnose(error, seen, inputs, subject.submission.text) or special_origin(*values)
-    told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")])
+    text = subject.submission.text
+    told = diagnose(error, seen, inputs, text) or special_origin(*values)
+    told = told or never_read(*values, [f"`{name}`" for arg, name in named if hasattr(arg, "stride")], text)
     return told or (rounding if error.comparison is not None and errors_are_small(error.comparison) else None)
 
 

@@ -44,8 +44,6 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         return []
     found = without_other_names(without_idle_parts(found))
     seen, kept = found, sorted(found, key=lambda change: change.kind)
-    others = [one for one in kept if one.kind is not ChangeKind.DROPPED or not isinstance(one.node, ast.stmt)]
-    found, kept = ([one for one in part if not others or one in others] for part in (found, kept))  # they say more
     idle = [change for change in kept if change.kind is ChangeKind.IDLE]
     in_place = [change for change in idle if not change.lacks]
     beside = [change for change in idle if change.lacks and change.line in _lines(in_place)]

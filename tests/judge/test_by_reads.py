@@ -43,13 +43,15 @@ def row_sums(x: torch.Tensor) -> torch.Tensor:
     return x.sum(1)
 
 
-def told(text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor] = row_sums) -> Diagnosis | None:
-    """What is said of a submission whose results are to be those of a function."""
+def told(
+    text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor] = row_sums, source: str = ""
+) -> Diagnosis | None:  # fmt: skip
+    """What is said of a submission whose results are to be those of a function, where its source is looked at or not."""
     with Tracer(Text(text)) as tracer:  # type: ignore[arg-type]
         program = tracer.trace("entry", [View(0, "float32", tuple(x.shape), x.stride())])
     result = engine.run(program, [x]).results[0]
     assert isinstance(result, torch.Tensor)
-    return never_read(program, [x], Comparison(result, reference(right, x)), (), ["x"])
+    return never_read(program, [x], Comparison(result, reference(right, x)), (), ["x"], source)
 
 
 @pytest.mark.parametrize("x", [torch.arange(33.0).view(3, 11) - 40, torch.arange(33.0).view(11, 3).T - 40], ids=["as it is", "a copy"])
@@ -67,6 +69,15 @@ def test_what_a_maximum_lacks_is_told_as_minus_infinity() -> None:
 def test_elements_that_are_left_out_here_and_there_are_counted() -> None:
     found = told(SUM.replace("mask=n < N", "mask=(n < N) & (n % 2 == 0)"), torch.arange(1.0, 22.0).view(3, 7))
     assert found is not None and found.sentence.startswith("9 of 21 elements of x are never read.")
+
+
+def test_that_no_loop_goes_on_behind_a_tile_is_told_where_as_much_is_read_as_the_tile_has() -> None:
+    found = told(SUM, torch.arange(33.0).view(3, 11), source=SUM)
+    assert found is not None and found.sentence == f"{READ.format('0')} No loop of kernel goes on behind the tile in line 6."
+    assert found.line == 6
+    too_few = SUM.replace("n = tl", "n = tl.program_id(1) * BLOCK + tl")
+    found = told(too_few, torch.arange(33.0).view(3, 11), source=too_few)
+    assert found is not None and found.sentence == READ.format("0"), "each program has a tile of its own"
 
 
 def test_nothing_is_told_where_the_result_is_wrong_in_another_way_too() -> None:

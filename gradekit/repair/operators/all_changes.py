@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from gradekit.interpreter.walk import Watched
 from gradekit.repair.operators.additions import around
 from gradekit.repair.operators.changes import Change, ChangeSite
-from gradekit.repair.operators.insertions import insertions, left_out
+from gradekit.repair.operators.insertions import insertions
 from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.together import of_several_places
 from gradekit.repair.work import Turn
@@ -42,7 +42,6 @@ def changes_of(site: ChangeSite, settled: Collection[int] = ()) -> Iterator[Chan
     if is_early:
         yield from of_several_places(site)
         yield from insertions(site)
-        yield from left_out(site)
 
 
 def _with_helpers(kernel: KernelDraft, draft: Draft) -> list[KernelDraft]:

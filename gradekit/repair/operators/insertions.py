@@ -1,5 +1,4 @@
-"""Statements added or left out: an update that is missing at the end of a loop's step, and an assignment that is one
-too many."""
+"""Statements added: an update that is missing at the end of a loop's step, and what a similar one has beside it."""
 
 from __future__ import annotations
 
@@ -16,16 +15,6 @@ from gradekit.repair.operators.words import words
 from gradekit.repair.work import Limit
 from gradekit.source.kernel import Loop, counter_of, names_of_steps, simple, target_of, value_of
 from gradekit.submission.parsed_source import shown
-
-
-def left_out(site: ChangeSite) -> Iterator[Change]:
-    """Each statement that gives a name a new value, left out: one that stands there twice is needed once."""
-    for statement in site.kernel.statements:
-        name = target_of(statement)
-        is_made = isinstance(statement, (ast.Assign, ast.AugAssign)) and name in site.watched.names.get(statement, ())
-        if is_made and name:
-            gone = "pass" + " \\\n" * site.source.of(statement).count("\n")  # on as many lines
-            yield site.change(ChangeKind.DROPPED, statement, gone, words("statement", name=name), 0, ast.Pass())
 
 
 def insertions(site: ChangeSite) -> Iterator[Change]:
@@ -92,16 +81,11 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:
-    """A statement at the end of a step."""
+    """A statement at the end of a step, with a sentence about another line."""
     last = loop.body[-1]
     if simple(last):
         change = site.change(ChangeKind.UPDATE, last, f"{site.source.of(last)}; {new}", says)
-        yield _of_line(change, blamed, says)
-
-
-def _of_line(change: Change, blamed: ast.stmt, says: tuple[str, str]) -> Change:
-    """The change with a sentence about another line than the one that it is put into."""
-    return replace(change, sentence=f"Line {blamed.lineno} {says[0]}", at=blamed.lineno)
+        yield replace(change, sentence=f"Line {blamed.lineno} {says[0]}", at=blamed.lineno)
 
 
 def _made_in(loop: Loop) -> dict[str, ast.stmt]:
