@@ -59,7 +59,7 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 lacks = _LACKED.get(form, squared)
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
-        yield from _with_a_sign(site, node, text) if whole else ()
+        yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
         says = words("powers-of-2", part=part, place=site.context(node))
         yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if not isinstance(node, ast.Constant):
