@@ -104,27 +104,24 @@ class _Met:
 def rows_at_borders(call: ExactCall, free: Sequence[str], most: float) -> Iterator[dict[str, str]]:
     """Kinds of values, by the names of tensors, that take what the call computes to its borders. Tensors in `free` may
     have any values, of absolute size up to `most`."""
-    launches = [step for step in run_steps(call.program.steps, call.option) if isinstance(step, Launch)]
-    wanted = [borders(call.program.kernels[step.kernel].unaligned) for step in launches]
-    if free and any(wanted):
-        yield from _Search(call, free, math.log2(most / POSITIVE[1]), launches, wanted).rows()
+    search = _Search(call, free, most)
+    if free and any(search.wanted):
+        yield from search.rows()
 
 
 Signs = tuple[int, ...]
 """How each tensor is scaled: 1 with the factor, -1 with its negative, 0 where it may only hide what is small."""
 
 
-@dataclass
 class _Search:
-    call: ExactCall
-    free: Sequence[str]
-    most: float
-    launches: Sequence[Launch]
-    wanted: Sequence[Sequence[Border]]
-    _runs: dict[tuple[Signs, float], Mapping[_Place, _Met]] = field(default_factory=dict)
+    def __init__(self, call: ExactCall, free: Sequence[str], most: float) -> None:
+        self.call, self.free, self.most = call, free, math.log2(most / POSITIVE[1])
+        self.launches = [step for step in run_steps(call.program.steps, call.option) if isinstance(step, Launch)]
+        self.wanted = [borders(call.program.kernels[step.kernel].unaligned) for step in self.launches]
+        self.met = functools.cache(self._met)
 
     def rows(self) -> Iterator[dict[str, str]]:
-        first = self._met((1,) * len(self.free), 0.0)
+        first = self.met((1,) * len(self.free), 0.0)
         looked_at, made = set[tuple[Signs, int, int]](), set[tuple[Signs, int]]()
         for place in sorted(first, key=lambda place: (not place[1].decides, first[place].largest)):
             reach, met = self._reach(place), first[place]
@@ -151,30 +148,27 @@ class _Search:
     def _signs(self, place: _Place, reach: Signs) -> Iterator[Signs]:
         """Signs of the tensors with which what meets the border is of either sign."""
         yield reach
-        one, before = reach.index(1), self._met(reach, 0.0)[place].sign
+        one, before = reach.index(1), self.met(reach, 0.0)[place].sign
         for signs in dict.fromkeys([tuple(-n for n in reach), (*reach[:one], -1, *reach[one + 1 :])]):
-            met = self._met(signs, 0.0).get(place)
+            met = self.met(signs, 0.0).get(place)
             if met and met.sign != before:
                 yield signs
                 return
 
     def _powers(self, place: _Place, signs: tuple[int, ...]) -> Iterator[float]:
         """The factors, as powers of two, with which values end just before the border, and begin behind it."""
-        met = {0.0: self._met(signs, 0.0)[place]}
-        power, slope = 0.0, 1.0
+        power, slope, met = 0.0, 1.0, self.met(signs, 0.0)[place]
         for _ in range(RUNS):
-            if -NEAR <= met[power].largest < 0:
+            if -NEAR <= met.largest < 0:
                 yield power
                 break
-            following = power - (met[power].largest + NEAR / 2) / slope
-            following = max(-self.most, min(following, self.most))
-            seen = self._met(signs, following).get(place)
-            if following in met or seen is None:
+            following = max(-self.most, min(power - (met.largest + NEAR / 2) / slope, self.most))
+            seen = self.met(signs, following).get(place)
+            if following == power or seen is None:
                 break
-            met[following] = seen
-            change = (seen.largest - met[power].largest) / (following - power)
-            slope, power = change if abs(change) > NEAR else slope, following
-        behind = power - (met[power].least - NEAR / 2) / slope
+            change = (seen.largest - met.largest) / (following - power)
+            slope, power, met = change if abs(change) > NEAR else slope, following, seen
+        behind = power - (met.least - NEAR / 2) / slope
         if abs(behind) <= self.most:
             yield behind
             yield self.most
@@ -183,18 +177,13 @@ class _Search:
         named = zip(self.free, signs, strict=True)
         return {name: f"{SCALED}:{sign * 2.0**power if sign else 2.0 ** min(power, 0):.6g}" for name, sign in named}
 
-    def _met(self, signs: tuple[int, ...], power: float) -> Mapping[_Place, _Met]:
-        key = signs, power
-        if key not in self._runs:
-            self._runs[key] = self._run(self._row(signs, power))
-        return self._runs[key]
-
-    def _run(self, row: Mapping[str, str]) -> Mapping[_Place, _Met]:
+    def _met(self, signs: Signs, power: float) -> Mapping[_Place, _Met]:
         """What meets each border with values of a row."""
-        call, observer = self.call, _Sizes(self.wanted)
-        named = zip(call.specs, call.names, strict=True)
+        row, observer = self._row(signs, power), _Sizes(self.wanted)
+        named = zip(self.call.specs, self.call.names, strict=True)
+        specs = [replace(spec, profile=row.get(name, spec.profile)) for spec, name in named]
         try:
-            run_exactly(call, [replace(spec, profile=row.get(name, spec.profile)) for spec, name in named], observer)
+            run_exactly(self.call, specs, observer)
         except NOT_TRIED:
             return {}
         return {place: _as_met(torch.cat(parts)) for place, parts in observer.found.items()}

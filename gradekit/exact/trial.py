@@ -24,11 +24,11 @@ from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.memory import index_of
-from gradekit.exact.places import NARROW, OPERANDS, RESULTS, RoundingPlace, rounding_places
+from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.in_words import in_words
 from gradekit.inputs.spec import Input
-from gradekit.inputs.value_kinds import CHOSEN, FAR, SCALED
+from gradekit.inputs.value_kinds import CHOSEN, FAR
 from gradekit.judge.compare import show, wrong_values
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
@@ -117,9 +117,7 @@ def _run(
 class _Trial:
     def __init__(self, call: ExactCall, specs: Sequence[Input]) -> None:
         self.call, self.specs = call, specs
-        rounds = call.backward or "operands" in (OPERANDS if call.allowed is None else call.allowed)
-        kinds = (FAR, CHOSEN) if rounds else (FAR, CHOSEN, SCALED)
-        self.far = any(spec.profile.partition(":")[0] in kinds for spec in specs)
+        self.far = any(spec.profile.startswith((f"{FAR}:", f"{CHOSEN}:")) for spec in specs)
         self.tensors = [spec.tensor() for spec in specs]
         self.wide = wide_tensors(self.tensors)
         self._rounded: dict[RoundingPlace, list[Any]] = {}
