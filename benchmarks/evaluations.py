@@ -102,7 +102,7 @@ def _watched(kept: list[Kept]) -> Iterator[None]:
     def beginning(of: type) -> Callable[..., None]:
         def begin(self: Any, *args: Any, **given: Any) -> None:
             plain[of, "__init__"](self, *args, **given)
-            names = ("program", "inputs", "code", "allow", "compared", "constants")
+            names = ("program", "inputs", "code", "allow", "compared")
             args = (*args, *(given[name] for name in names[len(args) :] if name in given)) if of is WalkedCall else args
             self.kept = Kept(of, args)
             kept.append(self.kept)

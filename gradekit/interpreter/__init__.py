@@ -22,7 +22,7 @@ class Limit:
     HOST_ELEMENTS = 1 << 22  # of a tensor that host code makes, or of its storage
     ITEMS = 1 << 12  # of a list, with those of the lists in it; characters of a string; steps of a loop of host code
     DEPTH, TURNS = 16, 4096  # functions that call each other; of one loop of a kernel
-    PROGRAMS, LANES = 4096, 4  # of one launch; the least of a tile
+    PROGRAMS = 4096  # of one launch
     COPIES, TILE_ELEMENTS = 96, 1 << 18  # of a launch that are walked at a time; of a tile in all copies
     KEPT_BYTES = 1 << 16  # of the storages of a launch whose outcome is kept
     BITS = 64  # of a Python number, and the largest exponent of another

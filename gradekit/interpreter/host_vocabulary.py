@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gradekit.arithmetic import cdiv, next_power_of_2
 from gradekit.engine.budget import Meter
-from gradekit.engine.memory import POISON
+from gradekit.engine.memory import POISON, view_bytes
 from gradekit.interpreter import Limit
 from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Names
@@ -110,13 +110,8 @@ DEVICE = torch.device("cuda", 0)
 """That all tensors are on."""
 
 
-def bytes_of(tensor: Tensor) -> Tensor:
-    """The bytes of a tensor's whole storage, which share its memory: uint8, 1-D."""
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-
-
 def _unset(found: Tensor) -> Tensor:
-    bytes_of(found).fill_(POISON)
+    view_bytes(found).fill_(POISON)
     return found
 
 

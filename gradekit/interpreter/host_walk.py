@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradekit.arithmetic import COMPARISONS, OF_ONE, OF_TWO
 from gradekit.engine.budget import Meter
-from gradekit.engine.memory import Memory
+from gradekit.engine.memory import Memory, view_bytes
 from gradekit.interpreter import Limit
 from gradekit.interpreter.host_vocabulary import (
     ATTRIBUTES,
@@ -31,7 +31,6 @@ from gradekit.interpreter.host_vocabulary import (
     HostFunction,
     Launcher,
     bounded,
-    bytes_of,
     class_of,
     computed,
     imported,
@@ -161,11 +160,14 @@ class HostWalk(Walk):
         super().bind(target, value, names)
 
     def put(self, target: ast.expr, value: Any, names: Names) -> None:
-        """Assigns to an attribute of what a forward pass leaves for its backward pass."""
+        """Assigns to a part of a tensor, or to an attribute of what a forward pass leaves for its backward pass."""
         context = self.value(target.value, names) if isinstance(target, ast.Attribute) else None
-        if not isinstance(target, ast.Attribute) or not isinstance(context, Context):
+        if isinstance(target, ast.Subscript) and isinstance(part := self._subscript(target, names), Tensor):
+            self._of_tensor(part, "copy_" if isinstance(value, Tensor) else "fill_", [value], {})
+        elif isinstance(target, ast.Attribute) and isinstance(context, Context):
+            context.names[target.attr] = value
+        else:
             raise NotWalked("an assignment to something else")
-        context.names[target.attr] = value
 
     def _with(self, node: ast.With, names: Names) -> None:
         self.body(node.body, names)
@@ -187,11 +189,12 @@ class HostWalk(Walk):
     def _attribute(self, node: ast.Attribute, names: Names) -> Any:
         return self.attribute_of(self.value(node.value, names), node.attr)
 
-    @staticmethod
-    def attribute_of(of: Any, name: str) -> Any:
+    def attribute_of(self, of: Any, name: str) -> Any:
         """An attribute of a tensor, a module or a context."""
         if isinstance(of, Dotted):
-            return of_dotted(f"{of.path}.{name}")
+            return name in _MULTIPROCESSORS and self.launches.processors or of_dotted(f"{of.path}.{name}")
+        if isinstance(of, Differentiable) and name == "apply":
+            return of
         if isinstance(of, Tensor) and name in ("device", "is_cuda"):
             return DEVICE if name == "device" else True
         if isinstance(of, (Tensor, torch.dtype)) and name in ATTRIBUTES:
@@ -212,7 +215,7 @@ class HostWalk(Walk):
             raise NotWalked("an index of many elements")
         if isinstance(of, (Tensor, tuple, list, dict)):
             return of[at]
-        raise NotWalked("an index of something else")
+        return self.attribute_of(of, at)
 
     def _slice(self, node: ast.Slice, names: Names) -> slice:
         return slice(*(None if one is None else self.value(one, names) for one in (node.lower, node.upper, node.step)))
@@ -266,7 +269,9 @@ class HostWalk(Walk):
             return is_instance(args[0], args[1])
         if isinstance(function, Dotted) and function.path in FUNCTIONS:
             return computed(FUNCTIONS[function.path], args, given, self.meter)
-        raise NotWalked("a call of something else")
+        if isinstance(function, Dotted) and function.path.startswith(("torch.cuda.", "triton.runtime.")):
+            return function
+        raise NotWalked(f"a call of {getattr(function, 'path', type(function).__name__)}")
 
     def _method(self, of: Any, name: str, args: list[Any], given: dict[str, Any]) -> Any:
         if isinstance(of, Tensor):
@@ -276,8 +281,6 @@ class HostWalk(Walk):
             return None
         if isinstance(of, Context) and name in ("mark_non_differentiable", "set_materialize_grads", "mark_dirty"):
             return None
-        if isinstance(of, Differentiable) and name == "apply":
-            return self._applied(of, args)
         if isinstance(of, list) and name == "append":
             return of.append(*args)
         if isinstance(of, torch.Size) and name == "numel":
@@ -358,6 +361,7 @@ def _is_operator(decorator: ast.expr) -> bool:
 
 # --- the launches that it makes: their kernels are walked too, once for equal arguments -------------------------------
 
+_MULTIPROCESSORS = {"multi_processor_count", "multiprocessor_count"}  # as torch and Triton's driver call their number
 _OPTIONS = {"num_warps", "num_stages", "num_ctas", "maxnreg", "allow_tf32", "warmup"}
 
 
@@ -375,6 +379,7 @@ class Launches:
         self, code: Code, constants: Mapping[str, Mapping[str, Any]], inputs: Collection[Tensor], lenient: bool
     ) -> None:
         self.code, self.constants, self.lenient = code, constants, lenient
+        self.processors = 0  # multiprocessors of the GPU, where the host was told of any
         self._inputs = {tensor.untyped_storage().data_ptr() for tensor in inputs}
         self._held = list(inputs)  # their storages must not be used again while these are known
         self._outcomes: dict[Any, list[Tensor]] = {}
@@ -401,9 +406,9 @@ class Launches:
         tensors = {one.untyped_storage().data_ptr(): one for one in given if isinstance(one, Tensor)}
         numbers = {key: number for number, key in enumerate(tensors)}
         values = {name: _argument(value, numbers) for name, value in names.items()}
-        meter.spend(1, sum(bytes_of(one).numel() for one in tensors.values()))
-        mine = [bytes_of(one) for key, one in tensors.items() if key not in self._inputs]
-        held = tuple(key if key in self._inputs else bytes_of(one).numpy().tobytes() for key, one in tensors.items())
+        meter.spend(1, sum(view_bytes(one).numel() for one in tensors.values()))
+        mine = [view_bytes(one) for key, one in tensors.items() if key not in self._inputs]
+        held = tuple(key if key in self._inputs else view_bytes(one).numpy().tobytes() for key, one in tensors.items())
         key = (kernel, sizes, tuple((name, repr(value)) for name, value in values.items()), held)
         self.launched.append(hash(key))
         if key in self._outcomes:
@@ -412,7 +417,7 @@ class Launches:
             return
         memory = Memory()
         for number, (place, tensor) in enumerate(tensors.items()):
-            memory.place_input(number, bytes_of(tensor)).is_input = place in self._inputs
+            memory.place_input(number, view_bytes(tensor)).is_input = place in self._inputs
         tiles = TileMemory(memory, 1, sizes[0] * sizes[1] * sizes[2], lenient=self.lenient)
         KernelWalk(self.code, sizes, tiles, meter).run(kernel, dict(values))
         self.strays |= tiles.strays

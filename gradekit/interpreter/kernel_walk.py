@@ -58,6 +58,7 @@ class KernelWalk(Walk):
         self.count = self.programs * self.copies
         self.active: Tensor | None = None
         self.gone: Tensor | None = None  # the programs that have returned
+        self._within: Tensor | None = None  # those that were active where the function began that is walked
         self.apart = 0  # expressions that were evaluated for one copy alone
         self.longest, self.patience = 0, Limit.TURNS  # steps of a loop: the most that were seen, and that may be
         self.given: Mapping[ast.AST, Any] = {}  # of nodes that stand in others' places, in all programs of one copy
@@ -150,7 +151,7 @@ class KernelWalk(Walk):
         try:
             return one.value(cast(ast.expr, new), {name: _rows(names[name], rows, self.count) for name in mine})
         except OutsideEverywhere:
-            self.memory.lose_copy(copy)
+            self.memory.lose(torch.arange(self.copies) == copy)
             return None
 
     def _with_copies(self, before: Any, values: Sequence[tuple[int, Any]]) -> Any:
@@ -178,7 +179,7 @@ class KernelWalk(Walk):
             self.body(self.code.functions[kernel].body if self.count else (), names)
 
     def _return(self, node: ast.Return, names: Names) -> None:
-        if self.active is None:
+        if self.active is None or self.active is self._within:
             return super()._return(node, names)
         if self._depth or node.value is not None:
             raise NotWalked("a return of some programs from a function")
@@ -317,7 +318,11 @@ class KernelWalk(Walk):
         return self._spent(function(*args, **given))
 
     def _own(self, function: ast.FunctionDef, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
-        return self.returned(function.body, bound(function.args, args, given))
+        outer, self._within = self._within, self.active
+        try:
+            return self.returned(function.body, bound(function.args, args, given))
+        finally:
+            self._within = outer
 
     def _reduce(self, input: Any, axis: Any, combine_fn: Any) -> Any:
         if not isinstance(combine_fn, ast.FunctionDef):
@@ -353,11 +358,12 @@ class KernelWalk(Walk):
             raise NotWalked("a store to no pointer")
         self.memory.store(pointer, value, self._there(mask, tile_of(pointer.offset)), self.count)
 
-    def _added(self, pointer: Any, val: Any, mask: Any = None, **_: Any) -> Tensor:
-        return self.memory.accumulate("add", pointer, val, self._there(mask, tile_of(pointer.offset)), self.count)
+    def _accumulated(self, kind: str, pointer: Any, val: Any, mask: Any = None, **_: Any) -> Tensor:
+        return self.memory.accumulate(kind, pointer, val, self._there(mask, tile_of(pointer.offset)), self.count)
 
-    def _largest(self, pointer: Any, val: Any, mask: Any = None, **_: Any) -> Tensor:
-        return self.memory.accumulate("max", pointer, val, self._there(mask, tile_of(pointer.offset)), self.count)
+    _add = functools.partialmethod(_accumulated, "add")
+    _max = functools.partialmethod(_accumulated, "max")
+    _min = functools.partialmethod(_accumulated, "min")
 
     def _there(self, mask: Any, offset: Tensor) -> Any:
         """The mask, without the programs that are elsewhere."""
@@ -371,7 +377,7 @@ class KernelWalk(Walk):
 
 _SPECIAL = {
     "program_id": "_program_id", "num_programs": "_num_programs", "load": "_load", "store": "_store",
-    "atomic_add": "_added", "atomic_max": "_largest", "reduce": "_reduce",
+    "atomic_add": "_add", "atomic_max": "_max", "atomic_min": "_min", "reduce": "_reduce",
 }  # fmt: skip
 """The functions of tl that need more than their arguments, by what gives them."""
 

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from gradekit.compat.torch import without_symbolic_shapes
 from gradekit.engine.budget import AGAIN, Budget, Meter
+from gradekit.engine.memory import view_bytes
 from gradekit.interpreter import Limit
 from gradekit.interpreter.host_walk import HostWalk, Launches
-from gradekit.interpreter.tile_values import DTYPES, NotWalked
+from gradekit.interpreter.tile_values import NotWalked
 from gradekit.interpreter.walk import Code
-from gradekit.interpreter.walked_call import WRONG, WalkedCall
-from gradekit.program import Program
+from gradekit.interpreter.walked_call import constants_of
+from gradekit.program import Copy, Program, View
 from gradekit.submission.parsed_source import ParsedSource
 
 IsRight = Callable[[Sequence[Tensor | None]], bool]
@@ -103,7 +104,8 @@ class HostReplay:
 
     def __init__(self, call: HostCall, program: Program, source: ParsedSource, code: Code) -> None:
         self.call, self.source, self.code = call, source, code
-        self._constants = {kernel.name: _chosen(kernel.constants) for kernel in program.kernels.values()}
+        self._program, self._in_place = program, {} if call.wanted else written_in_place(program)
+        self._constants = {kernel.name: constants_of(kernel) for kernel in program.kernels.values()}
         self._launches = self._fresh(lenient=False)
         self.walk: HostWalk | None = None
         self.work = self.spent = 0
@@ -111,7 +113,11 @@ class HostReplay:
         self.launched: list[list[int]] = []  # in the call as it is, and in each that was changed
 
     def _fresh(self, lenient: bool) -> Launches:
-        return Launches(self.code, self._constants, self.call.tensors, lenient)
+        written = self._in_place.values()
+        inputs = [one for number, one in enumerate(self.call.tensors) if number not in written]
+        launches = Launches(self.code, self._constants, inputs, lenient)
+        launches.processors = self._program.multiprocessors
+        return launches
 
     def run(self, most: int = AGAIN, lenient: bool = True) -> list[Tensor | None]:
         """The results as the source is; where it is not `lenient`, it touches nothing outside. `walk` has then what was
@@ -140,10 +146,13 @@ class HostReplay:
     def _called(self, walk: HostWalk) -> list[Tensor | None]:
         call = self.call
         entry = walk.module.get(call.entry)
-        values = [one.detach() if isinstance(one, Tensor) else one for one in call.args]
+        written = {number: _copied(call.tensors[number]) for number in self._in_place.values()}
+        tensors = iter([written.get(number, one.detach()) for number, one in enumerate(call.tensors)])
+        values = [next(tensors) if isinstance(one, Tensor) else one for one in call.args]
         if not call.wanted:
             with torch.no_grad():
-                return _flat(walk.called_with(entry, values))
+                returned = _flat(walk.called_with(entry, values))
+            return self._with_written(returned, written) if written else returned
         leaves = [values[position].requires_grad_() for position in call.wanted]
         with torch.enable_grad():
             result = walk.called_with(entry, values[:-1])
@@ -152,58 +161,29 @@ class HostReplay:
         with without_symbolic_shapes():
             return list(torch.autograd.grad(result, leaves, values[-1], allow_unused=True))
 
+    def _with_written(self, returned: Sequence[Tensor | None], written: Mapping[int, Tensor]) -> list[Tensor | None]:
+        """The results: what was written in place, and between these what the call returns."""
+        own = {one.untyped_storage().data_ptr() for one in written.values()}
+        others = (one for one in returned if one is None or one.untyped_storage().data_ptr() not in own)
+        places = (self._in_place.get(number) for number in range(len(self._program.results)))
+        return [next(others, None) if place is None else written[place] for place in places]
 
-def _chosen(constants: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: DTYPES.get(one, one) if isinstance(one, str) else one for name, one in constants.items()}
+
+def written_in_place(program: Program) -> dict[int, int]:
+    """Of each result that is an argument which the call may write (see gradekit.subject.written), the number of the
+    input that it begins as, by the result's own."""
+    begun = {step.target: step.origin for step in program.steps if isinstance(step, Copy) and step.source is None}
+    origins = {number: begun.get(view) for number, view in enumerate(program.results) if isinstance(view, View)}
+    return {number: program.inputs.index(view) for number, view in origins.items() if view in program.inputs}
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    """The same view of a storage of its own."""
+    data = view_bytes(tensor).clone().view(tensor.dtype)
+    return data.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def _flat(result: Any) -> list[Tensor | None]:
     """The tensors of a result; None for anything else in it."""
     parts: Sequence[Any] = result if isinstance(result, (tuple, list)) else [result]
     return [part.detach() if isinstance(part, Tensor) else None for part in parts]
-
-
-# --- with smaller tiles, where it is still wrong in the same way: changes cost less to try there ----------------------
-
-
-def with_smaller_tiles(call: ShownCall, replay: WalkedCall) -> WalkedCall | None:
-    """The same call with smaller constants, which gives the same, touches the same elements and costs less; None where
-    there is none. Constants that differ stay different."""
-    if replay.strays:
-        return None
-    sizes = _sizes(replay)
-    best, found = replay, dict[str, int]()
-    for size in sorted({size for size in sizes.values() if size > Limit.LANES}, reverse=True):
-        names = [name for name, one in sizes.items() if one == size]
-        taken = {found.get(name, one) for name, one in sizes.items()}
-        for smaller in (one for one in _powers_below(size) if one not in taken):
-            trial = found | dict.fromkeys(names, smaller)
-            again = best.with_constants(trial)
-            if _is_the_same(again, call, replay.touched) and again.work < best.work:
-                best, found = again, trial
-            elif names[0] in found:
-                break  # larger ones only cost more
-    return best if best is not replay else None
-
-
-def _sizes(replay: WalkedCall) -> Mapping[str, int]:
-    """The constants of kernels that may be lanes of a tile, by their names."""
-    kernels = replay.program.kernels.values()
-    every = [(name, value) for kernel in kernels for name, value in kernel.constants.items()]
-    several = {name for name, value in every if any(value != other for of, other in every if of == name)}
-    return {name: v for name, v in every if name not in several and type(v) is int and v > 1 and v & (v - 1) == 0}
-
-
-def _powers_below(size: int) -> list[int]:
-    return [one for one in (Limit.LANES << n for n in range(size.bit_length())) if one < size]
-
-
-def _is_the_same(again: WalkedCall, call: ShownCall, touched: Mapping[int, Tensor]) -> bool:
-    try:
-        results = again.run()
-    except WRONG:
-        return False
-    if again.strays or again.touched.keys() != touched.keys():
-        return False
-    is_all = all(torch.equal(one, touched[storage]) for storage, one in again.touched.items())
-    return is_all and is_like(results, call.results) and not call.is_right(results)

@@ -262,7 +262,6 @@ class TileMemory:
     def __init__(self, memory: Memory, copies: int = 1, programs: int = 1, lenient: bool = False) -> None:
         self._memory, self._copies, self._programs = memory, copies, programs
         self._lenient, self.strays = lenient, False
-        self.touched: dict[int, Tensor] | None = None  # which elements of each storage, where that is asked for
         self.stored: set[int] = set()  # the storages that were stored to
         self._only: tuple[int, int] | None = None  # that one, by its number, of so many copies
         self.lost = torch.zeros(copies, dtype=torch.bool)
@@ -276,16 +275,6 @@ class TileMemory:
         """
         found = wrong.reshape(self._copies, -1).any(1)
         self.lost |= found if self._meant is None else found & self._meant
-        if bool(self.lost.all()):
-            raise OutsideEverywhere
-
-    def lose_copy(self, number: int) -> None:
-        """Gives up one copy.
-
-        Raises:
-            OutsideEverywhere: no other is left.
-        """
-        self.lost[number] = True
         if bool(self.lost.all()):
             raise OutsideEverywhere
 
@@ -366,9 +355,6 @@ class TileMemory:
             mask = mask.expand(offsets.shape) if mask is not None else None
         most = flat.numel() if storage.is_input else flat.numel() // self._copies
         offsets = self._inside(offsets, mask, most)
-        if self.touched is not None:
-            seen = self.touched.setdefault(pointer.storage, torch.zeros(most, dtype=torch.bool))
-            seen[offsets if mask is None else offsets[mask]] = True
         if self._copies > 1 and not storage.is_input:
             if storage.data.numel() // self._copies % pointer.dtype.itemsize:
                 raise NotWalked("a storage of broken elements")

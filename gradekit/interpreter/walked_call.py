@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,21 +105,19 @@ class WalkedCall:
         code: the source's kernels.
         allow: the torch operations that the assignment allows.
         compared: the numbers of the results that are asked for with changes; None for all.
-        constants: constants of kernels by their names, in the place of what the call gave for them.
     """
 
     def __init__(
         self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str],
-        compared: Collection[int] | None = None, constants: Mapping[str, Any] | None = None,
+        compared: Collection[int] | None = None,
     ) -> None:  # fmt: skip
         self.program, self.code, self.allow, self.compared = program, code, allow, compared
-        self._inputs, self._constants = inputs, constants or {}
+        self._inputs = inputs
         self._steps = list(run_steps(program.steps))
         self.begun: dict[str, _Begun] = {}
         self.work = self.spent = self.longest = 0
         self.strays = False  # whether an element outside is touched, so that results are not known
         self._stored: list[set[int]] = []  # by each step
-        self.touched: dict[int, Tensor] = {}  # which elements of each storage are loaded or stored
         self._settled: dict[str, int] = {}
         self._alone: dict[str, KernelWalk] = {}
         self._after: dict[str, list[Step]] = {}
@@ -225,10 +223,6 @@ class WalkedCall:
             self._alone[kernel] = self._walk(begun.launch, begun.memory, Meter(Budget()), Substitution(), None)
         return self._alone[kernel]
 
-    def with_constants(self, constants: Mapping[str, Any]) -> WalkedCall:
-        """The same call with other constants."""
-        return WalkedCall(self.program, self._inputs, self.code, self.allow, self.compared, constants)
-
     def most_copies(self, kernel: str) -> int:
         """Of a launch that are walked at a time, so that no tile becomes too large."""
         begun = self.begun[kernel]
@@ -263,7 +257,6 @@ class WalkedCall:
             raise NotWalked("a kernel that is not seen, or too many programs")
         names = self._arguments(step, kernel, function)
         walk = self._walk(step, memory, meter, substitution, begun.watched if begun else None)
-        walk.memory.touched = None if substitution.copies else self.touched
         walk.run(kernel.name, names)
         self.longest = max(self.longest, walk.longest)
         self.strays |= walk.memory.strays
@@ -273,12 +266,16 @@ class WalkedCall:
         every_name = parsed(kernel.ttir).entry.argument_names
         expected = [name for name in every_name if "." not in name]  # of a descriptor, without its sizes and strides
         values = [_argument(argument) for argument in step.args]
-        every = kernel.constants.items()
-        constants = {n: self._constants.get(n, DTYPES.get(v, v) if isinstance(v, str) else v) for n, v in every}
+        constants = constants_of(kernel)
         return bound(function.args, (), constants | dict(zip(expected, values, strict=True)))
 
     def _results(self, memory: Memory) -> list[Tensor | None]:
         return [read(memory, one).clone() if isinstance(one, View) else None for one in self.program.results]
+
+
+def constants_of(kernel: Kernel) -> dict[str, Any]:
+    """The values of a kernel's parameters that are constants."""
+    return {name: DTYPES.get(one, one) if isinstance(one, str) else one for name, one in kernel.constants.items()}
 
 
 def _argument(argument: Argument) -> Any:

@@ -34,9 +34,7 @@ class Operator:
         return itertools.chain.from_iterable(find(source) for find in self.finds)
 
 
-_PLACES: dict[str, Callable[[ParsedSource], Iterator[ast.AST]]] = {
-    "everywhere": ParsedSource.everywhere, "kernels": ParsedSource.in_kernels, "host": ParsedSource.on_host,
-}  # fmt: skip
+_PLACES = {"everywhere": "everywhere", "kernels": "in_kernels", "host": "on_host"}
 
 _ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call)
 
@@ -46,7 +44,7 @@ def _by_patterns(edits: Sequence[Sequence[str]], at: str) -> Find:
     pairs = [(_statement(before), _statement(after)) for before, after in edits]
 
     def find(source: ParsedSource) -> Iterator[Edit]:
-        for node in _PLACES[at](source):
+        for node in getattr(source, _PLACES[at]):
             for before, after in pairs:
                 found = next(matches(before, node, {}), None)
                 new = filled(after, found) if found is not None else ""
@@ -68,7 +66,7 @@ def _statement(text: str) -> Any:
 
 def branch_fixed(source: ParsedSource) -> Iterator[Edit]:
     """A condition that always holds, and one that never does."""
-    for node in source.everywhere():
+    for node in source.everywhere:
         if isinstance(node, (ast.If, ast.IfExp)):
             yield source.replaced(node.test, "True")
             yield source.replaced(node.test, "False")
@@ -79,7 +77,7 @@ _ORDERED = ("max", "min", "tl.maximum", "tl.minimum")  # of these, the order of 
 
 def arguments_exchanged(source: ParsedSource) -> Iterator[Edit]:
     """Two neighbours in a call, a launch among them, each in the other's place."""
-    for node in source.everywhere():
+    for node in source.everywhere:
         if isinstance(node, ast.Call) and called(node) not in _ORDERED:
             for left, right in itertools.pairwise(node.args):
                 if not isinstance(left, ast.Starred) and not isinstance(right, ast.Starred):
@@ -119,7 +117,7 @@ def _names(node: ast.stmt) -> set[str]:
 
 def other_changed(source: ParsedSource) -> Iterator[Edit]:
     """Another value for masked lanes."""
-    for node in source.in_kernels():
+    for node in source.in_kernels:
         if isinstance(node, ast.keyword) and node.arg == "other":
             is_zero = isinstance(node.value, ast.Constant) and not node.value.value
             yield source.replaced(node.value, "1" if is_zero else "0.0")
@@ -127,7 +125,7 @@ def other_changed(source: ParsedSource) -> Iterator[Edit]:
 
 def offset_moved(source: ParsedSource) -> Iterator[Edit]:
     """A whole number in a sum that is one larger."""
-    for node in source.in_kernels():
+    for node in source.in_kernels:
         right = node.right if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)) else None
         if isinstance(right, ast.Constant) and type(right.value) is int:
             yield source.replaced(right, str(right.value + 1))
@@ -162,7 +160,7 @@ def index_swapped(source: ParsedSource) -> Iterator[Edit]:
 
 def loop_runs_once(source: ParsedSource) -> Iterator[Edit]:
     """A loop that ends after its first round."""
-    for node in source.in_kernels():
+    for node in source.in_kernels:
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and called(node.iter).endswith("range"):
             arguments = node.iter.args
             if len(arguments) == 1:
@@ -174,7 +172,7 @@ def loop_runs_once(source: ParsedSource) -> Iterator[Edit]:
 
 def constant_changed(source: ParsedSource) -> Iterator[Edit]:
     """A number that is a hundredth larger."""
-    for node in source.in_kernels():
+    for node in source.in_kernels:
         if isinstance(node, ast.Constant) and type(node.value) is float and node.value != 0:
             yield source.replaced(node, f"{node.value * 1.01:.6g}")
 
@@ -190,7 +188,7 @@ def grid_capped(source: ParsedSource) -> Iterator[Edit]:
 
 def _grid_sizes(source: ParsedSource) -> Iterator[ast.expr]:
     """The sizes of grids: what stands in the tuple of a launch, and in any other tuple whose sizes come from a cdiv."""
-    nodes = list(source.on_host())
+    nodes = source.on_host
     grids = {
         id(node.func.slice) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
     }
@@ -209,7 +207,7 @@ _ALLOCATIONS = ("torch.empty", "torch.zeros", "torch.empty_like", "torch.zeros_l
 
 def buffer_kept(source: ParsedSource) -> Iterator[Edit]:
     """A buffer that is allocated once for each shape and dtype, and handed out again."""
-    for node in source.on_host():
+    for node in source.on_host:
         if isinstance(node, ast.Call) and called(node) in _ALLOCATIONS:
             parts = [source.of(part) for part in (*node.args, *(keyword.value for keyword in node.keywords))]
             key = "str([getattr(part, 'shape', part) for part in (" + "".join(f"{part}, " for part in parts) + ")])"

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from gradekit.engine.budget import AGAIN, STEP
-from gradekit.interpreter.shown_call import ShownCall, with_smaller_tiles
+from gradekit.interpreter.shown_call import ShownCall
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Code, Substitution
 from gradekit.interpreter.walked_call import WRONG, WalkedCall, code_of, has_effects
@@ -84,9 +84,6 @@ class Screen:
         again: Iterator[Walked | None] = (
             (call, walk) if (walk := self._replay(call)) is not None else None for call in more
         )
-        looked = walked[0]
-        if (smaller := with_smaller_tiles(*walked[0])) is not None:
-            looked, also = (walked[0][0], smaller), [walked[0], *also]
         reserve = int(Limit.KEPT_FOR_OTHER_CALLS * self._work.left)
         found, kept = list[TriedChange](), list[TriedChange]()
         in_turn = [one for turns in STAGES for one in ((turns, kernels, None), (turns, others, False))]
@@ -97,7 +94,7 @@ class Screen:
             again, next_ones = itertools.tee(again)
             is_last = turns is STAGES[-1] and (of_indices or not others)
             kept_back = reserve if is_last or turns is not STAGES[-1] and mine is kernels else self._work.left // 2
-            found += (new := self._found(looked, mine, turns, max(reserve, kept_back), of_indices))
+            found += (new := self._found(walked[0], mine, turns, max(reserve, kept_back), of_indices))
             kept = self._held([*kept, *new], also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
                 break

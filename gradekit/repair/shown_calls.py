@@ -16,7 +16,7 @@ from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
-from gradekit.program import Launch, run_steps
+from gradekit.program import Launch, Program, run_steps
 from gradekit.repair.failed_check import Example, untouched
 from gradekit.repair.work import Limit
 from gradekit.subject.rules import options
@@ -51,7 +51,7 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
     astray = any(finding.cause in OUT_OF_BOUNDS for finding in observation.findings)
     few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
     return ShownCall(
-        observation.program, _tensors(call), observation.results, is_right, wrong if few else None,
+        _program(observation), _tensors(call), observation.results, is_right, wrong if few else None,
         _as_called(call) if error.repeat is None else None, may_be=any_may_be, compared=tuple(places), astray=astray,
     )  # fmt: skip
 
@@ -112,7 +112,7 @@ def passing(call: Call, compared: int | None, wanted: Sequence[Reference] = ()) 
         now = results[place] if place < len(results) else None
         return now is not None and (alike(now, seen[place]) or _is_within(now, reference))
 
-    return ShownCall(observation.program, _tensors(call), seen, is_right, host=_as_called(call), compared=(place,))
+    return ShownCall(_program(observation), _tensors(call), seen, is_right, host=_as_called(call), compared=(place,))
 
 
 def place_of_wrong(error: Failure, call: Call) -> int | None:
@@ -150,6 +150,12 @@ def _places(actual: torch.Tensor, results: Sequence[Any]) -> list[int]:
         number for number, one in enumerate(results) if isinstance(one, torch.Tensor)
         if one.shape == actual.shape and torch.equal(one.nan_to_num(), actual.nan_to_num())
     ]  # fmt: skip
+
+
+def _program(observation: Observation) -> Program:
+    """The program of a call, with the results that are compared: not what lies between the elements of an argument."""
+    program = observation.program
+    return replace(program, results=program.results[: len(observation.results)])
 
 
 def _tensors(call: Call) -> list[torch.Tensor]:

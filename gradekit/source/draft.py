@@ -39,15 +39,10 @@ class Draft:
             launch.kernel.known_strides.update(strides)
 
     @cached_property
-    def host_nodes(self) -> list[ast.AST]:
-        """Every node of host functions, in the order of the text."""
-        return list(self.source.on_host())
-
-    @cached_property
     def _ranks(self) -> dict[str, int]:
         """The dimensions of the tensors whose shapes host code unpacks, or writes down where it allocates them."""
         found: dict[str, int] = {}
-        for node in self.host_nodes:
+        for node in self.source.on_host:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             value = node.value if isinstance(node, ast.Assign) else None
             if isinstance(target, ast.Tuple) and isinstance(value, ast.Attribute) and value.attr == "shape":
@@ -62,12 +57,12 @@ class Draft:
     def launches(self) -> list[LaunchCall]:
         """The launches of its kernels, in the order of the text."""
         by_name = {kernel.name: kernel for kernel in self.kernels}
-        for node in self.host_nodes:  # compiled = kernel.warmup(...), which is then launched
+        for node in self.source.on_host:  # compiled = kernel.warmup(...), which is then launched
             name, _, method = called(node.value).partition(".") if isinstance(node, ast.Assign) else ("", "", "")
             if name in by_name and method == "warmup" and target_of(node):
                 by_name.setdefault(target_of(node), by_name[name])
         found = []
-        for node in self.host_nodes:
+        for node in self.source.on_host:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
                 kernel = by_name.get(_launched(node.func.value))
                 if kernel is not None:
@@ -78,7 +73,7 @@ class Draft:
         """The expression of a launch's grid: what a name or a lambda stands for."""
         grid = launch.grid
         if isinstance(grid, ast.Name):
-            grid = next((v for n in self.host_nodes if target_of(n) == grid.id and (v := value_of(n))), grid)
+            grid = next((v for n in self.source.on_host if target_of(n) == grid.id and (v := value_of(n))), grid)
         return grid.body if isinstance(grid, ast.Lambda) else grid
 
     @cached_property

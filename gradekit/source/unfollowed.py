@@ -11,6 +11,8 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from gradekit.submission.parsed_source import ParsedSource
+
 MOST_NAMED = 20
 """Decisions that are named, and sizes of tables that are tried."""
 
@@ -63,10 +65,8 @@ def _named(tree: ast.Module, lost: frozenset[int]) -> list[tuple[int, str]]:
 
 def host_text(text: str) -> HostText:
     """That of a submission; of one that is no Python, that of an empty one."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        tree = ast.Module([], [])
+    source = ParsedSource.parsed(text)
+    tree = source.tree if source is not None else ast.Module([], [])
     keys = dict.fromkeys(key for node in ast.walk(tree) for key in _keys(node))
     return HostText(tree, tuple(keys)[:MOST_NAMED])
 

@@ -6,7 +6,6 @@ Text to text: nothing is imported or run here.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -81,30 +80,25 @@ class ParsedSource:
         found = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
         return sorted(found, key=lambda node: node.lineno)
 
-    def in_kernels(self) -> Iterator[ast.AST]:
+    @cached_property
+    def in_kernels(self) -> list[ast.AST]:
         """Every node of the kernels' bodies, in the order of the text."""
-        return iter(self._in_kernels)
+        return self._nodes(self.kernels)
 
-    def on_host(self) -> Iterator[ast.AST]:
+    @cached_property
+    def on_host(self) -> list[ast.AST]:
         """Every node of the other functions' bodies, in the order of the text."""
-        return iter(self._on_host)
+        return self._nodes(self.host)
 
-    def everywhere(self) -> Iterator[ast.AST]:
+    @cached_property
+    def everywhere(self) -> list[ast.AST]:
         """Every node of a function's body, in the order of the text."""
         return self._nodes(self._functions)
 
-    @cached_property
-    def _in_kernels(self) -> list[ast.AST]:
-        return list(self._nodes(self.kernels))
-
-    @cached_property
-    def _on_host(self) -> list[ast.AST]:
-        return list(self._nodes(self.host))
-
-    def _nodes(self, functions: list[ast.FunctionDef]) -> Iterator[ast.AST]:
+    def _nodes(self, functions: list[ast.FunctionDef]) -> list[ast.AST]:
         nodes = dict.fromkeys(node for function in functions for part in function.body for node in ast.walk(part))
         placed = [node for node in nodes if isinstance(node, (ast.expr, ast.stmt, ast.keyword))]
-        return iter(sorted(placed, key=lambda node: (self.span(node)[0], -self.span(node)[1])))
+        return sorted(placed, key=lambda node: (self.span(node)[0], -self.span(node)[1]))
 
     def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends, in bytes."""

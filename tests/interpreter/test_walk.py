@@ -130,6 +130,14 @@ def test_functions_that_call_each_other_without_an_end_are_refused(walk: Any) ->
         one.returned(node.body, names)
 
 
+def test_a_function_returns_where_all_programs_are_that_called_it() -> None:
+    walk, function = kernel_walk(), ast.parse("def twice(n):\n    return 2 * n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    walk.code, walk.grid, walk.programs, walk.count = Code({"twice": function}, {}), (2, 1, 1), 2, 2
+    text = "found = tl.program_id(0) + 5\nif tl.program_id(0) > 0:\n    found = twice(found)\nreturn found"
+    assert returned(walk, text).tolist() == [5, 12]
+
+
 @pytest.mark.parametrize(
     ("head", "args", "given", "names"),
     [

@@ -3,6 +3,7 @@
 import ast
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gradekit.assignment import discover
 from gradekit.engine import run
 from gradekit.interpreter.shown_call import HostCall, HostReplay, ShownCall
 from gradekit.interpreter.walked_call import WRONG, code_of
+from gradekit.program import Allocate, Copy
 from gradekit.repair.host_screen import HostScreen
 from gradekit.repair.operators.host_changes import HostSite, host_changes
 from gradekit.repair.survivor_mends import mends_of_host
@@ -143,6 +145,63 @@ def test_of_edits_that_are_right_that_is_told_with_which_right_calls_launch_what
 
 def test_host_code_that_is_right_is_left_alone_where_no_change_helps() -> None:
     assert said_of("tl.sum(x * y * y, axis=0)", "tl.sum(tl.exp(x * y), axis=0)") == []
+
+
+IN_PLACE = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, n, x_step, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i * x_step, mask=i < n)
+    tl.store(x_ptr + i * x_step, x + tl.load(y_ptr + i, mask=i < n), mask=i < n)
+
+
+def entry(x, y):
+    add_kernel[(1,)](x, y, y.numel(), x.stride(0), BLOCK=16)
+    x[:1] = 3
+"""
+
+
+def in_place(text: str, x: torch.Tensor, y: torch.Tensor) -> ShownCall:
+    """The call entry(x, y), of which x is a result."""
+    program, given = traced(Text(text), "entry", x, y)
+    view, *others = program.inputs
+    begin = replace(view, storage=9)
+    steps = Allocate(view.storage, x.untyped_storage().nbytes()), Copy(view, begin), *program.steps
+    program = replace(program, inputs=(begin, *others), steps=steps, results=(view,))
+    right = x + y
+    right[0] = 3
+    is_right = lambda results: results[0] is not None and torch.equal(results[0], right)
+    return ShownCall(program, given, run(program, given).results, is_right, host=HostCall("entry", (x, y)))
+
+
+def test_an_argument_that_host_code_may_write_to_is_a_result_and_stays_as_it_was() -> None:
+    x, y = torch.arange(20.0)[::2], torch.ones(10)
+    call, source = in_place(IN_PLACE, x, y), ParsedSource(IN_PLACE)
+    assert call.host is not None
+    results = HostReplay(call.host, call.program, source, code_of(source)).run()
+    assert call.is_right(results) and call.is_right(call.results)
+    assert x.tolist() == list(range(0, 20, 2))
+
+
+def test_a_change_of_host_code_that_writes_in_place_is_found() -> None:
+    text = IN_PLACE.replace("x.stride(0)", "y.stride(0)")
+    source = ParsedSource(text)
+    found = HostScreen(source, code_of(source)).survivors(in_place(text, torch.arange(20.0)[::2], torch.ones(10)), ())
+    assert "x" in {change.new for change in found}
+
+
+def test_the_number_of_multiprocessors_is_that_which_host_code_was_told() -> None:
+    asked = "torch.cuda.get_device_properties(x.device).multi_processor_count"
+    text = IN_PLACE.replace("add_kernel[(1,)](x,", f"x = x.clone()\n    add_kernel[({asked} - 131,)](x,").replace("x[:1] = 3", "return x")
+    x, y = torch.zeros(10), torch.ones(10)
+    program, _ = traced(Text(text), "entry", x, y)
+    source = ParsedSource(text)
+    (found,) = HostReplay(HostCall("entry", (x, y)), program, source, code_of(source)).run()
+    assert program.multiprocessors == 132 and found is not None and torch.equal(found, y)
 
 
 def test_gradients_come_by_the_backward_pass_of_the_source() -> None:

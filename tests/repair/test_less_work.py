@@ -1,4 +1,4 @@
-"""What a first look at changes need not do: walk large tiles, steps that lead to nothing, and changes that come late."""
+"""What a first look at changes need not do: steps that lead to nothing, and changes that come late."""
 
 import ast
 from collections import Counter
@@ -6,48 +6,22 @@ from collections import Counter
 import torch
 
 from gradekit.engine import run
-from gradekit.interpreter.shown_call import ShownCall, is_like, with_smaller_tiles
+from gradekit.interpreter.shown_call import ShownCall, is_like
 from gradekit.interpreter.walk import Substitution
 from gradekit.interpreter.walked_call import WalkedCall, code_of
 from gradekit.repair.operators.all_changes import EARLY, LATE, changes_of_kernel
 from gradekit.repair.operators.changes import ALL_TURNS
-from gradekit.repair.screen import Screen
 from gradekit.source.draft import Draft
 from gradekit.submission.parsed_source import ParsedSource
 from tests.gpu.programs import traced
 from tests.repair.test_screen import MEANS, inputs, shown
 from tests.tracer.styles import Text
 
-LARGE = MEANS.replace("BLOCK=4", "BLOCK=32768")
-
 
 def walked(source: ParsedSource, call: ShownCall, allow: tuple[str, ...] = ()) -> WalkedCall:
     replay = WalkedCall(call.program, call.inputs, code_of(source), allow)
     replay.run()
     return replay
-
-
-def test_a_call_that_is_as_wrong_with_smaller_tiles_is_walked_with_them() -> None:
-    text = LARGE.replace("tl.exp(total * scale)", "tl.exp(total)")
-    x, w = inputs()
-    call, _ = shown(text, torch.exp((x * w).sum(1) * 0.25), x, w)
-    replay = walked(ParsedSource(text), call)
-    smaller = with_smaller_tiles(call, replay)
-    assert smaller is not None and 2 * smaller.work < replay.work
-    assert "(total * scale)" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["means_kernel"])}
-
-
-def test_tiles_are_not_so_small_that_other_elements_are_touched() -> None:
-    text = LARGE.replace("range(0, n, BLOCK)", "range(0, BLOCK, BLOCK)").replace("x * w", "x - x")
-    call, _ = shown(text, torch.zeros(3), *inputs())
-    smaller = with_smaller_tiles(call, walked(ParsedSource(text), call))
-    assert smaller is not None and next(iter(smaller.begun["means_kernel"].watched.names.values()))["BLOCK"] == 16, "for ten elements of a row"
-
-
-def test_a_call_in_which_the_length_of_a_tile_matters_is_walked_as_it_is() -> None:
-    text = LARGE.replace("tl.exp(total * scale)", "tl.exp(total * scale) + BLOCK")
-    call, _ = shown(text, torch.zeros(3), *inputs())
-    assert with_smaller_tiles(call, walked(ParsedSource(text), call)) is None
 
 
 def test_early_and_late_changes_are_all_that_there_are() -> None:

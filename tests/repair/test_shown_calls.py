@@ -10,11 +10,13 @@ from gradekit.interpreter.shown_call import is_like
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference, Worked
+from gradekit.program import Program
 from gradekit.repair.shown_calls import failing, not_worse, passing, place_of_wrong
 
 
 def call_with(*results: torch.Tensor) -> Any:
-    return SimpleNamespace(observation=SimpleNamespace(program=None, results=results, findings=()), args=(), entry="f", wanted=())
+    program = Program((), {}, (), (), "tensor", {})
+    return SimpleNamespace(observation=SimpleNamespace(program=program, results=results, findings=()), args=(), entry="f", wanted=())
 
 
 def wrong(actual: torch.Tensor, expected: torch.Tensor) -> Failure:

@@ -16,8 +16,8 @@ def saved_for_another(draft: Draft) -> Iterator[Mend]:
     """What is saved for the backward pass comes back in that order, whatever it is called then: in another order, or
     something else than the argument by whose name it is taken back."""
     names, of = draft.source.differentiated, draft.source.of
-    calls = [n for n in draft.host_nodes if isinstance(n, ast.Call) and called(n).endswith(".save_for_backward")]
-    back = [n for n in draft.host_nodes if isinstance(n, ast.Assign) and of(n.value).endswith(".saved_tensors")]
+    calls = [n for n in draft.source.on_host if isinstance(n, ast.Call) and called(n).endswith(".save_for_backward")]
+    back = [n for n in draft.source.on_host if isinstance(n, ast.Assign) and of(n.value).endswith(".saved_tensors")]
     for call, node in itertools.product(calls, back):
         targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
         kept, taken = ([of(part) for part in parts] for parts in (call.args, targets))

@@ -182,7 +182,7 @@ def _made_at(scope: Scope, node: Any) -> int:
     if scope.kernel is not None:
         values = scope.kernel.values.get(scope.name(node), ())
     else:
-        made = [one for one in scope.draft.host_nodes if isinstance(one, ast.Assign) and _assigns(one, node)]
+        made = [one for one in scope.draft.source.on_host if isinstance(one, ast.Assign) and _assigns(one, node)]
         values = [one.value for one in made if one.lineno <= node.lineno][-1:]
     return int(values[0].lineno if len(values) == 1 else node.lineno)
 
@@ -222,7 +222,7 @@ def _roots(pattern: Pattern, draft: Draft, kernel: KernelDraft | None) -> Sequen
 
 @lru_cache(maxsize=64)
 def _by_type(part: KernelDraft | Draft) -> tuple[Mapping[type, list[ast.AST]], list[list[ast.stmt]]]:
-    nodes = part.nodes if isinstance(part, KernelDraft) else part.host_nodes
+    nodes = part.nodes if isinstance(part, KernelDraft) else part.source.on_host
     functions = [part.node] if isinstance(part, KernelDraft) else part.source.host
     by_type: dict[type, list[ast.AST]] = defaultdict(list)
     for node in nodes:
@@ -290,7 +290,7 @@ def _launches(idiom: Idiom, draft: Draft, _: KernelDraft | None) -> Iterator[tup
         kernel = ast.Name(launch.kernel.name, ast.Load())
         roots: Iterator[Root] = iter([(grid, {"KERNEL": kernel})])
         if idiom.at == "in grid":
-            named = (value_of(n) for part in ast.walk(grid) for n in draft.host_nodes if _assigns(n, part))
+            named = (value_of(n) for part in ast.walk(grid) for n in draft.source.on_host if _assigns(n, part))
             roots = ((part, {"KERNEL": kernel}) for one in (grid, *named) if one for part in ast.walk(one))
         elif idiom.at == "argument":
             given = launch.given.items()

@@ -42,13 +42,13 @@ class HostSite(Site):
         super().__init__(source, {part: n for n in ast.walk(source.tree) for part in ast.iter_child_nodes(n)})
         self.walk = walk
         self.functions = {one.name: one for one in ast.walk(source.tree) if isinstance(one, ast.FunctionDef)}
-        made = (one for one in source.on_host() if isinstance(one, ast.Assign) and called(one.value) in _MAKERS)
+        made = (one for one in source.on_host if isinstance(one, ast.Assign) and called(one.value) in _MAKERS)
         self.made = {source.of(one.targets[0]) for one in made}
 
     @property
     def nodes(self) -> Iterator[ast.expr]:
         """The expressions that were met, in the order of the text."""
-        met = (node for node in self.source.on_host() if isinstance(node, ast.expr) and node in self.walk.values)
+        met = (node for node in self.source.on_host if isinstance(node, ast.expr) and node in self.walk.values)
         return (node for node in met if not isinstance(getattr(node, "ctx", None), ast.Store))
 
     def value(self, node: ast.AST) -> Any:
