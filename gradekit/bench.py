@@ -11,6 +11,7 @@ assignment.toml may say, in a table [bench]:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,23 +117,14 @@ def bench(
     card.need()
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists), device=card)
     rows = []
-    try:
+    with contextlib.closing(card), contextlib.closing(subject):
         for row in _rows(subject, plan):
             on_row(row)
             rows.append(row)
-    finally:
-        subject.close()
-        card.close()
-    return _record(submission.facts(), assignment, plan, rows, card)
-
-
-def _record(
-    submission: dict[str, Any], assignment: Assignment, plan: Sweep, rows: list[dict[str, Any]], card: Device
-) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "assignment": assignment.id,
-        "submission": submission,
+        "submission": submission.facts(),
         "entry": plan.call.entry,
         "vary": plan.vary,
         "rows": rows,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import traceback
-from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -49,8 +48,12 @@ def check(path: Path, given_id: str | None = None, options: GradingOptions | Non
     except SubmissionError as error:
         return rejected(path, error)
     options = options or GradingOptions()
-    with _isolated(None if assignment.is_quiz else options.isolation):
-        return _graded(GradingRequest(assignment, path, options), watching)
+    level = None if assignment.is_quiz else options.isolation
+    try:
+        with contextlib.nullcontext() if level is None else host.requiring(level):
+            return _graded(GradingRequest(assignment, path, options), watching)
+    except Unavailable as error:
+        raise UsageError(str(error)) from None
 
 
 def unreadable(path: Path, given_id: str | None = None) -> Report | None:
@@ -65,18 +68,6 @@ def unreadable(path: Path, given_id: str | None = None) -> Report | None:
     except SubmissionError as error:
         return rejected(path, error)
     return None
-
-
-@contextlib.contextmanager
-def _isolated(level: int | None) -> Iterator[None]:
-    """Inside, no submission runs that is isolated below `level`."""
-    with contextlib.ExitStack() as stack:
-        if level is not None:
-            try:
-                stack.enter_context(host.requiring(level))
-            except Unavailable as error:
-                raise UsageError(str(error)) from None
-        yield
 
 
 def _graded(request: GradingRequest, watching: dict[str, Any]) -> Report:

@@ -103,8 +103,7 @@ class ChildProcess:
     ) -> None:  # fmt: skip
         self.sock = sock
         self._popen = command.start() if isinstance(command, Command) else command
-        ending = _Ending(self._popen, sock, os.getpid(), patience, terminate)
-        self._finalizer = weakref.finalize(self, ending)
+        self._finalizer = weakref.finalize(self, _end, self._popen, sock, os.getpid(), patience, terminate)
 
     @property
     def pid(self) -> int:
@@ -129,30 +128,23 @@ class ChildProcess:
         return self._popen.returncode or 0
 
 
-@dataclass(frozen=True)
-class _Ending:
-    """How a process is ended, kept apart from the object that stands for it, so that the collector can call it."""
-
-    popen: subprocess.Popen[bytes]
-    sock: socket.socket | None
-    owner: int
-    patience: float
-    terminate: bool
-
-    def __call__(self) -> None:
-        if self.sock is not None:
-            self.sock.close()
-        if os.getpid() != self.owner:
-            return
-        if self.terminate:
-            self.popen.terminate()
-        if self.patience:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.popen.wait(self.patience)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.popen.pid, signal.SIGKILL)  # what it has started may have outlived it
+def _end(
+    popen: subprocess.Popen[bytes], sock: socket.socket | None, owner: int, patience: float, terminate: bool
+) -> None:
+    """Ends a process; without the object that stands for it, so that the collector can call it."""
+    if sock is not None:
+        sock.close()
+    if os.getpid() != owner:
+        return
+    if terminate:
+        popen.terminate()
+    if patience:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.popen.wait(END_SECONDS)
+            popen.wait(patience)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(popen.pid, signal.SIGKILL)  # what it has started may have outlived it
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        popen.wait(END_SECONDS)
 
 
 class ForkedProcess:

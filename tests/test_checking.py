@@ -7,8 +7,10 @@ import pytest
 
 from gradekit.assignment import UsageError
 from gradekit.checking import check, exit_code, save_traceback
+from gradekit.confine import Means
 from gradekit.findings import Cause, Check, Kind, Outcome, Report, Status
 from gradekit.request import GradingOptions, GradingRequest
+from gradekit.sandbox import host
 from tests.small import laid_out
 
 
@@ -67,6 +69,16 @@ def test_a_check_that_does_not_exist_is_a_wrong_command(course: Path, monkeypatc
     grade_as(monkeypatch, NoSuchCheck("test_zzz", ["test_a"]))
     with pytest.raises(UsageError, match='no check matches "test_zzz"'):
         check(course / "good.py")
+
+
+def test_where_submissions_are_isolated_too_little_nothing_is_run(
+    course: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = grade_as(monkeypatch, report())
+    monkeypatch.setattr(host, "means", Means)
+    with pytest.raises(UsageError, match="level 2 is required"):
+        check(course / "good.py", None, GradingOptions(isolation=2))
+    assert not calls and host.required == 0
 
 
 def test_what_cannot_be_read_is_rejected_though_nobody_knows_what_it_is_for(course: Path) -> None:

@@ -169,9 +169,14 @@ def _decided_in(ttir: str, ways: Mapping[int, int]) -> tuple[int, ...]:
     """Which ways a kernel went where one condition decides about floats of a whole program, such as `if K > 6000`: by
     the number of an operation, as the engine's branch coverage has it. What is done one way alone is a form of its own.
     """
+    return tuple(ways.get(number, 0) for number in _deciding(ttir))
+
+
+@functools.lru_cache(maxsize=512)
+def _deciding(ttir: str) -> tuple[int, ...]:
     ops = [*every_operation(parsed(ttir))]
     for_all = {result for op in ops if op.name == "tt.splat" for result in op.results}
-    return tuple(ways.get(op.number, 0) for op in ops if _decides(op, for_all))
+    return tuple(op.number for op in ops if _decides(op, for_all))
 
 
 @functools.lru_cache(maxsize=512)

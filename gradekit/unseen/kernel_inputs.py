@@ -52,6 +52,12 @@ class KernelInputs:
         self._seen_of.clear()
         self._asked.clear()
         self._texts.clear()
+        self._ways_changed()
+
+    def _ways_changed(self) -> None:
+        """Forgets what was worked out of the ways so far."""
+        vars(self).pop("_together", None)
+        vars(self).pop("_numbers", None)
 
     def see(self, kernels: Mapping[str, Kernel], ways: Mapping[str, Mapping[int, int]]) -> None:
         """Notes the branch coverage of kernels, by their names (see gradekit.engine.branch_coverage)."""
@@ -61,6 +67,7 @@ class KernelInputs:
             if self._seen_of.get(key) == known:
                 continue
             self._seen_of[key] = dict(known)
+            self._ways_changed()
             text = self._texts.get(key) or kernel_text(kernel.name, kernel.unaligned, PATH)
             self._texts[key] = text
             for branch, number, seen in text.branches(known):
@@ -74,8 +81,9 @@ class KernelInputs:
     def missing(self) -> list[Missing]:
         """The ways that no run of the check has gone, in the order of lines; of a kernel that does not treat all dtypes
         alike, those that none has gone with dtypes that it treats alike."""
-        return sorted((one for one in self._together().values() if one is not None), key=lambda one: one.order)
+        return sorted((one for one in self._together.values() if one is not None), key=lambda one: one.order)
 
+    @functools.cached_property
     def _together(self) -> dict[KernelBranch, Missing | None]:
         """The ways, dtypes that are treated alike as one: None of one that a run has gone."""
         found: dict[KernelBranch, Missing | None] = {}
@@ -96,15 +104,17 @@ class KernelInputs:
         """With how few bits whole numbers have to do, by lines: those that need more are wrong there."""
         return {line: bits for text in self._texts.values() for line, bits in text.few_bits.items()}
 
+    @functools.cached_property
     def _numbers(self) -> tuple[int, ...]:
+        """The whole numbers that ways depend on, in the order of lines."""
         every = sorted((self._first[branch] for branch in self._ways), key=lambda one: one.order)
         return tuple(dict.fromkeys(n for one in every for n in numbers_in(one.behind, floating=False)))
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many ways there are, and how many have been seen."""
-        ways = self._together()
-        return len(ways), sum(missing is None for missing in ways.values())
+        ways = self._together.values()
+        return len(ways), sum(missing is None for missing in ways)
 
     # --- by sizes -----------------------------------------------------------------------------------------------------
 
@@ -129,7 +139,7 @@ class KernelInputs:
         """Sizes that take a path and meet a want; with `far`, all that the entry promises, of large tensors."""
         scope = CallScope(sizes_alone(draws), rank_of(draws, path.form), far, Limit.FAR if far else 1)
         own = want.numbers if isinstance(want, ConstantWay) else ()
-        return self.search.solutions(want, path, scope, (*own, *self._numbers()), ROUGH)
+        return self.search.solutions(want, path, scope, (*own, *self._numbers), ROUGH)
 
     def further(self, draws: Draws, forms: Sequence[TracedForm], paths: Sequence[Path]) -> list[FurtherCall]:
         """Calls for what is missing, but for what earlier calls did not achieve."""
@@ -160,7 +170,7 @@ class KernelInputs:
     ) -> Iterator[FurtherCall]:
         few = CallScope(draws, rank_of(draws, path.form)).count(solved[0]) <= Limit.MANY_ELEMENTS
         tried = functools.partial(self._far.add, one.branch)
-        is_wanted = functools.cache(lambda: self._together().get(one.branch, one) is not None)
+        is_wanted = functools.cache(lambda: self._together.get(one.branch, one) is not None)
         purpose = Purpose.BESIDE if one.branch.name in MASKED else Purpose.BRANCH
         for sizes in solved[:1] if few else solved:
             yield FurtherCall(made(draws, path.form, sizes, turn, {}), one.says(), one.line, purpose, tried, is_wanted)
