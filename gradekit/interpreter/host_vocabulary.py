@@ -7,7 +7,7 @@ import ast
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -201,8 +201,6 @@ MAKERS = {f"new_{name}": f"torch.{name}" for name in ("empty", "zeros", "ones", 
 SPLITTING = {"unbind", "chunk", "split"}
 """Methods that give many tensors."""
 
-IN_PLACE = {"zero_", "fill_", "copy_", "mul_", "div_", "add_"}
-
 ATTRIBUTES = frozenset({"shape", "dtype", "ndim", "T", "mT", "requires_grad", "nbytes", "itemsize"})
 """Of a tensor, or of a dtype."""
 
@@ -232,10 +230,27 @@ def is_instance(value: Any, of: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class HostFunction:
-    """A function, method or lambda of the source, with the names around it."""
+    """A function, method or lambda of the source, with the names around it; `of` is what a method is called on."""
 
     node: ast.FunctionDef | ast.Lambda
     around: Names
+    of: tuple[HostObject, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class HostClass:
+    """A class of the source, with the names in it; `fields` are what a dataclass or a NamedTuple is made of."""
+
+    names: Names
+    fields: ast.arguments
+
+
+@dataclass(frozen=True, eq=False)
+class HostObject:
+    """An object with its attributes, and its class; None for what a forward pass leaves for its backward pass."""
+
+    names: Names
+    made_by: HostClass | None = None
 
 
 @dataclass(frozen=True)
@@ -256,15 +271,6 @@ class Differentiable:
     takes_context: bool = False
 
 
-@dataclass(eq=False)
-class Context:
-    """What a forward pass leaves for its backward pass."""
-
-    needs: tuple[bool, ...]
-    saved: tuple[Any, ...] = ()
-    names: dict[str, Any] = field(default_factory=dict)
-
-
 def imported(node: ast.Import | ast.ImportFrom) -> Names:
     """The names that an import gives, with what they stand for."""
     if isinstance(node, ast.Import):
@@ -273,12 +279,3 @@ def imported(node: ast.Import | ast.ImportFrom) -> Names:
     else:
         pairs = [(one.asname or one.name, f"{node.module}.{one.name}") for one in node.names]
     return {name: of_dotted(path) for name, path in pairs}
-
-
-def class_of(node: ast.ClassDef, names: Names) -> Any:
-    """What a class of the source is: a function with a backward pass, or a name."""
-    methods = {one.name: HostFunction(one, names) for one in node.body if isinstance(one, ast.FunctionDef)}
-    if "forward" not in methods or "backward" not in methods:
-        return Dotted(node.name)
-    setup = methods.get("setup_context")
-    return Differentiable(methods["forward"], methods["backward"], setup, takes_context=setup is None)

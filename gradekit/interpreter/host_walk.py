@@ -4,10 +4,12 @@ too. No Python of a submission runs."""
 from __future__ import annotations
 
 import ast
+from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -20,18 +22,17 @@ from gradekit.interpreter.host_vocabulary import (
     ATTRIBUTES,
     DEVICE,
     FUNCTIONS,
-    IN_PLACE,
     MAKERS,
     METHODS,
     SPLITTING,
-    Context,
     Differentiable,
     Dotted,
+    HostClass,
     HostDescriptor,
     HostFunction,
+    HostObject,
     Launcher,
     bounded,
-    class_of,
     computed,
     imported,
     is_instance,
@@ -42,7 +43,7 @@ from gradekit.interpreter.kernel_walk import KernelWalk
 from gradekit.interpreter.tile_values import NotWalked, TileMemory, TilePointer
 from gradekit.interpreter.vocabulary import descriptor
 from gradekit.interpreter.walk import Code, Names, Substitution, Walk, Watched, bound
-from gradekit.submission.parsed_source import ParsedSource, called
+from gradekit.submission.parsed_source import ParsedSource, called, is_decorated
 
 _COMPARED = frozenset(COMPARISONS.values())
 
@@ -76,11 +77,9 @@ class HostWalk(Walk):
                 names |= imported(node)
             elif isinstance(node, ast.FunctionDef) and node.name not in kernels:
                 names[node.name] = HostFunction(node, names)
-            elif isinstance(node, ast.ClassDef):
-                names[node.name] = class_of(node, names)
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            elif isinstance(node, (ast.ClassDef, ast.Assign, ast.AnnAssign)):
                 with suppress(NotWalked, LookupError, TypeError, ValueError, ArithmeticError, AttributeError):
-                    self._assign(node, names)
+                    self._visited(node, names)
         for name in self._operators(names):
             names[name] = self._operator(names[name], names)
         return names
@@ -88,7 +87,7 @@ class HostWalk(Walk):
     def _operators(self, names: Names) -> list[str]:
         """The functions that torch.library makes operators of."""
         found = [node for node in self.source.tree.body if isinstance(node, ast.FunctionDef) and node.name in names]
-        return [node.name for node in found if any(_is_operator(one) for one in node.decorator_list)]
+        return [node.name for node in found if is_decorated(node, "triton_op", "custom_op")]
 
     def _operator(self, forward: HostFunction, names: Names) -> Differentiable:
         name, given = getattr(forward.node, "name", ""), dict[str, ast.expr]()
@@ -160,12 +159,12 @@ class HostWalk(Walk):
         super().bind(target, value, names)
 
     def put(self, target: ast.expr, value: Any, names: Names) -> None:
-        """Assigns to a part of a tensor, or to an attribute of what a forward pass leaves for its backward pass."""
-        context = self.value(target.value, names) if isinstance(target, ast.Attribute) else None
+        """Assigns to a part of a tensor, or to an attribute of an object."""
+        of = self.value(target.value, names) if isinstance(target, ast.Attribute) else None
         if isinstance(target, ast.Subscript) and isinstance(part := self._subscript(target, names), Tensor):
             self._of_tensor(part, "copy_" if isinstance(value, Tensor) else "fill_", [value], {})
-        elif isinstance(target, ast.Attribute) and isinstance(context, Context):
-            context.names[target.attr] = value
+        elif isinstance(target, ast.Attribute) and isinstance(of, HostObject):
+            of.names[target.attr] = value
         else:
             raise NotWalked("an assignment to something else")
 
@@ -178,6 +177,18 @@ class HostWalk(Walk):
 
     def _functiondef(self, node: ast.FunctionDef, names: Names) -> None:
         names[node.name] = HostFunction(node, names)
+
+    def _classdef(self, node: ast.ClassDef, names: Names) -> None:
+        own: Names = {}
+        given = [one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef):
+                own[one.name] = HostFunction(one, names)
+            elif isinstance(one, (ast.Assign, ast.AnnAssign)):
+                self._visited(one, cast(Names, ChainMap(own, names)))
+        args = [ast.arg(one.target.id) for one in given]  # type: ignore[union-attr]
+        defaults = [one.value for one in given if one.value is not None]
+        names[node.name] = HostClass(own, ast.arguments([], args, None, [], [], None, defaults))
 
     _delete = Walk._pass
 
@@ -193,17 +204,22 @@ class HostWalk(Walk):
         """An attribute of a tensor, a module or a context."""
         if isinstance(of, Dotted):
             return name in _MULTIPROCESSORS and self.launches.processors or of_dotted(f"{of.path}.{name}")
-        if isinstance(of, Differentiable) and name == "apply":
-            return of
+        if isinstance(of, HostClass):
+            return _function_of(of) if name == "apply" else of.names[name]
+        if isinstance(of, HostObject) and name not in of.names and of.made_by is not None:
+            found = of.made_by.names[name]
+            if not isinstance(found, HostFunction) or is_decorated(found.node, "staticmethod"):
+                return found
+            method = replace(found, of=(of,))
+            return self._inside(method, (), {}) if is_decorated(found.node, "property") else method
         if isinstance(of, Tensor) and name in ("device", "is_cuda"):
             return DEVICE if name == "device" else True
         if isinstance(of, (Tensor, torch.dtype)) and name in ATTRIBUTES:
             return getattr(of, name)
         if isinstance(of, torch.device) and name in ("type", "index"):
             return getattr(of, name)
-        if isinstance(of, Context):
-            own = {"saved_tensors": of.saved, "needs_input_grad": of.needs}
-            return own[name] if name in own else of.names[name]
+        if isinstance(of, HostObject):
+            return of.names[name]
         raise NotWalked(f"an attribute {name}")
 
     def _subscript(self, node: ast.Subscript, names: Names) -> Any:
@@ -263,6 +279,10 @@ class HostWalk(Walk):
             return self._launch(function, args, given)
         if isinstance(function, HostFunction):
             return self._inside(function, args, given)
+        if isinstance(function, HostClass):
+            return self._made(function, args, given)
+        if isinstance(function, HostObject):
+            return self.called_with(self.attribute_of(function, "__call__"), args, given)
         if isinstance(function, Differentiable):
             return self._applied(function, [*args, *given.values()])
         if isinstance(function, Dotted) and function.path == "isinstance":
@@ -276,10 +296,10 @@ class HostWalk(Walk):
     def _method(self, of: Any, name: str, args: list[Any], given: dict[str, Any]) -> Any:
         if isinstance(of, Tensor):
             return self._of_tensor(of, name, args, given)
-        if isinstance(of, Context) and name == "save_for_backward":
-            of.saved = tuple(args)
+        if isinstance(of, HostObject) and name == "save_for_backward":
+            of.names["saved_tensors"] = tuple(args)
             return None
-        if isinstance(of, Context) and name in ("mark_non_differentiable", "set_materialize_grads", "mark_dirty"):
+        if isinstance(of, HostObject) and name in ("mark_non_differentiable", "set_materialize_grads", "mark_dirty"):
             return None
         if isinstance(of, list) and name == "append":
             return of.append(*args)
@@ -294,7 +314,7 @@ class HostWalk(Walk):
             return FUNCTIONS[MAKERS[name]](*args, **{"dtype": of.dtype, **given})
         if name not in METHODS:
             raise NotWalked(f"a method {name}")
-        if name in IN_PLACE and self.launches.is_input(of):
+        if name.endswith("_") and name != "requires_grad_" and self.launches.is_input(of):
             raise NotWalked("a store to an input")
         args = [one for one in args if not isinstance(one, torch.device) and one != "cuda"]
         given = {key: value for key, value in given.items() if key not in ("device", "non_blocking")}
@@ -311,8 +331,18 @@ class HostWalk(Walk):
             grid = self._inside(grid, [dict(names)], {})
         self.launches.launch(launcher.kernel, grid, names, self.meter)
 
+    def _made(self, of: HostClass, args: Sequence[Any], given: Mapping[str, Any]) -> HostObject:
+        """An object of a class."""
+        made = HostObject({}, of)
+        if "__init__" in of.names:
+            self.called_with(self.attribute_of(made, "__init__"), args, given)
+        else:
+            made.names.update(bound(of.fields, args, given, lambda default: self.value(default, self.module)))
+        return made
+
     def _inside(self, function: HostFunction, args: Sequence[Any], given: Mapping[str, Any]) -> Any:
         node, around = function.node, function.around
+        args = [*function.of, *args]
         names = {**around, **bound(node.args, args, given, lambda default: self.value(default, around))}
         return self.value(node.body, names) if isinstance(node, ast.Lambda) else self.returned(node.body, names)
 
@@ -323,14 +353,14 @@ class HostWalk(Walk):
             return self._inside(function.forward, args, {})
         return _Walked.apply(self, function, *args)
 
-    def forward(self, function: Differentiable, context: Context, args: Sequence[Any]) -> Any:
+    def forward(self, function: Differentiable, context: HostObject, args: Sequence[Any]) -> Any:
         """The forward pass of a function, which leaves in the context what it saves."""
         found = self._inside(function.forward, [context, *args] if function.takes_context else args, {})
         if function.setup is not None:
             self._inside(function.setup, [context, tuple(args), found], {})
         return found
 
-    def backward(self, function: Differentiable, context: Context, upstream: Sequence[Any]) -> tuple[Any, ...]:
+    def backward(self, function: Differentiable, context: HostObject, upstream: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients that its backward pass gives."""
         assert function.backward is not None
         found = self._inside(function.backward, [context, *upstream], {})
@@ -343,7 +373,7 @@ class _Walked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, walk: HostWalk, function: Differentiable, *args: Any) -> Any:
         needs = tuple(isinstance(one, Tensor) and one.requires_grad for one in args)
-        ctx.context = Context(needs)
+        ctx.context = HostObject({"needs_input_grad": needs, "saved_tensors": ()})
         ctx.walk, ctx.function, ctx.count = walk, function, len(args)
         return walk.forward(function, ctx.context, args)
 
@@ -355,8 +385,10 @@ class _Walked(torch.autograd.Function):
         return (None, None, *found)
 
 
-def _is_operator(decorator: ast.expr) -> bool:
-    return called(decorator).rpartition(".")[2] in ("triton_op", "custom_op")
+def _function_of(of: HostClass) -> Differentiable:
+    """A torch.autograd.Function, from the class that has its passes."""
+    setup = of.names.get("setup_context")
+    return Differentiable(of.names["forward"], of.names["backward"], setup, takes_context=setup is None)
 
 
 # --- the launches that it makes: their kernels are walked too, once for equal arguments -------------------------------
@@ -381,7 +413,6 @@ class Launches:
         self.code, self.constants, self.lenient = code, constants, lenient
         self.processors = 0  # multiprocessors of the GPU, where the host was told of any
         self._inputs = {tensor.untyped_storage().data_ptr() for tensor in inputs}
-        self._held = list(inputs)  # their storages must not be used again while these are known
         self._outcomes: dict[Any, list[Tensor]] = {}
         self.launched: list[int] = []  # equal for equal kernels, grids, arguments and data
         self.strays = False

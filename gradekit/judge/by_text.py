@@ -12,7 +12,7 @@ from gradekit.judge.evidence import Diagnosis, Evidence
 from gradekit.program import Program
 from gradekit.source.draft import draft_of
 from gradekit.source.kernel import KernelDraft
-from gradekit.submission.parsed_source import ParsedSource, called, dotted, nodes_of
+from gradekit.submission.parsed_source import ParsedSource, called, dotted, is_decorated, nodes_of
 
 
 def _kernels(evidence: Evidence) -> Sequence[KernelDraft]:
@@ -229,8 +229,7 @@ def _described(node: ast.AST) -> str:
 
 def _made_by(function: ast.FunctionDef) -> str:
     """What makes an operator of a function; "" where nothing does."""
-    names = ((called(node) or dotted(node)).rpartition(".")[2] for node in function.decorator_list)
-    return next((name for name in names if name in _MAKES_OPERATORS), "")
+    return next((name for name in _MAKES_OPERATORS if is_decorated(function, name)), "")
 
 
 def right_alone(text: str) -> Diagnosis | None:

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from gradekit.submission.parsed_source import ParsedSource
+from gradekit.submission.parsed_source import ParsedSource, is_decorated
 
 MOST_NAMED = 20
 """Decisions that are named, and sizes of tables that are tried."""
@@ -74,8 +74,7 @@ def host_text(text: str) -> HostText:
 def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
     """The functions of a module that are no kernels."""
     for node in ast.walk(tree):
-        decorators = getattr(node, "decorator_list", [])
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and not any("jit" in ast.unparse(one) for one in decorators):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and not is_decorated(node, "jit"):
             yield node
 
 

@@ -48,12 +48,12 @@ class ParsedSource:
     @cached_property
     def kernels(self) -> list[ast.FunctionDef]:
         """The functions that Triton compiles, in the order of the text."""
-        return [node for node in self._functions if _is_jitted(node)]
+        return [node for node in self._functions if is_decorated(node, "jit")]
 
     @cached_property
     def host(self) -> list[ast.FunctionDef]:
         """All other functions and methods, in the order of the text."""
-        return [node for node in self._functions if not _is_jitted(node)]
+        return [node for node in self._functions if not is_decorated(node, "jit")]
 
     @cached_property
     def backwards(self) -> list[ast.FunctionDef]:
@@ -194,8 +194,10 @@ def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(ast.walk(node))
 
 
-def _is_jitted(function: ast.FunctionDef) -> bool:
-    return any((called(node) or dotted(node)).rpartition(".")[2] == "jit" for node in function.decorator_list)
+def is_decorated(node: ast.AST, *names: str) -> bool:
+    """Whether a function has a decorator whose last name is one of these."""
+    decorators = getattr(node, "decorator_list", ())
+    return any((called(one) or dotted(one)).rpartition(".")[2] in names for one in decorators)
 
 
 def meaning(text: str) -> str:

@@ -64,10 +64,50 @@ def test_kernels_and_host_code_mean_the_same_where_values_are_numbers(walk: Any,
 
 
 @BOTH
-@pytest.mark.parametrize("text", ["import os", "class A: pass", "return await_()", "return (yield)", "n.a = 1"])
+@pytest.mark.parametrize("text", ["import os", "async def a(): pass", "return await_()", "return (yield)", "n.a = 1"])
 def test_what_is_not_understood_is_refused(walk: Any, text: str) -> None:
     with pytest.raises(NotWalked):
         returned(walk(), text, n=4)
+
+
+PLAN = """class Plan:
+    LEAST = 2
+
+    def __init__(self, n, step=1):
+        self.n = n * step
+
+    @staticmethod
+    def double(n):
+        return 2 * n
+
+    @property
+    def tiles(self):
+        return self.n // self.LEAST
+
+    def __call__(self, more):
+        return self.tiles + more
+
+"""
+SHAPE = "@dataclass\nclass Shape:\n    rows: int\n    cols: int = 3\n\n    def size(self):\n        return self.rows * self.cols\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (PLAN + "return Plan(n, step=3)(1)", 7),
+        (PLAN + "return Plan.double(n) + Plan.LEAST", 10),
+        (PLAN + "plan = Plan(n)\nplan.n = 20\nreturn plan.tiles", 10),
+        (SHAPE + "return Shape(n).size() + Shape(1, cols=n).size()", 16),
+    ],
+)
+def test_host_code_may_have_classes_of_its_own(text: str, value: int) -> None:
+    assert returned(host_walk(), text, n=4) == value
+
+
+@pytest.mark.parametrize("text", ["return Plan()", "return Plan(n).other", "return Plan(n).tiles(1)"])
+def test_what_a_class_does_not_have_is_no_value(text: str) -> None:
+    with pytest.raises((NotWalked, KeyError)):
+        returned(host_walk(), PLAN + text, n=4)
 
 
 @pytest.mark.parametrize("text", ["TIMES * (n, 1)", "(n, 1) * TIMES"])
