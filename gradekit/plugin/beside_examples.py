@@ -256,14 +256,17 @@ def _tried_now(
         mine = replace(call, option=option)
         rows = [{}, *named, *rounded, *_all_far(names, call.specs)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
-    for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows"), (fullest, [], "")):
-        if (large is first and kind) or isinstance(call := _exact_call(subject, *large), str):
+    for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
+        if large is first or isinstance(call := _exact_call(subject, *large), str):
             continue
         rows = [*_all_far(far, call.specs), *(row for row in named if kind in row.values())]
         for option in _options(large[0].program):
-            mine = replace(call, option=option)
-            beyond = () if kind else rows_at_borders(mine, free, most)
-            found += [_on_values(large[0], mine, row, n) for n, row in enumerate([*rows, *beyond], 1)]
+            found += [_on_values(large[0], replace(call, option=option), row, n) for n, row in enumerate(rows, 1)]
+    for large in (longest, fullest)[longest is fullest :]:
+        if not isinstance(call := _exact_call(subject, *large), str):
+            of_options = [replace(call, option=option) for option in _options(large[0].program)]
+            at = [(mine, row) for mine in of_options for row in rows_at_borders(mine, free, most)]
+            found += [_on_values(large[0], mine, row, number) for number, (mine, row) in enumerate(at, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
 
 
