@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,51 +53,49 @@ def watches(op: Op) -> bool:
 
 def watched(op: Op, step: Evaluator) -> Evaluator:
     """The evaluator `step` of an operation, which also notes the way that it goes."""
-    condition, ordering = _condition(op), _orders_floats(op)
+    orders, chooses = _orders(op), op.name == "arith.select"
 
     def evaluate(frame: Frame) -> Any:
         context = frame.context
-        if context is None or context.ways.get((context.launch, op.number), 0) == BOTH:
+        known = BOTH if context is None else context.ways.get((context.launch, op.number), 0)
+        if known == BOTH:
             return step(frame)
-        if op.name == CLAMP:
-            _note_clamp(frame, op)
-            return step(frame)
-        before = None if condition is None else condition(frame)
+        for way, relation, place in orders:
+            if not known & way and _holds(relation, frame.operand(op, 0), frame.operand(op, place)):
+                _add(frame, op, way)
+        chosen = frame.operand(op, 0) if chooses else None
         value = step(frame)
-        decided = value if condition is None else before
-        note(frame, op, _of_numbers(frame, op, decided) if ordering else decided)
+        if not orders:
+            note(frame, op, chosen if chooses else value)
         return value
 
     return evaluate
 
 
-def _condition(op: Op) -> Callable[[Frame], Any] | None:
-    """What tells which way the operation goes; None where its own value does."""
-    if op.name == "arith.select":
-        return lambda frame: frame.operand(op, 0)
-    if op.name not in _LESSER:
-        return None
-    return lambda frame: _less(frame.operand(op, 0), frame.operand(op, 1))
+def _orders(op: Op) -> Sequence[tuple[int, Callable[[Any, Any], Any], int]]:
+    """Each way of an operation that orders its first operand and another, with the relation between them, and the place
+    of the other. None holds for NaN, as lanes that are stored nowhere often are: they say nothing of a limit."""
+    if op.name == CLAMP:
+        return (TRUE, operator.lt, 1), (FALSE, operator.gt, 2)
+    relations = _RELATIONS.get("le" if op.name in _LESSER else str(op.attributes.get("predicate", ""))[1:])
+    if relations is None or op.name == "arith.cmpi":
+        return ()
+    return (TRUE, relations[0], 1), (FALSE, relations[1], 1)
 
 
-def _orders_floats(op: Op) -> bool:
-    order = str(op.attributes.get("predicate", ""))[1:] in ("lt", "le", "gt", "ge")
-    return op.name == "arith.cmpf" and order or op.name in _LESSER and op.result_types[0].element[0] in "fb"
+_RELATIONS = {
+    "lt": (operator.lt, operator.ge), "le": (operator.le, operator.gt),
+    "gt": (operator.gt, operator.le), "ge": (operator.ge, operator.lt),
+}  # fmt: skip
+"""Each with its opposite."""
 
 
-def _of_numbers(frame: Frame, op: Op, decided: Any) -> Any:
-    """Where no operand is NaN, as lanes that are stored nowhere often are: they say nothing of a limit."""
-    if type(decided) is not Tensor or decided.dtype != torch.bool:
-        return decided
-    numbers = frame.tensor(op, 0) == frame.tensor(op, 0)
-    numbers = numbers & (frame.tensor(op, 1) == frame.tensor(op, 1))
-    return decided if bool(numbers.all()) else decided[numbers.expand(decided.shape)]
-
-
-def _less(a: Any, b: Any) -> Any:
-    if type(a) in (int, Tensor) and type(b) in (int, Tensor):
-        return a <= b
-    return None
+def _holds(relation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
+    """Whether a relation is known to hold between two values, for any lane."""
+    if type(a) not in (int, Tensor) or type(b) not in (int, Tensor):
+        return False
+    found = relation(a, b)
+    return anywhere(found) if isinstance(found, Tensor) else bool(found)
 
 
 def note(frame: Frame, op: Op, value: Any) -> None:
@@ -113,11 +112,6 @@ def note(frame: Frame, op: Op, value: Any) -> None:
     else:
         return
     _add(frame, op, way)
-
-
-def _note_clamp(frame: Frame, op: Op) -> None:
-    value, low, high = (frame.tensor(op, place) for place in range(3))
-    _add(frame, op, (TRUE if bool((value < low).any()) else 0) | (FALSE if bool((value > high).any()) else 0))
 
 
 def note_turns(frame: Frame, op: Op, least: int, most: int) -> None:
