@@ -118,17 +118,17 @@ _FOLDED = frozenset(
 )  # fmt: skip
 """Operations that compute nothing but integers from their operands: of constants, they are constants."""
 
-_LASTING = _FOLDED | {"tt.addptr", "tt.get_program_id", "arith.andi", "arith.divsi", "arith.remsi", "arith.minsi"}
-"""Operations that give the same in each turn of a loop whose operands are the same."""
+_LASTING = _FOLDED | {"tt.addptr", "arith.andi", "arith.divsi", "arith.remsi", "arith.minsi"}
+"""Operations that give the same in each turn of a loop, and for all programs, whose operands are the same."""
 
 
 _WRONG = (Unsupported, LookupError, TypeError, ValueError)
 """How an operation can be unknown or malformed. It goes wrong again where it is met, and only there."""
 
 
-def compile_region(region: Region, outside: Mapping[str, Any], turns: bool = False) -> None:
+def compile_region(region: Region, outside: Mapping[str, Any], turns: bool = True) -> None:
     """Compiles the blocks of a region, and all inside them; `outside` are known values that they may use. The region
-    `turns` where it is a loop's, in which some values stay the same."""
+    `turns` where it is run again and again, as a kernel's or a loop's is: some values stay the same."""
     shared = shared_names(region)
     for block in region.blocks:
         compile_block(block, outside, _lasting(block) if turns else (), shared)
@@ -155,15 +155,16 @@ def compile_block(
         if _fold(op, step, visible):
             known[op.results[0]] = visible[op.results[0]]
         else:
-            steps.append((op, step, op.results[0] if len(op.results) == 1 else op.results))
+            gives_tuple = len(op.results) != 1 or op.regions or op.name == "tt.call"
+            steps.append((op, step, op.results if gives_tuple else op.results[0]))
             compiled.again += [] if op.results and op.results[0] in lasting else steps[-1:]
         for region in op.regions:
             compile_region(region, visible, op.name == "scf.for")
 
 
 def _lasting(block: Block) -> Collection[str]:
-    """The values of a loop's block that are the same in each turn; their names are no others' in regions inside, so
-    that they stay in the frame."""
+    """The values of a block that are the same in each turn, and for all programs; their names are no others' in regions
+    inside, so that they stay in the frame."""
     changing, found = {*block.arguments}, set[str]()
     inside = {name for op in block.ops for region in op.regions for name in _defined(region)}
     for op in block.ops:

@@ -255,14 +255,13 @@ def _branch_out(
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
-def call(frame: Frame, function: Function, arguments: Sequence[Any]) -> Values:
-    """Runs a function for the frame's programs: a frame of its own, in which nothing else is known."""
+def call(own: Frame, function: Function, arguments: Sequence[Any], again: bool = False) -> Values:
+    """Runs a function for the programs of a frame that knows nothing else; or has run it for others, where it does so
+    `again`."""
     if function.body.blocks[0].compiled is None:
         compile_region(function.body, {})
-    own = Frame(frame.context, frame.count, loops=frame.loops)
-    own.values[PROGRAM] = frame.values[PROGRAM]
     own.values.update(zip(function.arguments, arguments, strict=True))
-    return run_region(own, function.body, arguments if function.body.blocks[0].arguments else ())
+    return run_region(own, function.body, arguments if function.body.blocks[0].arguments else (), again)
 
 
 @evaluates("tt.call")
@@ -270,4 +269,6 @@ def _evaluate_call(frame: Frame, op: Op) -> tuple[Any, ...]:
     function = frame.context.module.functions.get(str(op.attributes["callee"]).lstrip("@"))
     if function is None:
         raise Unsupported(f"a call of {op.attributes['callee']}", frame.context.line(op))
-    return tuple(call(frame, function, [frame.values[name] for name in op.operands]))
+    own = Frame(frame.context, frame.count, loops=frame.loops)
+    own.values[PROGRAM] = frame.values[PROGRAM]
+    return tuple(call(own, function, [frame.values[name] for name in op.operands]))

@@ -92,9 +92,17 @@ def as_compiled(kernel: Kernel) -> tuple[Module, KernelFacts]:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a run is given: the arguments of `run`; a `reader`, which gives other modules for kernels than their own;
-    and `programs`: of the launches whose numbers it has, those programs alone run. What the others would have written
-    is missing in the results, and no finding; an `Owners` (observer.py) tells what those that ran wrote."""
+    """What a run is given: a program, and CPU tensors of the dtypes, shapes, strides and offsets of its inputs.
+
+    option: which configuration every autotuned launch takes, modulo how many it has.
+    allow: torch operations ("aten::sum") that the assignment allows besides allocation, copies and fills.
+    names: what the student calls the inputs, for findings.
+    conditions: what a card would leave open.
+    observer: sees each operation of the launches that it asks for.
+    reader: gives other modules for kernels than their own.
+    programs: of the launches whose numbers it has, those programs alone run. What the others would have written is
+        missing in the results, and no finding; an `Owners` (observer.py) tells what those that ran wrote.
+    """
 
     program: Program
     inputs: Sequence[Tensor]
@@ -107,36 +115,19 @@ class Setup:
     programs: Mapping[int, Sequence[int]] | None = None
 
 
-def run(
-    program: Program,
-    inputs: Sequence[Tensor],
-    *,
-    option: int = 0,
-    allow: Collection[str] = (),
-    budget: Budget | None = None,
-    names: Sequence[str] = (),
-    conditions: Conditions = USUAL,
-    observer: Observer | None = None,
-) -> RunResult:
-    """Runs `program` once, on CPU tensors of the dtypes, shapes, strides and offsets of `program.inputs`.
-
-    Args:
-        option: which configuration every autotuned launch takes, modulo how many it has.
-        allow: torch operations ("aten::sum") that the assignment allows besides allocation, copies and fills.
-        names: what the student calls the inputs, for findings.
-        conditions: what a card would leave open.
-        observer: sees each operation of the launches that it asks for.
-
-    Raises:
-        Unsupported: the engine does not know an operation.
-        OverBudget: the work or the bytes of `budget` are used up.
-        ForbiddenOp: the program computes with torch where that is not allowed.
-    """
-    return run_setup(Setup(program, inputs, option, allow, names, conditions, observer), budget)
+def run(program: Program, inputs: Sequence[Tensor], *, budget: Budget | None = None, **given: Any) -> RunResult:
+    """As `run_setup`, of a Setup with what is `given`."""
+    return run_setup(Setup(program, inputs, **given), budget)
 
 
 def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
-    """As `run`, which it raises the errors of; a program that waits for one left out uses up the budget."""
+    """Runs a program once.
+
+    Raises:
+        Unsupported: the engine does not know an operation.
+        OverBudget: the work or the bytes of `budget` are used up; also where a program waits for one left out.
+        ForbiddenOp: the program computes with torch where that is not allowed.
+    """
     meter = Meter(budget or Budget())
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):

@@ -6,7 +6,7 @@ import collections
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -28,8 +28,8 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any], programs: Seq
     """Runs every program of the launch, or those alone whose linear ids are `programs`; `arguments` are the values that
     its kernel takes."""
     if programs is not None:
-        for ids in torch.tensor(programs, dtype=torch.int64).split(programs_at_once(context.facts)):
-            _run(context, ids, ids.numel(), arguments)
+        parts = torch.tensor(programs, dtype=torch.int64).split(programs_at_once(context.facts))
+        _run(context, arguments, ((ids, ids.numel()) for ids in parts))
         context.memory.finish()
         return
     context.meter.check_bytes(context.facts.peak)
@@ -41,8 +41,7 @@ def run_programs(context: LaunchContext, arguments: Sequence[Any], programs: Seq
     else:
         order = context.conditions.order
         apart = context.facts.mixed and order is not Order.ASCENDING  # in a chunk, one branch runs before the other
-        for ids, count in chunks(context.grid, 1 if apart else programs_at_once(context.facts), order):
-            _run(context, ids, count, arguments)
+        _run(context, arguments, chunks(context.grid, 1 if apart else programs_at_once(context.facts), order))
     context.memory.finish()
 
 
@@ -60,15 +59,20 @@ def _bodies(context: LaunchContext, arguments: Sequence[Any], order: Order) -> I
     together = max(programs_that_fit(context.facts), 1) if head_length(context.module.entry) else 1
     for ids, count in chunks(context.grid, together, order):
         if together == 1:
-            yield functools.partial(_run, context, ids, 1, arguments)
+            yield functools.partial(_run, context, arguments, [(ids, 1)])
         else:
             yield from _with_head(context, ids, count, arguments)
 
 
-def _run(context: LaunchContext, ids: Any, count: int, arguments: Sequence[Any]) -> None:
-    frame = Frame(context, count)
-    frame.values[PROGRAM] = ids
-    call(frame, context.module.entry, arguments)
+def _run(context: LaunchContext, arguments: Sequence[Any], parts: Iterable[tuple[Any, int]]) -> None:
+    """Runs programs a part at a time, given by their ids with how many they are: in the frame of those before them,
+    where they are as many."""
+    frame = Frame(context, 0)
+    for ids, count in parts:
+        again = frame.count == count
+        frame = frame if again else Frame(context, count)
+        frame.values[PROGRAM] = ids
+        call(frame, context.module.entry, arguments, again)
 
 
 # --- which programs are evaluated together, and in which order --------------------------------------------------------

@@ -29,6 +29,7 @@ from gradekit.engine.values import (
     Unmade,
     Value,
     absolute,
+    constant,
     dense,
     over_parts,
 )
@@ -252,7 +253,7 @@ def load_block(frame: Frame, op: Op, block: BlockPointer, axes: Any, padding: An
 
 def _padding(padding: Any, type: Type, rank: int) -> Value:
     wants_nan = padding in (PAD_NAN, "nan") and dtype_of(type).is_floating_point
-    return torch.full([1] * (1 + rank), float("nan") if wants_nan else 0).to(memory_dtype(type))
+    return constant(float("nan") if wants_nan else 0, memory_dtype(type), 1 + rank)
 
 
 def _described(frame: Frame, op: Op) -> tuple[BlockPointer, range]:

@@ -86,14 +86,11 @@ def _operands(frame: Frame, op: Op) -> Tensors:
 def _compile_reduce(op: Op) -> Evaluator:
     axis, operation, is_one = op.attributes["axis"] + 1, _operation(op), len(op.operands) == 1
 
-    def step(frame: Frame) -> Tensor | Tensors:
+    def step(frame: Frame) -> Tensors:
         values = _operands(frame, op)
         frame.context.meter.flops += values[0].numel()
         fast = _fast_reduction(operation, values[0], axis) if is_one else None
-        if fast is not None:
-            return fast
-        found = reduce_pairs(combiner(frame, op), values, axis, frame.count)
-        return found[0] if is_one else found
+        return reduce_pairs(combiner(frame, op), values, axis, frame.count) if fast is None else (fast,)
 
     return step
 

@@ -7,6 +7,7 @@ that looks at the operation each time.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from gradekit.engine.ttir import Op
 
 Evaluator = Callable[["Frame"], Any]
-"""Evaluates one operation in a frame: its value, a tuple of values for several results, or None for none."""
+"""Evaluates one operation in a frame: its value, or None for none; a tuple of values for several results, and where the
+operation has regions or calls a function."""
 Compiler = Callable[["Op"], Evaluator]
-OpFunction = Callable[["Frame", "Op"], Any]
-"""Evaluates any operation of its name; where there is one result it may be a tuple of one."""
+OpFunction = Callable[..., Any]
+"""Evaluates any operation of its name: it takes a frame and the `op`."""
 
 OPS: dict[str, Compiler] = {}
 
@@ -37,21 +39,7 @@ def evaluates(*names: str) -> Callable[[OpFunction], OpFunction]:
     """Enters a function that evaluates the operations of these names."""
 
     def enter(function: OpFunction) -> OpFunction:
-        OPS.update(dict.fromkeys(names, _compiler_of(function)))
+        OPS.update(dict.fromkeys(names, lambda op: functools.partial(function, op=op)))
         return function
 
     return enter
-
-
-def _compiler_of(function: OpFunction) -> Compiler:
-    def compile(op: Op) -> Evaluator:
-        if len(op.results) != 1:
-            return lambda frame: function(frame, op)
-
-        def evaluate(frame: Frame) -> Any:
-            value = function(frame, op)
-            return value[0] if isinstance(value, tuple) else value
-
-        return evaluate
-
-    return compile

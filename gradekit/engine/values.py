@@ -74,11 +74,13 @@ def mask_factors(mask: Value | None) -> tuple[Tensor | Below, ...]:
 
 @dataclass(slots=True)
 class Pointer:
-    """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses."""
+    """Element `offset` of `storage`, in units of `itemsize` bytes; `storage` None means absolute virtual addresses.
+    `loaded` is what all programs of the launch have loaded there alike, kept by the memory (see fast.py)."""
 
     storage: Any
     offset: int | Affine | Tensor
     itemsize: int
+    loaded: Any = None
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from launching import launched
 from gradekit.engine import integers
 from gradekit.engine.blocks import compile_region
 from gradekit.engine.branch_coverage import NOTHING, PART, WHOLE, left_of_tiles
+from gradekit.engine.budget import Limit
 from gradekit.engine.masks import Box
 from gradekit.engine.ttir import parse
 from gradekit.engine.values import Affine, Below, Conjunction, dense, span
@@ -239,3 +240,27 @@ def test_later_turns_of_a_loop_leave_out_what_stays_the_same_unless_a_region_ins
     assert [names for _, _, names in outer.compiled.steps] == ["same", (), "named", "next"]
     assert [names for _, _, names in outer.compiled.again] == [(), "named", "next"]
     assert [names for _, _, names in inner.compiled.again] == ["other"]
+
+
+@triton.jit
+def by_weights_kernel(x, weight, out, columns, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    inside = at < columns
+    value = tl.load(x + row * columns + at, mask=inside, other=0.0) * tl.load(weight + at, mask=inside, other=1.0)
+    shift = tl.load(weight + at, mask=inside, other=2.0)
+    for turn in range(row % 3):
+        value += turn * tl.load(weight + at, mask=at < columns - 1, other=0.0)
+    tl.store(out + row * columns + at, value - shift, mask=inside)
+
+
+@pytest.mark.parametrize("lanes", [16, 64, 1 << 19])
+def test_programs_in_parts_give_and_move_what_each_does_alone(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limit, "LANES", lanes)
+    x, weight = torch.linspace(-2, 2, 21 * 13).view(21, 13), torch.linspace(1, 3, 13)
+    ran = launched(by_weights_kernel, (21,), [x, weight], [torch.empty(21, 13)], [13], BLOCK=16)
+    turns = torch.tensor([0, 0, 1])[torch.arange(21) % 3].view(-1, 1)
+    tail = torch.cat([weight[:-1], torch.zeros(1)])
+    assert not ran.findings
+    torch.testing.assert_close(ran.results[0], x * weight + turns * tail - weight)
+    loops = sum(row % 3 for row in range(21))
+    assert ran.counters.bytes_loaded == 4 * (21 * 13 * 3 + loops * 12)
