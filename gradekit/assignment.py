@@ -10,7 +10,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -388,8 +388,7 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _defining(names: Iterable[str], path: str, known: Mapping[str, Assignment]) -> Assignment:
-    names = set(names)
+def _defining(names: Sequence[str], path: str, known: Mapping[str, Assignment]) -> Assignment:
     fitting = [assignment for assignment in known.values() if assignment.entry in names]
     if len(fitting) == 1:
         return fitting[0]

@@ -187,7 +187,7 @@ def _bound(found: _Import, text: str) -> Iterator[tuple[str, str | None]]:
     """What an import binds, a star written out."""
     for bound, name in found.bound:
         if name == "*":
-            yield from ((one, one) for one in sorted(_names(text)) if not one.startswith("_"))
+            yield from ((one, one) for one in sorted(names_of(text)) if not one.startswith("_"))
         else:
             yield bound, name
 
@@ -203,12 +203,15 @@ def _definitions(nodes: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
                     yield inner.id, ast.dump(node)
 
 
-def _names(text: str, *, branches: bool = True) -> set[str]:
-    """The names that the top level defines or imports; those in an if without an else only with `branches`."""
-    nodes = list(_top_level(ast.parse(text).body, branches=branches))
-    imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
-    imported = {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names}
-    return (imported | {name for name, _ in _definitions(nodes)}) - {"*"}
+def names_of(text: str, *, branches: bool = True) -> tuple[str, ...]:
+    """The names that the top level defines or imports, in order; those in an if without an else only with
+    `branches`."""
+    found: dict[str, None] = {}
+    for node in _top_level(ast.parse(text).body, branches=branches):
+        imported = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
+        found |= dict.fromkeys((alias.asname or alias.name).partition(".")[0] for alias in imported)
+        found |= dict.fromkeys(name for name, _ in _definitions([node]))
+    return tuple(name for name in found if name != "*")
 
 
 def _top_level(body: Sequence[ast.stmt], *, branches: bool = True) -> Iterator[ast.stmt]:
@@ -253,7 +256,7 @@ def _renamed(file: str, text: str, names: dict[str, str]) -> str:
 def _bindings(found: _Import, text: str, here: dict[str, str], there: dict[str, str]) -> Iterator[str]:
     """Statements for what an import binds of the module whose source is `text`: a kernel may call what is in a module,
     and in no other namespace. Names are changed as `here` and `there` say."""
-    names, always = _names(text), _names(text, branches=False)
+    names, always = names_of(text), names_of(text, branches=False)
     for bound, name in _bound(found, text):
         target = here.get(bound, bound)
         if name is None:
@@ -345,13 +348,14 @@ def _own_names_of(node: ast.AST) -> frozenset[str]:
         if isinstance(inner, _DEFINITIONS):
             found.add(inner.name)
             continue
-        found |= {*_binds(inner)}
+        found |= {*binds(inner)}
         if not isinstance(inner, _SCOPES):
             waiting += ast.iter_child_nodes(inner)
     return frozenset(found)
 
 
-def _binds(node: ast.AST) -> Iterator[str]:
+def binds(node: ast.AST) -> Iterator[str]:
+    """The name that `node` itself binds, but for definitions."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name

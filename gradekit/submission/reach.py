@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradekit.submission.modules import without_modules
+from gradekit.submission.modules import binds, without_modules
 
 PACKAGES = frozenset(
     {"torch", "triton", "math", "typing", "functools", "dataclasses", "__future__", "enum", "collections"}
@@ -271,20 +271,12 @@ def _is_plain(function: Function) -> bool:
 
 def stored(node: ast.AST) -> Iterator[str]:
     """The names that `node` itself binds by something other than a definition or a parameter."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-            yield name
-        case ast.alias(name=name, asname=asname):
-            if asname:
-                yield asname
-            elif name in OWNERS:
-                yield name
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-        case ast.MatchMapping(rest=str(name)):
-            yield name
-        case ast.Global(names=names) | ast.Nonlocal(names=names):
-            yield from names
+    if isinstance(node, (ast.Global, ast.Nonlocal)):
+        yield from node.names
+    elif isinstance(node, ast.alias):
+        yield from (name for name in (node.asname or node.name,) if node.asname or name in OWNERS)
+    elif not isinstance(node, ast.arg):
+        yield from binds(node)
 
 
 def bound(node: ast.AST) -> Iterator[str]:

@@ -11,7 +11,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,9 @@ class Submission:
         return place({"path": self.path, "cells": self.cells}, number)
 
     def names(self) -> tuple[str, ...]:
-        """The names that the top level defines or assigns, in order: an entry may be `Attention.apply`, renamed."""
-        return tuple(dict.fromkeys(_names(ast.parse(self.text).body)))
+        """The names that the top level defines, assigns or imports, in order: an entry may be `Attention.apply`,
+        renamed."""
+        return modules.names_of(self.text)
 
     def facts(self) -> dict[str, Any]:
         """What the report record says of the submission."""
@@ -384,19 +385,3 @@ def _notebook(file: Path, data: bytes, digest: str, entry: str | None) -> Submis
         raise SubmissionError(f"the code in {file} is larger than {MAX_SOURCE_BYTES >> 20} MiB")
     cells = tuple((cell.number, cell.start) for cell in book.cells)
     return Submission(str(file), book.text, digest, book.notes, cells)
-
-
-# --- its names --------------------------------------------------------------------------------------------------------
-
-
-def _names(body: Sequence[ast.stmt]) -> Iterable[str]:
-    for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-            yield node.target.id
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from (alias.asname or alias.name for alias in node.names)
-        yield from (name for block in blocks(node) for name in _names(block))
