@@ -36,7 +36,6 @@ BOTH = TRUE | FALSE
 Ways = dict[tuple[int, int], int]
 """By number of launch and number of operation in its kernel: TRUE and FALSE, or NEVER, ONCE and SEVERAL, added up."""
 
-_VALUES = frozenset({"arith.cmpi", "arith.cmpf"})
 CLAMP = "tt.clampf"
 _TOGETHER = frozenset({"arith.andi", "arith.ori", "arith.xori"})
 _LESSER = frozenset(
@@ -48,7 +47,7 @@ def watches(op: Op) -> bool:
     """Whether the ways of an operation are noted when it is evaluated."""
     if op.name in _TOGETHER:
         return op.result_types[0].element == "i1"
-    return op.name in _VALUES or op.name in _LESSER or op.name in ("arith.select", CLAMP)
+    return op.name in _LESSER or op.name in ("arith.cmpi", "arith.cmpf", "arith.select", CLAMP)
 
 
 def watched(op: Op, step: Evaluator) -> Evaluator:

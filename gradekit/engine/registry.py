@@ -19,8 +19,6 @@ Evaluator = Callable[["Frame"], Any]
 """Evaluates one operation in a frame: its value, or None for none; a tuple of values for several results, and where the
 operation has regions or calls a function."""
 Compiler = Callable[["Op"], Evaluator]
-OpFunction = Callable[..., Any]
-"""Evaluates any operation of its name: it takes a frame and the `op`."""
 
 OPS: dict[str, Compiler] = {}
 
@@ -35,10 +33,10 @@ def compiles(*names: str) -> Callable[[Compiler], Compiler]:
     return enter
 
 
-def evaluates(*names: str) -> Callable[[OpFunction], OpFunction]:
-    """Enters a function that evaluates the operations of these names."""
+def evaluates(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enters a function of a frame and `op` that evaluates the operations of these names."""
 
-    def enter(function: OpFunction) -> OpFunction:
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         OPS.update(dict.fromkeys(names, lambda op: functools.partial(function, op=op)))
         return function
 

@@ -49,7 +49,7 @@ def run_with_trials(
     for conditions, circumstance in _other_conditions(program, usual, number, earlier):
         other = run(conditions)
         usual.counters.work += other.counters.work
-        usual.findings += [_under(finding, circumstance) for finding in other.findings]
+        usual.findings += [replace(found, message=f"{circumstance}: {found.message}") for found in other.findings]
         if not _same(usual.results, other.results):
             usual.variants.append(Variant(circumstance, other.results))
     leaves_lanes = any(facts(kernel.unaligned).undefined_loads for kernel in program.kernels.values())
@@ -69,10 +69,6 @@ def _has_its_turn(cost: int, number: int, seldom: int = Limit.SELDOM) -> bool:
     """Whether a run of so much work is one of those that are made under other conditions, too; by its work alone, so
     that it is the same for each grader."""
     return cost <= Limit.CHEAP or number % (seldom if cost > Limit.COSTLY else Limit.OFTEN) == 0
-
-
-def _under(finding: Finding, circumstance: str) -> Finding:
-    return replace(finding, message=f"{circumstance}: {finding.message}")
 
 
 def _other_conditions(
