@@ -33,12 +33,7 @@ _OFFERED = {
     "gradekit.inputs.spec": ("FLOATS", "Input", "normal"),
     "gradekit.inputs.calls": ("calls", "domain_of"),
     "gradekit.inputs.layouts": ("LAYOUTS",),
-    "gradekit.inputs.strategies": (
-        "matrices",
-        "shaped",
-        "tensors",
-        "vectors",
-    ),
+    "gradekit.inputs.strategies": ("matrices", "shaped", "vectors"),
     "gradekit.inputs.value_kinds": ("value_kind",),
     "gradekit.subject.runs": ("Observation",),
     "gradekit.subject.timed_call": ("assert_peak_memory", "assert_speed", "at_least"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -23,47 +24,14 @@ Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
 
 
-def tensors(
-    rank: int = 2,
-    *,
-    dtypes: Sequence[str] = FLOATS,
-    size: Extent | Sequence[Extent] = (1, 128),
-    layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
-    max_numel: int = 1 << 18,
-) -> st.SearchStrategy[Input]:
-    """Tensors of `rank` dimensions; `size` is for all of them (a number or an inclusive range) or one for each.
-
-    Later sizes are drawn smaller where the whole would have more than `max_numel` elements.
-    """
-    extents = [size] * rank if isinstance(size, (int, tuple)) else list(size)
-    if len(extents) != rank:
-        raise ValueError(f"{len(extents)} sizes for {rank} dimensions")
-    return shaped(extents, dtypes=dtypes, layouts=layouts, profiles=profiles, max_numel=max_numel)
+def vectors(*, size: Extent = (1, 5000), **said: Any) -> st.SearchStrategy[Input]:
+    """Tensors of one dimension; what else may be said is as in `shaped`."""
+    return shaped([size], **said)
 
 
-def vectors(
-    *,
-    dtypes: Sequence[str] = FLOATS,
-    size: Extent = (1, 5000),
-    layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
-) -> st.SearchStrategy[Input]:
-    """Tensors of one dimension."""
-    return shaped([size], dtypes=dtypes, layouts=layouts, profiles=profiles)
-
-
-def matrices(
-    *,
-    dtypes: Sequence[str] = FLOATS,
-    rows: Extent = (1, 200),
-    cols: Extent = (1, 1100),
-    layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
-    max_numel: int = 1 << 18,
-) -> st.SearchStrategy[Input]:
-    """Tensors of two dimensions; fewer columns where `rows` x `cols` would pass `max_numel`."""
-    return shaped([rows, cols], dtypes=dtypes, layouts=layouts, profiles=profiles, max_numel=max_numel)
+def matrices(*, rows: Extent = (1, 200), cols: Extent = (1, 1100), **said: Any) -> st.SearchStrategy[Input]:
+    """Tensors of two dimensions; what else may be said is as in `shaped`."""
+    return shaped([rows, cols], **said)
 
 
 def shaped(
@@ -74,7 +42,10 @@ def shaped(
     profiles: Sequence[str] = COMMON,
     max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
-    """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1."""
+    """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1.
+
+    Later sizes are drawn smaller where the whole would have more than `max_numel` elements.
+    """
     ends = [extent if isinstance(extent, tuple) else (extent, extent) for extent in shape]
     ranges = {f"N{place}": extent for place, extent in enumerate(ends)}
     for low, high in ranges.values():

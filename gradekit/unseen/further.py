@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from gradekit.domain import ANY_DIMENSIONS
 from gradekit.inputs.draws import GIVEN, Call, Draws
+from gradekit.inputs.spec import Input
 from gradekit.unseen.host_branches import TracedForm
 
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
@@ -108,6 +110,16 @@ def fits(draws: Draws, form: TracedForm) -> bool:
 
 
 def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, more: Mapping[str, Any]) -> Call:
-    """The call with the sizes and scalars that were chosen, and `more` as a pick's label has it."""
+    """The call with the sizes and scalars that were chosen, strides and offsets too where they were (see
+    `Candidates.solutions`), and `more` as a pick's label has it."""
     sizes = {f"size {name}": n for name, n in chosen.items()}
-    return draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
+    call = draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
+    numbers = itertools.count()
+    return tuple(_lying(arg, next(numbers), chosen) if isinstance(arg, Input) else arg for arg in call)
+
+
+def _lying(spec: Input, number: int, chosen: Mapping[str, int]) -> Input:
+    if chosen.keys().isdisjoint((f"stride {number} 0", f"offset {number}")):
+        return spec  # one object may be two arguments
+    stride = tuple(chosen.get(f"stride {number} {axis}", step) for axis, step in enumerate(spec.stride))
+    return replace(spec, stride=stride, offset=chosen.get(f"offset {number}", spec.offset))

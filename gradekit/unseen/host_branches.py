@@ -182,6 +182,30 @@ class Path:
         known = 0 <= condition.left < len(terms) > condition.right >= 0
         return condition.relation != "==" and known and _is_limit(terms[number])
 
+    @functools.cached_property
+    def asked_of_layout(self) -> list[int]:
+        """The comparisons, by number, that depend on strides or offsets, and not on sizes alone."""
+        terms = self.origins.terms
+        leaves = [leaves_in(terms, condition.left, condition.right) for condition, _ in self.steps]
+        return [step for step, each in enumerate(leaves) if any(leaf[0] in ("stride", "offset") for leaf in each)]
+
+    @functools.cached_property
+    def strided(self) -> list[int]:
+        """The tensors, by number, whose strides host code is given as numbers of their own: they are not contiguous,
+        and no tensor before them is the same."""
+        views = self.form.views
+        return [n for n, one in enumerate(views) if one.stride != row_major(one.shape) and views.index(one) == n]
+
+    @functools.cached_property
+    def relied_on(self) -> list[int]:
+        """Those of them that lie as its kernels rely on: not all of their strides are told to one, and some comparison
+        is about strides or offsets. None where tensors overlap."""
+        views = {*self.form.views}
+        told = leaves_in(self.origins.terms, *(n for launch in self.explored.launches for _, n in launch.names))
+        axes = {number: range(len(self.form.views[number].shape)) for number in self.strided}
+        untold = [number for number, each in axes.items() if not told >= {("stride", number, axis) for axis in each}]
+        return untold if self.asked_of_layout and len({view.storage for view in views}) == len(views) else []
+
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
         return all(went is not False for went in self.held(self.values(form.leaves)))

@@ -17,8 +17,9 @@ from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
+from gradekit.unseen.lying import manner
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherManner, OtherWay, Search, Way
 
 
 @dataclass
@@ -51,7 +52,24 @@ class HostInputs:
             if not found.get(branch):
                 found[branch] = [*self._calls(draws, wanted, turn)]
         each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*each, *self._up_to_numbers(draws, paths)]
+        return [*each, *self._otherwise_lying(draws, forms), *self._up_to_numbers(draws, paths)]
+
+    def _otherwise_lying(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        """Calls in which tensors that a path's kernels rely on to lie in some manner lie in one that none of these
+        `forms` had: what host code compares may let it through."""
+        for path in [path for path in self.paths if path.relied_on]:
+            taken = [form.views for form in forms if fits(draws, form) and self.branches.path_of(form) is path]
+            views = [(number, each[number]) for each in taken for number in path.relied_on]
+            seen = ((n, int(manner(torch.tensor(view.shape), torch.tensor(view.stride)))) for n, view in views)
+            for turn, sizes in enumerate(self._laid_out(draws, OtherManner(path, frozenset(seen)))):
+                call, (_, branch) = made(draws, path.form, sizes, turn, {}), path.steps[path.asked_of_layout[0]]
+                yield FurtherCall(call, "tensors lie otherwise, and the same is launched", branch.line, Purpose.VARIED)
+
+    def _laid_out(self, draws: Draws, wanted: OtherWay | OtherManner) -> list[dict[str, int]]:
+        """Small sizes with strides and offsets."""
+        listed = replace(sizes_alone(draws), layouts=draws.layouts)
+        scope = CallScope(listed, rank_of(draws, wanted.path.form), True, Limit.BEYOND)
+        return self.search.solutions(wanted, wanted.path, scope, (), None)
 
     def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
@@ -106,7 +124,10 @@ class HostInputs:
 
     def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
         """With sizes that the check lists, and whether it does; where these do not serve and no check went there, any
-        promised ones."""
+        promised ones. Where strides decide, they are chosen too."""
+        lying = self._laid_out(draws, wanted) if wanted.path.asked_of_layout else []
+        if lying:
+            return [(lying[0], False)]
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
         narrow = same_path or way in self.narrowly
         if not narrow:

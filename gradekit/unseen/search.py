@@ -25,6 +25,7 @@ from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
+from gradekit.unseen.lying import manner, sampled
 from gradekit.unseen.scope import CLOSE, CallScope, Closeness, constants, possible_sizes
 
 
@@ -94,12 +95,15 @@ class Calls:
 
 
 class Candidates(Calls):
-    """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor."""
+    """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor; with
+    `lying`, strides and offsets of their own."""
 
-    def __init__(self, path: Path, scope: CallScope, columns: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, path: Path, scope: CallScope, columns: Mapping[str, Tensor], lying: Mapping[Leaf, Tensor] | None = None
+    ) -> None:
         leaves, count = scope.leaves(columns), len(next(iter(columns.values())))
-        super().__init__(path, leaves, count)
-        self.scope, self.columns = scope, columns
+        super().__init__(path, {**leaves, **(lying or {})}, count)
+        self.scope, self.columns, self.lying = scope, columns, lying or {}
 
     @functools.cached_property
     def elements(self) -> Tensor:
@@ -124,13 +128,14 @@ class Candidates(Calls):
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
         columns = {name: torch.tensor([size]) for name, size in found.items()}
-        if len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
+        if self.lying or len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
             return []
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
 
     def solutions(self, want: Want) -> list[dict[str, int]]:
-        """The smallest sizes and whole scalars, by name, that meet a want, and the largest of that order."""
+        """The smallest sizes and whole scalars, by name, that meet a want, and the largest of that order; and strides
+        and offsets as their leaves say, such as "stride 0 1", where candidates have them."""
         fits = want.met(self)
         if fits is None or not bool(fits.any()):
             return []
@@ -142,7 +147,8 @@ class Candidates(Calls):
         product = self._sizes(places).prod(dim=0)  # tells those apart whose largest tensor is the same
         largest = (self.elements[places] + product / (product.max() + 1)).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
-        sizes = [{name: int(column[place]) for name, column in self.columns.items()} for place in chosen]
+        every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.lying.items()}}
+        sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
         place = int(
             self.scope.count(sizes[0]) < Limit.MANY_ELEMENTS
         )  # of large calls, often only the first is afforded
@@ -172,10 +178,10 @@ class Search:
         self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(Limit.KEPT_SETS)
 
     def solutions(
-        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness = CLOSE
+        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness | None = CLOSE
     ) -> list[dict[str, int]]:
         """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
-        `special`."""
+        `special`; where no closeness is given, by how tensors lie in memory."""
         near = scope, special, close
         path = self._first.setdefault((path.way, near), path)
         asked = _content(want), path.content, near
@@ -188,12 +194,15 @@ class Search:
         return found
 
 
-def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: Closeness) -> Candidates | None:
+def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: Closeness | None) -> Candidates | None:
     terms = path.origins.terms
     compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
     numbers = (*special, *constants([*compared, *terms]))
-    columns = possible_sizes(scope, numbers, scope.sizes_of(path.form), close)
-    return Candidates(path, scope, columns) if any(column.numel() for column in columns.values()) else None
+    if close is None:
+        columns, lying = sampled(scope, path, numbers)
+    else:
+        columns, lying = possible_sizes(scope, numbers, scope.sizes_of(path.form), close), {}
+    return Candidates(path, scope, columns, lying) if any(column.numel() for column in columns.values()) else None
 
 
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
@@ -227,6 +236,24 @@ class OtherWay:
             fits = kept if self.same_path or kept.any() else fits
         beyond = fits & ~among.each(level) if level is not None else fits
         return beyond if bool(beyond.any()) else fits
+
+
+@dataclass(frozen=True)
+class OtherManner:
+    """A path to be taken by a call of which a tensor lies in a manner that is not among those `seen`, each a tensor's
+    number with a manner (see `manner`)."""
+
+    path: Path
+    seen: frozenset[tuple[int, int]]
+
+    def met(self, among: Calls) -> Tensor | None:
+        """See `OtherWay`."""
+        new = among.each(False)
+        for number in self.path.relied_on:
+            axes, told = range(len(self.path.form.views[number].shape)), [one for at, one in self.seen if at == number]
+            columns = ([among.each(among.leaves[kind, number, axis]) for axis in axes] for kind in ("size", "stride"))
+            new = new | ~torch.isin(manner(*map(torch.stack, columns)), torch.tensor(told))
+        return among.taking & new
 
 
 _OF_MANY = ("tt.reduce", "tt.dot")
@@ -353,7 +380,7 @@ class ConstantWay:
         return torch.stack(each).any(dim=0) & among.taking if each else None
 
 
-Want = OtherWay | Missing | ConstantWay
+Want = OtherWay | OtherManner | Missing | ConstantWay
 """What must be seen."""
 
 
@@ -361,6 +388,8 @@ def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
         return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
+    if isinstance(want, OtherManner):
+        return want.seen
     return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path)
 
 

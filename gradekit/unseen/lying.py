@@ -1,0 +1,90 @@
+"""How the tensors of a call may lie in memory, looked for like sizes: what slicing, stepping, permuting and expanding
+make of a contiguous tensor, at small sizes, for host code that decides by strides and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gradekit.inputs.layouts import row_major
+from gradekit.prove.host_terms import Leaf
+from gradekit.unseen import Limit
+from gradekit.unseen.host_branches import Path
+from gradekit.unseen.scope import CallScope
+
+FEW = (2, 2, 3, 3, 4, 5, 6, 7)
+"""Sizes of a dimension, as often as they are chosen."""
+
+
+def sampled(scope: CallScope, path: Path, special: Sequence[int]) -> tuple[dict[str, Tensor], dict[Leaf, Tensor]]:
+    """Sizes of many calls beside that of a path, and strides and offsets for those of its tensors that are not
+    contiguous, as the check's layouts may have them. In every second call these tensors lie alike, where their shapes
+    allow it; those that are one tensor in the path's call do in all."""
+    generator = torch.Generator().manual_seed(1)
+    few, own = (*FEW, *(n + 1 for n in special if n < Limit.SHORTEST)), scope.sizes_of(path.form)
+    sizes = {name: [scope.nearest(name, n) for n in (*few, *[own.get(name, 1)] * len(FEW))] for name in scope.names}
+    columns = {name: _picked([*map(torch.tensor, each)], (Limit.LYING,), generator) for name, each in sizes.items()}
+    known, lying, fits = scope.leaves(columns), dict[Leaf, Tensor](), scope.allows(columns)
+    begins = [torch.tensor(n) for n in (0, 0, 1, 16, *(n for n in special if 0 < n < Limit.NEAR_ELEMENTS))]
+    views = path.form.views
+    for number, view in enumerate(views):
+        first, layouts = views.index(view), dict(scope.draws.layouts)[scope.draws.tensors[number].name]
+        if first != number:
+            lying |= {(leaf[0], number, *leaf[2:]): one for leaf, one in lying.items() if leaf[1] == first}
+            continue
+        if "offset" in layouts:
+            lying["offset", number] = _picked(begins, (Limit.LYING,), generator)
+        if number in path.strided:
+            sized = (known["size", number, axis] for axis, _ in enumerate(view.shape))
+            shape = torch.stack([torch.as_tensor(size).expand(Limit.LYING) for size in sized])
+            halves = zip(shape.chunk(2, dim=1), (torch.Generator().manual_seed(2), generator), strict=True)
+            strides = torch.cat([_strides(half, layouts, special, by) for half, by in halves], dim=1)
+            lying |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
+            fits &= (((shape - 1) * strides).sum(dim=0) < 2 * Limit.NEAR_ELEMENTS) & ~_is_plain(shape, strides)
+    return {name: one[fits] for name, one in columns.items()}, {leaf: one[fits] for leaf, one in lying.items()}
+
+
+def _is_plain(shape: Tensor, strides: Tensor) -> Tensor:
+    plain = torch.stack([torch.as_tensor(stride).expand(shape.shape[1]) for stride in row_major([*shape])])
+    return ((shape == 1) | (strides == plain)).all(dim=0)
+
+
+def _strides(shape: Tensor, layouts: Sequence[str], special: Sequence[int], generator: torch.Generator) -> Tensor:
+    """The strides of parts of contiguous tensors: from the innermost dimension to the outermost, some steps lead from
+    one element of the part to the next, and some elements are beside it."""
+    rank, count = shape.shape
+    words = {layout.partition(":")[0] for layout in layouts}
+    order = torch.arange(rank).flip(0)[:, None].expand(rank, count)
+    if words & {"transposed", "permuted"}:
+        other = torch.rand(rank, count, generator=generator).argsort(dim=0)
+        order = torch.where(torch.rand(count, generator=generator) < 0.5, other, order)
+    steps = [torch.tensor(1)] * 5
+    if words & {"every_second", "stepped"}:
+        steps += [*map(torch.tensor, (2, 3, *(n for n in special if 1 < n < Limit.SHORTEST))), *shape]
+    step = _picked(steps, (rank, count), generator)
+    may_repeat = [["expanded" in layouts or f"expanded:{axis}" in layouts] for axis in range(rank)]
+    repeated = (torch.rand(rank, count, generator=generator) < 0.25) & torch.tensor(may_repeat)
+    widest = 16 if words & {"sliced_rows", "sliced_columns"} else 1
+    beside = torch.randint(-widest, widest, (rank, count), generator=generator).clamp(min=0)
+    length = torch.where(repeated, 1, (shape - 1) * step + 1) + beside
+    found, apart = torch.zeros_like(shape), torch.ones_like(shape[:1])
+    for axis in order.split(1):
+        found = found.scatter(0, axis, torch.where(repeated, 0, step).gather(0, axis) * apart)
+        apart = apart * length.gather(0, axis)
+    return found
+
+
+def _picked(options: Sequence[Tensor], shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """For each place one of the options, which are numbers, or one for each column."""
+    which = torch.randint(len(options), (1, *shape), generator=generator)
+    return torch.stack([option.expand(shape) for option in options]).gather(0, which)[0]
+
+
+def manner(shape: Tensor, strides: Tensor) -> Tensor:
+    """A number for one tensor, or for each of many: equal for those that lie in a like manner, as far as whether they
+    repeat elements, take as many places as they have elements, have gaps in the last dimension, and are in order."""
+    places = 1 + ((shape - 1) * strides).sum(dim=0)
+    repeats, turned = ((shape > 1) & (strides == 0)).any(dim=0), (strides.diff(dim=0) > 0).any(dim=0)
+    return repeats + 2 * (places == shape.prod(dim=0)) + 4 * (strides[-1] != 1) + 8 * turned

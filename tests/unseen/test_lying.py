@@ -1,0 +1,71 @@
+"""Layouts are looked for as sizes are, where host code decides by strides."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+from gradekit.inputs.layouts import LAYOUTS
+from gradekit.program import View
+from gradekit.unseen.lying import _strides, manner
+from tests.graded import graded
+from tests.unseen.attacks import SOLUTIONS
+
+NO_GAPS = """
+
+right_add = add
+
+
+@triton.jit
+def in_one_piece(x_ptr, y_ptr, o_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(o_ptr + i, tl.load(x_ptr + i, mask=i < n) + tl.load(y_ptr + i, mask=i < n), mask=i < n)
+
+
+def add(x, y):
+    n = x.numel()
+    places = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride()))
+    if n and x.stride() == y.stride() and CONDITION:
+        out = torch.empty_like(x)
+        in_one_piece[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+        return out
+    return right_add(x, y)
+"""
+
+
+def places(shape: list[int], strides: list[int]) -> list[int]:
+    """Where each element lies, repeated ones once."""
+    steps = [range(1 if stride == 0 else size) for size, stride in zip(shape, strides, strict=True)]
+    return [sum(n * stride for n, stride in zip(index, strides, strict=True)) for index in itertools.product(*steps)]
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_elements_of_a_layout_that_is_looked_for_lie_apart_where_no_dimension_is_expanded(rank: int) -> None:
+    generator = torch.Generator().manual_seed(rank)
+    shape = torch.randint(1, 6, (rank, 200), generator=generator)
+    for sizes, strides in zip(shape.T.tolist(), _strides(shape, LAYOUTS, (24,), generator).T.tolist(), strict=True):
+        found = places(sizes, strides)
+        assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("layouts", [["contiguous", "offset"], ["contiguous", "transposed"], ["contiguous", "expanded:1"]])
+def test_only_what_the_checks_layouts_have_is_looked_for(layouts: list[str]) -> None:
+    shape = torch.full((2, 200), 3)
+    found = {tuple(one) for one in _strides(shape, layouts, (), torch.Generator().manual_seed(1)).T.tolist()}
+    assert found == {
+        "offset": {(3, 1)}, "transposed": {(3, 1), (1, 3)}, "expanded:1": {(3, 1), (1, 0)},
+    }[layouts[1]]  # fmt: skip
+
+
+def test_a_transposed_tensor_and_one_that_repeats_a_column_lie_in_different_manners() -> None:
+    same = [View(0, "float32", (2, 4), strides, 0) for strides in ((1, 2), (1, 2), (7, 0))]
+    assert len({int(manner(torch.tensor(view.shape), torch.tensor(view.stride))) for view in same}) == 2
+
+
+@pytest.mark.slow
+def test_a_repeated_column_that_takes_as_many_places_as_it_has_elements_is_found(tmp_path: Path) -> None:
+    text = (SOLUTIONS / "vector_add" / "solution.py").read_text(encoding="utf-8")
+    text += NO_GAPS.replace("CONDITION", "places == n")
+    (check,) = graded("vector_add", text, tmp_path, keyword="any_stride", shrink=False, diagnose=False).checks
+    assert check.outcome.value == "failed"
