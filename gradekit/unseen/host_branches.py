@@ -208,7 +208,17 @@ class Path:
 
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
-        return all(went is not False for went in self.held(self.values(form.leaves)))
+        return all(went is not False for went in self.held(self.values_of(form)))
+
+    def values_of(self, form: TracedForm) -> Sequence[Any]:
+        """`values` for a call that is alike, worked out once."""
+        if form.key not in self._values_of:
+            self._values_of[form.key] = self.values(form.leaves)
+        return self._values_of[form.key]
+
+    @functools.cached_property
+    def _values_of(self) -> dict[str, Sequence[Any]]:
+        return {}
 
 
 def _holds(condition: Condition, values: Sequence[Any]) -> Any:
@@ -285,7 +295,7 @@ class HostBranches:
                 path = self._new_path(form, known)
             if path is None:
                 return None
-            values = path.values(form.leaves)
+            values = path.values_of(form)
             self._path_of[form.key] = path, path.at_limits(values), path.at_ends(values)
         return self._path_of[form.key]
 

@@ -75,7 +75,7 @@ class HostInputs:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
         that tells calls apart: what holds for small sizes alone, such as indices of 16 bits, shows there first."""
         for path in paths:
-            for step, _ in enumerate(path.steps):
+            for step in filter(path.is_below, range(len(path.steps))):
                 if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
                     small = [
                         one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= Limit.LARGER_ELEMENTS
