@@ -61,7 +61,6 @@ class KernelWalk(Walk):
         self._within: Tensor | None = None  # those that were active where the function began that is walked
         self.apart = 0  # expressions that were evaluated for one copy alone
         self.longest, self.patience = 0, Limit.TURNS  # steps of a loop: the most that were seen, and that may be
-        self.given: Mapping[ast.AST, Any] = {}  # of nodes that stand in others' places, in all programs of one copy
 
     # --- values -------------------------------------------------------------------------------------------------------
 
@@ -137,8 +136,6 @@ class KernelWalk(Walk):
 
     def _in_copy(self, copy: int, new: ast.AST, names: Names, known: tuple[ast.expr, Any]) -> Any:
         """The value of an expression in one copy, given that of the old one; None where the copy goes out of bounds."""
-        if new in self.given and self.active is None and self.gone is None:
-            return self.given[new]
         rows = slice(copy * self.programs, (copy + 1) * self.programs)
         one = shallow(self)
         parts = parts_of(new)

@@ -296,19 +296,15 @@ class Substitution:
     Attributes:
         copies: how many; 0 where nothing is substituted.
         news: by the old node, the number of each copy in which another stands there, with that one.
-        values: what new nodes are worth in the first launch, where that is known.
     """
 
     copies: int = 0
     news: dict[ast.AST, list[tuple[int, ast.AST]]] = field(default_factory=dict)
-    values: Mapping[ast.AST, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(
-        changes: Sequence[Sequence[tuple[ast.AST, ast.AST]]], values: Mapping[ast.AST, Any] | None = None
-    ) -> Substitution:
+    def of(changes: Sequence[Sequence[tuple[ast.AST, ast.AST]]]) -> Substitution:
         """A copy for each change, which is pairs of an old and a new node."""
-        substitution = Substitution(len(changes), values=values or {})
+        substitution = Substitution(len(changes))
         for copy, pairs in enumerate(changes):
             for old, new in pairs:
                 substitution.news.setdefault(old, []).append((copy, new))

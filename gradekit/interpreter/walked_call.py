@@ -197,7 +197,6 @@ class WalkedCall:
         reached = sum(one in begun.watched.names for one in body)
         at = min(first, self._settled_until(kernel), reached - 1)
         walk = self._walk(begun.launch, memory, meter, substitution, None)
-        walk.given = substitution.values
         names = {name: _for_copies(value, walk) for name, value in begun.watched.names[body[at]].items()}
         with contextlib.suppress(Returned):
             walk.body(body[at:], names)
@@ -210,11 +209,6 @@ class WalkedCall:
             found = (at for at, one in enumerate(body) if has_effects(one, self.code))
             self._settled[name] = next(found, len(body))
         return self._settled[name]
-
-    def is_settled(self, kernel: str, number: int) -> bool:
-        """Whether nothing is stored before the end of the kernel's statement of this number."""
-        until = self._settled_until(kernel)
-        return number < until or number == until and not hasattr(self.code.functions[kernel].body[number], "body")
 
     def alone(self, kernel: str) -> KernelWalk:
         """A walk of the first launch of a kernel, for single expressions."""

@@ -56,8 +56,6 @@ class Screen:
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
         self._digests: dict[tuple[int, ast.AST], Hashable] = {}
-        self._values: dict[ast.AST, Any] = {}
-        self._elements = 0
 
     def survivors(
         self, calls: Sequence[ShownCall], kernels: Sequence[str], others: Sequence[str] = (),
@@ -233,7 +231,6 @@ class Screen:
         that must be tried apart from these."""
         pool: list[TriedChange] = []
         apart: dict[Hashable, list[TriedChange]] = {}
-        self._values, self._elements = {}, 0
         for tried, site in self._distinct(group, kernel, replay):
             node = tried.change.node
             if tried.kind is None or is_static(site, node, self.code.functions):
@@ -302,7 +299,6 @@ class Screen:
         if has_effects(new, self.code):
             return site.kind(change.node), change.new  # evaluated here, it would change what all others begin with
         alone = replay.alone(tried.kernel)
-        alone.memory.strays = False
         before = alone.meter.work
         try:
             value = alone.value(new, known)
@@ -313,18 +309,9 @@ class Screen:
         kind = kind_of(value)
         if kind is None or not site.is_steady(change.node) or not is_own:
             return kind, change.new
-        if not alone.memory.strays and replay.is_settled(tried.kernel, tried.place):
-            self._keep(new, value)
         told = digest(value)
         is_usual = site.kind(change.node) == kind and self._usual(site, change.node) == told
         return (None, None) if is_usual else (kind, told)
-
-    def _keep(self, new: ast.AST, value: Any) -> None:
-        """Remembers what a new node is: a walk of many changes need not evaluate it again."""
-        offset = value.offset if isinstance(value, TilePointer) else value
-        self._elements += offset.numel() if isinstance(offset, Tensor) else 1
-        if self._elements <= Limit.KEPT_ELEMENTS:
-            self._values[new] = value
 
     def _usual(self, site: ChangeSite, node: ast.AST) -> Hashable:
         """What tells the value from others that an expression had when it was met first."""
@@ -343,7 +330,7 @@ class Screen:
         walked."""
         if self._work.left < 0:
             return []
-        substitution = Substitution.of([tried.pairs for tried in batch], self._values if is_first else None)
+        substitution = Substitution.of([tried.pairs for tried in batch])
         try:
             copies = replay.changed(batch[0].kernel, substitution, min(tried.place for tried in batch))
         except OutsideEverywhere:

@@ -29,7 +29,6 @@ class Limit:
     WALKED_ELEMENTS = 20_000  # of an example on which changes are looked at
     TELLING_ELEMENTS = 4_000  # of one that has failed and on which all changes are looked at
     FEW_ELEMENTS = 64  # with fewer, much seems right
-    KEPT_ELEMENTS = 1 << 22  # of the values of changed expressions that are remembered at a time
     RESULT_ELEMENTS = 1 << 16  # of all results of a call that is screened
     COUNTED_ELEMENTS = 1 << 12  # of a result of which it is counted how many are wrong
 
