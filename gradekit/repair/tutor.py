@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import SAYS_ALL, Cause
+from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import line_of_refused
 from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
@@ -52,7 +53,14 @@ class Tutor:
         self.left = ""  # what there is to say, in the end, of checks that are wrong with the mend that is told
 
     def diagnosis(self, check: FailedCheck) -> Diagnosis | None:
-        """What a mended program shows to be wrong; None where nothing does."""
+        """What a mended program shows to be wrong; None where nothing does, and of a large call, for which a search
+        costs much: it waits for what other checks show."""
+        if _is_large(check):
+            self._said[check.name] = check, None
+            return None
+        return self._searched(check)
+
+    def _searched(self, check: FailedCheck) -> Diagnosis | None:
         found, mend = self._mended(check)
         self._said[check.name] = check, mend
         return found
@@ -64,10 +72,14 @@ class Tutor:
         takes the place of others. It is refuted where it leaves as many as they were as it makes right; what says no
         more than that one change of a line helps, where it leaves one. For what it leaves wrong, another is looked for.
         """
-        said, found = list(self._said.values()), dict[str, Diagnosis | None]()
+        found = dict[str, Diagnosis | None]()
+        if not any(mend for _, mend in self._said.values()):
+            large = [check for check, _ in self._said.values() if _is_large(check)]
+            found |= {check.name: told for check in large if (told := self._searched(check)) is not None}
+        said = list(self._said.values())
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
-            return {}
+            return found
         after = {mend: self._after(mend, [check for check, _ in said]) for mend in mends}
         made_right = lambda mend: list(after[mend].values()).count(None)
         best = max(mends, key=made_right)
@@ -226,6 +238,12 @@ class Tutor:
     def close(self) -> None:
         """Ends the process in which other texts are tried."""
         self._texts.close()
+
+
+def _is_large(check: FailedCheck) -> bool:
+    """Whether results were compared in a call of more elements than changes are looked at with."""
+    elements = sum(arg.numel for arg in check.call.args if isinstance(arg, Input))
+    return check.error.comparison is not None and elements > Limit.WALKED_ELEMENTS
 
 
 def _symptom(error: Failure) -> tuple[Cause, bool]:

@@ -8,15 +8,19 @@ import pytest
 import torch
 
 from gradekit import assert_close, reference
-from gradekit.findings import Cause
+from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
+from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
 from gradekit.plugin.tutoring import apart, raised_by
 from gradekit.program import Program
-from gradekit.repair.failed_check import Example, WalkedExamples
+from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples
+from gradekit.repair.mend import Family, Mend
 from gradekit.repair.other_checks import OtherChecks, confirmed, with_a_mend
+from gradekit.repair.tutor import Tutor
 from gradekit.repair.work import Limit
+from gradekit.subject.subject import Call
 from tests.gpu.programs import normal, traced
 from tests.graded import failed_checks
 from tests.repair.corpora import ROOT, corpus
@@ -243,3 +247,16 @@ def test_a_mend_that_leaves_other_checks_as_they_were_is_not_in_the_report(tmp_p
     mistake = next(one for one in corpus("giou_loss") if one.name == "scales_one_number_a_box")
     failed = failed_checks("giou_loss", mistake.text, tmp_path, keyword="gradient")
     assert failed and not any("dimension 1" in one["hint"] for one in failed)
+
+
+def test_a_large_call_is_looked_at_when_no_other_check_has_shown_a_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    tutor, looked = Tutor.__new__(Tutor), list[str]()
+    tutor._said = {}
+    mend = Mend(Family.SUM, 1, 3, (), "Line 3 sums nothing.", "")
+    told = Diagnosis(Cause.WRONG_VALUES, mend.sentence, mend.line)
+    monkeypatch.setattr(Tutor, "_mended", lambda self, check: (looked.append(check.name), (told, mend))[1])
+    error = Failure(Cause.WRONG_VALUES, "wrong", comparison=SimpleNamespace())
+    check = lambda name, size: FailedCheck(name, Kind.CORRECTNESS, error, Call("f", (Input("float32", (size,), (1,)),)))
+    assert tutor.diagnosis(check("large", Limit.WALKED_ELEMENTS + 1)) is None and looked == []
+    assert tutor.settled() == {"large": told}
+    assert tutor.diagnosis(check("small", 8)) is told and looked == ["large", "small"]
