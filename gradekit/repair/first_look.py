@@ -74,14 +74,15 @@ class FirstLook:
     def _settled(self, screen: Screen, examples: Sequence[Example]) -> dict[str, set[int]]:
         """The lines of each kernel that no mistake can be in, where some examples show that a result is right which
         depends on them."""
-        draft, wrong, right = screen.draft, set(self._tries.clues.wrong), set[str]()
+        draft, wrong, right, other = screen.draft, self._tries.clues.wrong, set[str](), set[str]()
         if not wrong or sum(len(kernel.stored) for kernel in draft.kernels) < 2:
             return {}
         for shown in (one for example in examples if (one := self._run_once(example, None)) is not None):
-            results = [view.storage for view in shown.program.results if isinstance(view, View)]
+            compared = [shown.program.results[place] for place in shown.compared or ()]
+            results = [view.storage for view in compared if isinstance(view, View)]
             through = stored_through(shown.program, self._tries.text, behind_copies(shown.program, results))
-            (right if shown.is_right(shown.results) else wrong).update(through)
-        return settled_lines(draft, wrong, right)
+            (right if shown.is_right(shown.results) else other).update(through)
+        return settled_lines(draft, wrong, right - other)
 
     def _telling(self) -> list[Example]:
         """The largest example that failed, of those that cost little: in a call of few elements much seems right."""

@@ -75,7 +75,7 @@ class Tutor:
         found = dict[str, Diagnosis | None]()
         if not any(mend for _, mend in self._said.values()):
             large = [check for check, _ in self._said.values() if _is_large(check)]
-            found |= {check.name: told for check in large if (told := self._searched(check)) is not None}
+            found |= {check.name: seen for check in large if (seen := self._searched(check)) is not None}
         said = list(self._said.values())
         mends = list(dict.fromkeys(mend for _, mend in said if mend is not None))
         if not mends or all(mend == mends[0] for _, mend in said):
