@@ -148,11 +148,7 @@ class Examples:
         """Run `example` once more, outside of Hypothesis, with some arguments replaced; what it raises."""
         if not instead:
             self.begin()
-        try:
-            self.test(**(example.arguments | instead))
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            return error
-        return None
+        return raised_by(lambda given: self.test(**given))(example.arguments | instead)
 
     def _run(self, example: Example) -> None:
         self.ran += 1
@@ -179,6 +175,19 @@ class Examples:
     def _is_enough(self) -> bool:
         """Whether so many have run that one which has not failed counts as passed."""
         return self.ran >= (self.profile.at_most if self._last is None else self._last)
+
+
+def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:
+    """What `run` raises with an argument, as a value."""
+
+    def raised(argument: Any) -> BaseException | None:
+        try:
+            run(argument)
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            return error
+        return None
+
+    return raised
 
 
 def _innermost(error: BaseException) -> TracebackType | None:

@@ -111,26 +111,22 @@ class GradingRun:
             NoSuchSubmission: there is nothing to grade.
             NoSuchDevice: there is no such GPU.
         """
+        from gradekit.gpu.worker_process import start_early
+
         with contextlib.ExitStack() as opened:
             opened.callback(self._end_processes)
             self._begin()
-            early = self._started_early()
+            tries = self.rejection is None and self.request.options.trivial is None
+            # the GPU's process imports its torch while this one does
+            early = start_early(self.request.options.device) if tries else None
             opened.enter_context(one_thread())
             opened.enter_context(seldom_collected())
             opened.enter_context(seldom_returned())
             self._device = device_named(self.request.options.device, early)
-            if self.rejection is None and self.request.options.trivial is None:
+            if tries:
                 self._device.start()
             opened.enter_context(hypothesis_profile(self.profile))
             yield
-
-    def _started_early(self) -> WorkerProcess | None:
-        """The GPU's process, which imports its torch while this one does."""
-        if self.rejection is not None or self.request.options.trivial is not None:
-            return None
-        from gradekit.gpu.worker_process import start_early
-
-        return start_early(self.request.options.device)
 
     def _begin(self) -> None:
         given = self.request.submission

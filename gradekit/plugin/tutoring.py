@@ -4,7 +4,7 @@ other checks, on which a mend is held before a line is blamed."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from gradekit.judge.failure import Failure
 from gradekit.plugin.check_points import worth
 from gradekit.plugin.check_results import explained
 from gradekit.plugin.design import DESIGN, design_of, flattened
-from gradekit.plugin.examples import Example, Examples
+from gradekit.plugin.examples import Example, Examples, raised_by
 from gradekit.plugin.profiles import Limit, Profile
 from gradekit.plugin.run_state import GradingRun
 from gradekit.repair import failed_check as repair
@@ -87,19 +87,6 @@ def _failed_check(
     judge = raised_by(error.repeat) if example is None and error.repeat is not None else None
     first = own(example) if example is not None else None
     return FailedCheck(*about, error, call, first, [own(one) for one in beside], failures, judge)
-
-
-def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:
-    """What `run` raises with a submission, as a value."""
-
-    def raised(submission: Any) -> BaseException | None:
-        try:
-            run(submission)
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            return error
-        return None
-
-    return raised
 
 
 def planned_examples(item: pytest.Function, profile: Profile, seed: int) -> Iterator[repair.Example]:

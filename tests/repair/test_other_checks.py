@@ -13,7 +13,8 @@ from gradekit.inputs.spec import Input
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
 from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.failure import Failure
-from gradekit.plugin.tutoring import apart, raised_by
+from gradekit.plugin.examples import raised_by
+from gradekit.plugin.tutoring import apart
 from gradekit.program import Program
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples
 from gradekit.repair.mend import Family, Mend
