@@ -32,6 +32,8 @@ RUNS = 5
 """How often a call is run for one border."""
 NEAR = 0.3
 """How far before a border values may end, as a power of two."""
+DRAWN = 10
+"""Numbers that decide nothing are looked at from here on, as a power of two: examples are as much larger or smaller."""
 _DECIDING = {"arith.cmpf", "arith.maxnumf", "arith.minnumf", "arith.maximumf", "arith.minimumf", "tt.clampf"}
 _MEETING = {*_DECIDING, "arith.select", "arith.addf", "arith.subf"}
 _SAME = {*MOVED, "arith.extf", "arith.truncf", "tt.fp_to_fp"}
@@ -126,6 +128,8 @@ class _Search:
         for place in sorted(first, key=lambda place: (not place[1].decides, first[place].largest)):
             reach, met = self._reach(place), first[place]
             key = reach, round(met.least), round(met.largest)
+            if not (place[1].decides or met.largest < -DRAWN or met.least > DRAWN):
+                continue
             if not any(reach) or key in looked_at or len(looked_at) == MOST:
                 continue
             looked_at.add(key)
