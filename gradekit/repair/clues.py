@@ -27,14 +27,13 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     small = error.comparison is not None and errors_are_small(error.comparison)
     strided = any(isinstance(arg, Input) and not arg.is_contiguous for arg in call.args)
     first, others = _kernels(error, observation, text)
-    elements = sum(arg.numel for arg in call.args if isinstance(arg, Input))
     seen = {finding.cause for finding in observation.findings if finding.cause.traits & IN_MEMORY}
     causes = frozenset({error.cause, *seen})
     touched = any(cause.traits & IN_MEMORY for cause in causes)
     wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
     astray = _astray(causes, observation.findings, {*first, *others}, text)
     return Clues(
-        causes, first, others, small, strided, elements, wrong, astray=astray, leading=_leading(astray, text),
+        causes, first, others, small, strided, wrong, astray=astray, leading=_leading(astray, text),
         several=error.repeat is not None,
     )  # fmt: skip
 

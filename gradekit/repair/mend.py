@@ -27,8 +27,8 @@ class Family(StrEnum):
 @dataclass(frozen=True)
 class Clues:
     """What is known of a failure: the `causes` that were seen, the `kernels` that wrote the wrong
-    result and the `others` that it comes from, whether errors are as `small` as rounding makes them, whether an
-    input is `strided`, and how many `elements` all inputs have. `wrong` has "kernel.pointer" for each pointer that the
+    result and the `others` that it comes from, whether errors are as `small` as rounding makes them, and whether
+    an input is `strided`. `wrong` has "kernel.pointer" for each pointer that the
     wrong result was stored through, where that is known. `lines` are those that a mend of a kernel may be of, where
     Triton refuses it or it does not come to its end; `astray` those of accesses out of bounds, or of all stores where
     something is never written, and `leading` those that decide where these go. `several` is whether several calls were
@@ -39,7 +39,6 @@ class Clues:
     others: tuple[str, ...] = ()
     small: bool = False
     strided: bool = False
-    elements: int = 0
     wrong: frozenset[str] = frozenset()
     lines: frozenset[int] = frozenset()
     astray: frozenset[int] = frozenset()

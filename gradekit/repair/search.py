@@ -38,9 +38,9 @@ _RIGHT_ALONE = Diagnosis(
 
 def price(text: str, clues: Clues) -> int:
     """The work that a try costs at least: a process loads the text and compiles a kernel, which takes longer where they
-    are long; each kernel is launched, and takes longer for many elements."""
+    are long; each kernel is launched."""
     launched = len(clues.kernels) + len(clues.others)
-    return Limit.LOADED + Limit.LAUNCHED * launched + Limit.A_CHARACTER * len(text) + Limit.AN_ELEMENT * clues.elements
+    return Limit.LOADED + Limit.LAUNCHED * launched + Limit.A_CHARACTER * len(text)
 
 
 def without_experiments(text: str) -> str:

@@ -20,7 +20,6 @@ class Limit:
     # the work of single steps
     LOADED, LAUNCHED = 20_000_000, 10_000_000  # a process loads a text, launches a kernel
     A_CHARACTER, A_CHARACTER_COMPILED = 5_000, 3_300  # of a text; of TTIR, all of which Triton has to make
-    AN_ELEMENT = 1_200
     REFUTED = 10_000_000  # a walk that shows a text to be wrong
     BATCH = 200_000_000  # the changes that are screened at a time, about
     WALK = 5_000_000  # one call: a larger one costs as much to walk as to trace and run
