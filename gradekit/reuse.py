@@ -42,12 +42,6 @@ class LruCache(Generic[K, V]):
         self._weigh = weigh
         self._entries: collections.OrderedDict[K, tuple[V, int]] = collections.OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def __contains__(self, key: K) -> bool:
-        return key in self._entries
-
     def get(self, key: K) -> V | None:
         """The value of `key`, which counts as used now; None where there is none."""
         entry = self._entries.get(key)
