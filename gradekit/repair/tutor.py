@@ -164,7 +164,7 @@ class Tutor:
         told = self._mending.told(mend, tries.clues, tries) if is_half else None
         with survived("The look at what is left"):
             after = tries.after(mend.applied(self._mending.text))
-            if after is None or tries.clues.astray & after.clues.astray or after.goes_astray_anew:
+            if after is None or tries.clues.astray & after.clues.astray or is_half and after.goes_astray_anew:
                 return told if after is None else None
             seen, subject = after.error, after.subject_of(after.text)
             rule = self._texts.explained(seen, after.check.call, subject)
