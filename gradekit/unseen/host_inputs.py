@@ -63,7 +63,8 @@ class HostInputs:
             seen = ((n, int(manner(torch.tensor(view.shape), torch.tensor(view.stride)))) for n, view in views)
             for turn, sizes in enumerate(self._laid_out(draws, OtherManner(path, frozenset(seen)))):
                 call, (_, branch) = made(draws, path.form, sizes, turn, {}), path.steps[path.asked_of_layout[0]]
-                yield FurtherCall(call, "tensors lie otherwise, and the same is launched", branch.line, Purpose.VARIED)
+                told = "strides follow another pattern, and host code goes the same way"
+                yield FurtherCall(call, told, branch.line, Purpose.VARIED)
 
     def _laid_out(self, draws: Draws, wanted: OtherWay | OtherManner) -> list[dict[str, int]]:
         """Small sizes with strides and offsets."""
