@@ -30,7 +30,7 @@ demo: $(READY)
 	@echo 'A wrong submission, for which gradekit exits with 1:  gradekit check $(WRONG)'
 	@$(BIN)/gradekit check $(WRONG); test $$? -eq 1
 
-# On every core and in a random order, which `make test SEED=...` repeats; how many at once: WORKERS=...
+# On every core and in a random order, which `make test SEED=...` repeats; how many at once: WORKERS=...; other samples of long lists: TURN=1
 test: $(READY)
 	$(PYTEST)
 

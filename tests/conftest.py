@@ -137,9 +137,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     from tests import sampling
 
-    seed = config.getoption("randomly_seed", 0)
     if not config.getoption("keyword") and not any("::" in argument for argument in config.args):
-        sampling.put_off(items, seed if isinstance(seed, int) else 0)
+        sampling.put_off(items, int(os.environ.get("TURN", "0")))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     if torch.cuda.is_available():

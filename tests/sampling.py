@@ -1,8 +1,8 @@
-"""Lists of cases that are too long for each run: a sample is tried, another one with another seed.
+"""Lists of cases that are too long for each run: a sample is tried, the same each time, so that a failure is the change's own.
 
 A parametrized test that is marked `sample(2)` tries two of its cases, or two of each group where their names begin with one, as
-in "softmax/tutorial.py"; of tests that are marked `sample(2, of="containers")`, two are tried. The seed of the tests' order decides which, so `make test SEED=...` repeats them too; all are tried
-by `make test-slow`, and where a test is named or chosen with -k.
+in "softmax/tutorial.py"; of tests that are marked `sample(2, of="containers")`, two are tried. `make test TURN=1` tries
+others; all are tried by `make test-slow`, and where a test is named or chosen with -k.
 """
 
 import re

@@ -46,11 +46,13 @@ every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda ass
 
 
 @pytest.mark.sample(2)
-@pytest.mark.usefixtures("without_mends")
 @pytest.mark.parametrize("claim", [pytest.param(claim, id=f"{id}/{claim.subject}") for id, claim in CLAIMS])
 def test_a_claim_of_verify_holds(claim: Claim) -> None:
-    """Without mends, which decide no claim and take most of a failing check"""
-    assert claim.check()[0] == ""
+    """Without mends, which take most of a failing check; with them, where a cause is known by them alone."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gradekit.repair.work.Limit.WORK", 0)
+        said = claim.check()[0]
+    assert said == "" or claim.check()[0] == ""
 
 
 @every_assignment
