@@ -232,7 +232,8 @@ class TracedKernel:
             *args: Any) -> None:  # fmt: skip
         """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
         grid, found = checked_grid(x, y, z), self._specialized(self.compiler.exact)
-        self._check_threads()
+        if self._threads > self.n_max_threads:
+            raise OutOfResources(self._threads, self.n_max_threads, "threads")
         arguments = tuple(self._arguments(found, args))
         if 0 in grid:
             return  # Triton's launcher does nothing then
@@ -242,10 +243,6 @@ class TracedKernel:
         recorder.add(launch)
         if recorder.launched is not None:
             recorder.launched(launch, tuple(found.signature.items()))
-
-    def _check_threads(self) -> None:
-        if self._threads > self.n_max_threads:
-            raise OutOfResources(self._threads, self.n_max_threads, "threads")
 
     def __getitem__(self, grid: Sequence[int]) -> Callable[..., None]:
         sizes = (*grid, 1, 1)[:3]
@@ -299,9 +296,7 @@ def checked_grid(*sizes: Any) -> tuple[int, int, int]:
         TypeError: a size is no integer. RuntimeError: more programs than CUDA launches, or fewer than none.
     """
     x, y, z = map(operator.index, sizes)
-    if any(size < 0 for size in (x, y, z)) or any(
-        size > most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)
-    ):
+    if not all(0 <= size <= most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)):
         raise RuntimeError(quoted(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)"))
     return x, y, z
 

@@ -119,18 +119,14 @@ def _run(statement: ast.stmt, loaded: LoadedModule, flags: int) -> None:
         raise refusal(error, loaded.path, "while the file was loaded") from None
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (a submission may raise anything)
         if isinstance(statement, NEEDED) and not _can_do_without(error, loaded):
-            raise _load_error(statement, error, loaded) from None
+            found = refusal(error, loaded.path, "while the file was loaded")
+            raise replace(found, line=found.line or statement.lineno) from None
         _leave_out(statement, error, loaded)
 
 
 def _can_do_without(error: BaseException, loaded: LoadedModule) -> bool:
     """A package that is not installed here (for plots and tables, mostly), or a definition that needs one."""
     return isinstance(error, ModuleNotFoundError) or (isinstance(error, NameError) and error.name in loaded.missing)
-
-
-def _load_error(statement: ast.stmt, error: BaseException, loaded: LoadedModule) -> Refusal:
-    found = refusal(error, loaded.path, "while the file was loaded")
-    return Refusal(found.cause, found.message, found.line or statement.lineno, found.detail)
 
 
 def _leave_out(statement: ast.stmt, error: BaseException, loaded: LoadedModule) -> None:

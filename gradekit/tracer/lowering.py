@@ -55,9 +55,7 @@ class Alignments:
 
     def _aligned(self, source: ASTSource, options: dict[str, Any], paths: tuple[Path, ...]) -> Lowered | None:
         """The text of `source` with all arguments at the `paths` aligned; None where it does not say that of each."""
-        everywhere = copy.copy(source)
-        everywhere.attrs = dict.fromkeys(paths, ALIGNED)
-        lowered = self._compile(everywhere, options)
+        lowered = self._compile(_with(source, attrs=dict.fromkeys(paths, ALIGNED)), options)
         function = FUNCTION.search(lowered[0])
         return lowered if function and function[0].count(ALIGNMENT) == len(paths) else None
 
@@ -176,7 +174,7 @@ class UnitArguments:
             visits = self._walk(found, options)
             places = frozenset((visit.place, _kind(visit.result)) for visit in visits)
             others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
-            known = self._verdicts.setdefault(source_key(_of_anything(found), others), [])
+            known = self._verdicts.setdefault(source_key(_with(found, signature={}, constants={}), others), [])
             is_usual = all(value >= 1 for value in found.constants.values() if type(value) is int)
             for met, holds in known if is_usual else ():
                 if places <= met:
@@ -198,6 +196,13 @@ class UnitArguments:
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 
+def _with(source: ASTSource, **parts: Any) -> ASTSource:
+    """The source with some of its parts replaced."""
+    found = copy.copy(source)
+    vars(found).update(parts)
+    return found
+
+
 def _is_one(source: ASTSource, place: int) -> bool:
     parameter, value = source.fn.params[place], source.constants.get((place,))
     given = source.signature[parameter.name] == "constexpr" and not parameter.is_constexpr
@@ -205,32 +210,22 @@ def _is_one(source: ASTSource, place: int) -> bool:
 
 
 def _with_arguments(source: ASTSource, places: list[int]) -> ASTSource:
-    found = copy.copy(source)
     names = {source.fn.params[place].name for place in places}
-    found.signature = {name: "i32" if name in names else kind for name, kind in source.signature.items()}
-    found.constants = {path: value for path, value in source.constants.items() if path not in {(n,) for n in places}}
-    return found
-
-
-def _of_anything(source: ASTSource) -> ASTSource:
-    """The function without the types and constants that it is lowered for."""
-    found = copy.copy(source)
-    found.signature, found.constants = {}, {}
-    return found
+    signature = {name: "i32" if name in names else kind for name, kind in source.signature.items()}
+    constants = {path: value for path, value in source.constants.items() if path not in {(n,) for n in places}}
+    return _with(source, signature=signature, constants=constants)
 
 
 def _with_ones(source: ASTSource) -> ASTSource:
     """The source with every integer a constant that Triton could make one."""
-    found = copy.copy(source)
     could = {
         place: parameter.name
         for place, parameter in enumerate(source.fn.params)
         if source.signature[parameter.name] == "i32" and not (parameter.do_not_specialize or parameter.annotation_type)
     }
-    found.signature = {n: "constexpr" if n in could.values() else kind for n, kind in source.signature.items()}
-    found.constants = source.constants | {(place,): 1 for place in could}
-    found.attrs = {path: specs for path, specs in source.attrs.items() if path[0] not in could}
-    return found
+    signature = {n: "constexpr" if n in could.values() else kind for n, kind in source.signature.items()}
+    attrs = {path: specs for path, specs in source.attrs.items() if path[0] not in could}
+    return _with(source, signature=signature, constants=source.constants | {(n,): 1 for n in could}, attrs=attrs)
 
 
 # --- two walks over one kernel ----------------------------------------------------------------------------------------

@@ -192,8 +192,7 @@ def _type(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
     if not args and not kwargs:
         return tensor.type().replace("torch.meta", "torch.cuda")
     if isinstance(args[0], str):
-        made = tensor.type(args[0].replace("torch.cuda", "torch"))
-        return made
+        return tensor.type(args[0].replace("torch.cuda", "torch"))
     return tensor.type(*args, **kwargs)
 
 

@@ -101,10 +101,7 @@ def _strided(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometr
       "contiguous",
       "detach", "requires_grad_", "cuda", "type", "alias", "view_as_real", "fill_", "zero_", "copy_")  # fmt: skip
 def _like(args: Sequence[Any], kwargs: dict[str, Any], same: bool) -> Geometry | None:
-    tensor = args[0]
-    if same:
-        return tensor
-    return new(tensor.shape)
+    return args[0] if same else new(args[0].shape)
 
 
 @rule("view", "reshape")
@@ -292,9 +289,9 @@ class Following(TorchFunctionMode):
             torch.Tensor.size: self._size,
             torch.Tensor.stride: self._stride,
             torch.Tensor.storage_offset: self._storage_offset,
-            torch.Tensor.numel: lambda t: math.prod(self.of(t).shape),
-            torch.Tensor.nelement: lambda t: math.prod(self.of(t).shape),
-            torch.numel: lambda t: math.prod(self.of(t).shape),
+            **dict.fromkeys(
+                (torch.Tensor.numel, torch.Tensor.nelement, torch.numel), lambda t: math.prod(self.of(t).shape)
+            ),
         }
 
     # --- inputs and results
@@ -322,14 +319,11 @@ class Following(TorchFunctionMode):
 
     def notice(self, steps: Sequence[Any], rename: Callable[[int], int]) -> None:
         """The call is over, and these are its steps."""
-        self.origins = self._learned(steps, rename)
-
-    def _learned(self, steps: Sequence[Any], rename: Callable[[int], int]) -> Origins:
         unknown = LaunchOrigin((), ())
         started = [step for step in every_step(steps) if isinstance(step, Launch)]
         launches = [self._launches.get(id(launch), (None, unknown))[1] for launch in started]
         views = [self._encoded(view, geometry) for known in self._views.values() for view, geometry in known]
-        return Origins(
+        self.origins = Origins(
             tuple(tuple(term) for term in self.table.terms), tuple(self.table.conditions), tuple(launches),
             map_views(tuple(views), rename),
         )  # fmt: skip
@@ -397,7 +391,7 @@ class Following(TorchFunctionMode):
 
     def _made(self, rule: Any, args: Any, kwargs: dict[str, Any], result: torch.Tensor) -> None:
         view = self.recorder.view(result)
-        before = [self._geometry(arg) for arg in args]
+        before = [self.of(arg) if _followed(arg) else arg for arg in args]
         same = bool(
             before and isinstance(args[0], torch.Tensor) and self.recorder.view(args[0]).storage == view.storage
         )
@@ -416,9 +410,6 @@ class Following(TorchFunctionMode):
         strides = geometry.stride if tuple(map(int, geometry.stride)) == view.stride else map(opaque, view.stride)
         offset = geometry.offset if int(geometry.offset) == view.offset else opaque(view.offset)
         self._keep(view, Geometry(geometry.shape, tuple(strides), offset))
-
-    def _geometry(self, arg: Any) -> Any:
-        return self.of(arg) if _followed(arg) else arg
 
     # --- launches
 

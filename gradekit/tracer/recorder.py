@@ -73,9 +73,8 @@ class Recorder:
         self._inputs: dict[int, int] = {}
         self._next_number = 0
         self._next_place, self._free = 0, list[int]()  # a heap: memory that is free again is used again, as on a GPU
-        self.launched: Callable[[Launch, Sequence[Any]], None] | None = (
-            None  # is told of each launch and its parameters
-        )
+        # is told of each launch and its parameters
+        self.launched: Callable[[Launch, Sequence[Any]], None] | None = None
 
     # --- storages ---------------------------------------------------------------------------------------------------
 
@@ -83,16 +82,14 @@ class Recorder:
         """The storage of a tensor without data; one not seen before is recorded as allocated here."""
         raw = raw_storage(tensor)
         known = self._known.get(storage_id(raw))
-        return known if known is not None else self._meet(raw)
+        if known is None:
+            known = self._number(raw)
+            self.add(Allocate(known.number, known.nbytes, self.source()))
+        return known
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor's storage has been met before."""
         return storage_id(raw_storage(tensor)) in self._known
-
-    def _meet(self, raw: Any) -> TracedStorage:
-        storage = self._number(raw)
-        self.add(Allocate(storage.number, storage.nbytes, self.source()))
-        return storage
 
     def _number(self, raw: Any) -> TracedStorage:
         nbytes = raw.nbytes()

@@ -55,6 +55,10 @@ class Table:
             self.terms[term] = len(self.terms)
         return self.terms[term]
 
+    def term(self, number: Any) -> tuple[str | int, ...]:
+        """The term that has this number."""
+        return next(term for term, known in self.terms.items() if known == number)
+
     def compared(self, left: Any, relation: str, right: Any, held: bool) -> None:
         """Host code took note of how two numbers compare. What Triton asserts of them, as of a descriptor's strides, is
         no line's of the submission."""
@@ -162,7 +166,7 @@ class TracedSize(int):
 
     def __rlshift__(self, other: Any) -> Any:
         value = int.__rlshift__(self, other)
-        term = _of(self)
+        term = self.table.term(self.term)
         if type(other) is int and other == 1 and term[0] == "bits":
             return self.table.size(value, "next_power_of_2", self.table.number(_at(self, term[1], 0) + 1))
         return self.table.opaque(value)
@@ -173,8 +177,9 @@ class TracedSize(int):
         if value is NotImplemented or not isinstance(other, TracedSize):
             return value if value is NotImplemented else self.table.opaque(value)
         base, filled = _filled(self)
-        shifted = _of(other)
-        if shifted[:2] == ("//", self.term) and _number(self, shifted[2]) == 1 << (filled + 1):
+        shifted = self.table.term(other.term)
+        by = self.table.term(shifted[2]) if shifted[:2] == ("//", self.term) else ()
+        if by == ("number", 1 << (filled + 1)):
             return self.table.size(value, "filled", base, 2 * filled + 1)
         return self.table.opaque(value)
 
@@ -202,23 +207,13 @@ def _is_int(value: Any) -> bool:
     return type(value) is int or isinstance(value, TracedSize)
 
 
-def _of(size: TracedSize) -> tuple[str | int, ...]:
-    """The term of a size."""
-    return next(term for term, number in size.table.terms.items() if number == size.term)
-
-
 def _at(size: TracedSize, term: Any, value: int) -> Any:
     return TracedSize.made(value, size.table, term)
 
 
-def _number(size: TracedSize, number: Any) -> int | None:
-    term = next(term for term, known in size.table.terms.items() if known == number)
-    return int(term[1]) if term[0] == "number" else None
-
-
 def _filled(size: TracedSize) -> tuple[int, int]:
     """(term, n): the bits of `term` with the n below each set bit filled."""
-    term = _of(size)
+    term = size.table.term(size.term)
     return (int(term[1]), int(term[2])) if term[0] == "filled" else (size.term, 0)
 
 
@@ -228,12 +223,12 @@ def _shifted(size: TracedSize, operation: str, by: Any, value: Any) -> Any:
     return size.table.size(value, operation, size.term, size.table.number(1 << by))
 
 
-def _forgetting(name: str) -> Callable[..., Any]:
-    """A method of int whose result does not remember where it comes from."""
-    apply = getattr(int, name)
+def _forgetting(base: type, name: str, what: str) -> Callable[..., Any]:
+    """A method of a number whose result does not remember where it comes from, or by which host code may decide."""
+    apply = getattr(base, name)
 
-    def method(self: TracedSize, *args: Any, **named: Any) -> Any:
-        self.table.lost("another number")
+    def method(self: Any, *args: Any, **named: Any) -> Any:
+        self.table.lost(what)
         return apply(self, *args, **named)
 
     return method
@@ -376,28 +371,17 @@ def _inexact(name: str) -> Callable[..., Any]:
     return method
 
 
-def _decided(name: str) -> Callable[..., Any]:
-    """A method of float by which host code may decide something."""
-    apply = getattr(float, name)
-
-    def method(self: Any, *args: Any) -> Any:
-        self.table.lost("a float")
-        return apply(self, *args)
-
-    return method
-
-
 for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
     for _method in (f"__{_name}__", f"__r{_name}__"):
         setattr(SizeFloat, _method, _inexact(_method))
 for _name in ("int", "trunc", "round", "hash", "repr", "format", "bool", "divmod", "floor", "ceil", "lt", "le", "gt",
               "ge", "eq", "ne"):  # fmt: skip
-    setattr(SizeFloat, f"__{_name}__", _decided(f"__{_name}__"))
-SizeFloat.is_integer = _decided("is_integer")  # type: ignore[method-assign]
+    setattr(SizeFloat, f"__{_name}__", _forgetting(float, f"__{_name}__", "a float"))
+SizeFloat.is_integer = _forgetting(float, "is_integer", "a float")  # type: ignore[method-assign]
 for _name, _relation, _swapped, _opposite in COMPARISONS:
     setattr(SizeQuotient, f"__{_name}__", _quotient_comparison(_name, _relation, _swapped, _opposite))
 for _name in ("to_bytes", "as_integer_ratio", "bit_count", "__round__", "__rpow__", "__rrshift__"):
-    setattr(TracedSize, _name, _forgetting(_name))
+    setattr(TracedSize, _name, _forgetting(int, _name, "another number"))
 for _name, _symbol in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "//"), ("mod", "%")):
     setattr(TracedSize, f"__{_name}__", _arithmetic(_name, _symbol, reflected=False))
     setattr(TracedSize, f"__r{_name}__", _arithmetic(_name, _symbol, reflected=True))
