@@ -404,8 +404,8 @@ class _Splits:
 
     def split(self, address: Term) -> Term:
         """The address with new counters in place of quotients and remainders of counters."""
-        for whole, divisor, quotient, rest in self.made:
-            address = _divided(address, whole, divisor, quotient, rest)
+        for made in self.made:
+            address = _divided(address, *made)
         for _ in range(Limit.SPLITS):
             division = self._innermost(address)
             if division is None:
@@ -438,9 +438,8 @@ def _value(counter: Term, known: Mapping[str, Term]) -> Term:
 
 
 def _divided(address: Term, whole: Term, divisor: Term, quotient: Term, rest: Term) -> Term:
-    keys = {atom.key: counter for op, counter in (("div", quotient), ("mod", rest))
-            for atom in [Atom(op, (whole, divisor))]}  # fmt: skip
-    return Substitution(keys.get).term(address)
+    parts = {Atom("div", (whole, divisor)).key: quotient, Atom("mod", (whole, divisor)).key: rest}
+    return Substitution(parts.get).term(address)
 
 
 def _put(value: Term, known: Mapping[str, Term]) -> Term:

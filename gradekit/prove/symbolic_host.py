@@ -28,7 +28,7 @@ class NotFollowed(Exception):
 @dataclass(frozen=True)
 class StorageRegion:
     """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the
-    offset of the first in the program's own count. `line` is where it was allocated, None for an input."""
+    offset of the first in the program's own count."""
 
     storage: int
     itemsize: int
@@ -163,9 +163,7 @@ class SymbolicHost:
     def geometry(self, view: View) -> tuple[tuple[Term, ...], tuple[Term, ...]] | None:
         """The shape and the strides of a view; None where nobody knows."""
         origin = self.views.get(_key(view))
-        if origin is None:
-            return None
-        return self._geometry(origin)[:2]
+        return None if origin is None else self._geometry(origin)[:2]
 
     def _geometry(self, origin: ViewOrigin) -> tuple[tuple[Term, ...], tuple[Term, ...], Term]:
         return tuple(map(self._term, origin.shape)), tuple(map(self._term, origin.stride)), self._term(origin.offset)
@@ -188,7 +186,7 @@ class SymbolicHost:
             raise NotFollowed(f"{len(launches)} launches, where {len(self.launches)} were expected")
         for started, launch in zip(self.launches, launches, strict=True):
             line = f"line {launch.source.line}: " if launch.source else ""
-            if self._text(self.program, started.step) != self._text(program, launch):
+            if self.program.kernels[started.step.kernel].unaligned != program.kernels[launch.kernel].unaligned:
                 raise NotFollowed(f"{line}a constant of the kernel is computed in a way that is not followed")
             if not self._are(started.grid, launch.grid, values):
                 raise NotFollowed(f"{line}the grid is computed in a way that is not followed")
@@ -197,11 +195,6 @@ class SymbolicHost:
             if len(given) != len(started.args) or not self._are([t for t, _ in known], [v for _, v in known], values):
                 raise NotFollowed(f"{line}an argument is computed in a way that is not followed")
         self._check_views(program, values)
-
-    @staticmethod
-    def _text(program: Program, launch: Launch) -> str:
-        """The kernel of a launch, in which constants have their values."""
-        return program.kernels[launch.kernel].unaligned
 
     def _check_views(self, program: Program, values: Mapping[str, int]) -> None:
         """The memory that launches use, and the results, are as large as the terms say."""

@@ -6,7 +6,7 @@ broadcast a tile is to put other terms in their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit.program import LARGEST_GRID
@@ -67,21 +67,12 @@ def lanes(shape: Sequence[int]) -> tuple[Term, ...]:
 def at_lanes(value: Value, shape: Sequence[int], places: Sequence[Term]) -> Value:
     """The element of a tile of `shape` at `places`."""
     moves = {of.atom: place for of, place in zip(lanes(shape), places, strict=True) if of.atom}
+    put = Substitution(moves.get)
     if not moves or isinstance(value, (Other, Tile)):
         return value
-    put = Substitution(moves.get)
-    return mapped(value, put.term, put.truth)
-
-
-def mapped(value: Value, on_term: Callable[[Term], Term], on_truth: Callable[[Truth], Truth]) -> Value:
-    """`value` with its terms and conditions changed."""
-    if isinstance(value, Term):
-        return on_term(value)
-    if isinstance(value, Truth):
-        return on_truth(value)
     if isinstance(value, SymbolicPointer):
-        return replace(value, offset=on_term(value.offset))
-    return value
+        return replace(value, offset=put.term(value.offset))
+    return put.term(value) if isinstance(value, Term) else put.truth(value)
 
 
 def reshaped(value: Value, old: Sequence[int], new: Sequence[int]) -> Value:

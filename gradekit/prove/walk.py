@@ -68,14 +68,13 @@ class TooLong(Exception):
 
 
 class Walk:
-    """`program` are its ids, below `grid`; `arguments` are the values of the kernel's; `hypotheses` hold throughout."""
+    """Program ids are below `grid`; `arguments` are the values of the kernel's; `hypotheses` hold throughout."""
 
     def __init__(
         self, module: Module, file: str, arguments: Sequence[Value], grid: Sequence[Term],
         hypotheses: Sequence[Truth], solver: Solver, constant: frozenset[int] | None = None,
     ) -> None:  # fmt: skip
         self.module, self.file, self.grid, self.solver = module, file, tuple(grid), solver
-        self.program = PROGRAM
         self.hypotheses = list(hypotheses)
         self.constant = constant
         self.accesses: list[SymbolicAccess] = []  # in the order in which they stand
@@ -159,7 +158,7 @@ class Walk:
         if op.name == "arith.constant":
             return [constant(op, self)]
         if op.name in ("tt.get_program_id", "tt.get_num_programs"):
-            return [(self.program if op.name == "tt.get_program_id" else self.grid)[op.attributes["axis"]]]
+            return [(PROGRAM if op.name == "tt.get_program_id" else self.grid)[op.attributes["axis"]]]
         operands = [self.get(name) for name in op.operands]
         rule = RULES.get(op.name)
         value = rule(self, op, *operands) if rule and known_operands(operands) else OTHER
@@ -198,7 +197,7 @@ class Walk:
 
     def place(self, shape: Sequence[int]) -> tuple[Term, ...]:
         """What tells a lane of a tile from all others of the launch."""
-        return (*self.program, *self.turns, *(lane for lane in lanes(shape) if lane.parts))
+        return (*PROGRAM, *self.turns, *(lane for lane in lanes(shape) if lane.parts))
 
     def condition(self, name: str) -> Truth:
         """The value of a condition; one that nobody knows where it is not known."""

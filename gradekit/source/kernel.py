@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -74,7 +75,7 @@ class KernelDraft:
         self._called: dict[str, set[str]] = {}
         self.known_strides: set[str] = set()
         self.nodes = [n for part in node.body for n in ast.walk(part)]
-        self.parents = {child: n for part in [node] for n in ast.walk(part) for child in ast.iter_child_nodes(n)}
+        self.parents = {child: n for n in ast.walk(node) for child in ast.iter_child_nodes(n)}
 
     # --- statements and names ----------------------------------------------------------------------------------------
 
@@ -117,10 +118,7 @@ class KernelDraft:
 
     def origins(self, node: ast.AST) -> set[str]:
         """The names in an expression, and all names that those are computed from."""
-        found: set[str] = set()
-        for name in _names(node):
-            found |= self._behind(name)
-        return found
+        return set[str]().union(*map(self._behind, _names(node)))
 
     def _behind(self, start: str) -> frozenset[str]:
         if start not in self._origins:
@@ -140,9 +138,7 @@ class KernelDraft:
     def calls_behind(self, node: ast.AST) -> set[str]:
         """The functions that are called in an expression, or in what its names are computed from."""
         found = {called(part) for part in nodes_of(node)}
-        for name in self.origins(node):
-            found |= self._called_for(name)
-        return found - {""}
+        return found.union(*map(self._called_for, self.origins(node))) - {""}
 
     def _called_for(self, name: str) -> set[str]:
         if name not in self._called:
@@ -153,11 +149,8 @@ class KernelDraft:
     @cached_property
     def uses(self) -> dict[str, int]:
         """How often each name is read."""
-        found: dict[str, int] = {}
-        for node in self.nodes:
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                found[node.id] = found.get(node.id, 0) + 1
-        return found
+        names = (node for node in self.nodes if isinstance(node, ast.Name))
+        return Counter(node.id for node in names if isinstance(node.ctx, ast.Load))
 
     @cached_property
     def pids(self) -> list[str]:

@@ -157,9 +157,7 @@ class _Unfollowed:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) if module in FORGETFUL_MODULES:
                 return () if name in EXACT else (module,)
             case ast.Call(func=ast.Attribute(value=value, attr="get")):
-                return (
-                    ("a table",) if isinstance(value, ast.Name) and value.id in self.tables or _is_table(value) else ()
-                )
+                return ("a table",) if self._is_table(value) else ()
             case ast.Attribute(attr=name) if name in ADDRESSES or name in METHODS:
                 return (name,)
             case ast.BinOp(op=ast.Pow(), right=exponent):
@@ -182,8 +180,13 @@ class _Unfollowed:
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
     """An expression and all in it, but for questions of alignment, and ranges, which decide how often alone."""
-    if _is_aligned(node):
-        return
+    match node:
+        case ast.Compare(
+            left=ast.BinOp(left=ast.Call(func=ast.Attribute(attr="data_ptr")), op=ast.Mod()),
+            ops=[ast.Eq() | ast.NotEq()],
+            comparators=[ast.Constant(value=0)],
+        ):
+            return
     yield node
     inner = ast.Tuple(_bounds(node.iter), ast.Load()) if isinstance(node, ast.comprehension) else node
     for child in ast.iter_child_nodes(inner):
@@ -197,17 +200,6 @@ def _bounds(iterated: ast.expr) -> list[ast.expr]:
         case ast.Call(func=ast.Name(id="range"), args=args):
             return args
     return [iterated]
-
-
-def _is_aligned(node: ast.AST) -> bool:
-    match node:
-        case ast.Compare(
-            left=ast.BinOp(left=ast.Call(func=ast.Attribute(attr="data_ptr")), op=ast.Mod()),
-            ops=[ast.Eq() | ast.NotEq()],
-            comparators=[ast.Constant(value=0)],
-        ):
-            return True
-    return False
 
 
 def _named_tables(node: ast.AST) -> Iterator[str]:

@@ -81,7 +81,7 @@ def _read_zip(file: io.BufferedIOBase, choose: Callable[[Sequence[str]], str], l
     _check_directory(file)
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
-        names = _checked(_Entry(e.filename, e.file_size, _zip_fault(e)) for e in entries)
+        names = _checked((e.filename, e.file_size, _zip_fault(e)) for e in entries)
         name = choose(_candidates(names))
         with archive.open(entries[names.index(name)]) as stream:
             return _member(name, stream.read(limit(name) + 1), names)
@@ -140,7 +140,7 @@ def _uncompressed(file: io.BufferedIOBase) -> bytes:
 def _tar_entries(archive: tarfile.TarFile, kept: list[tarfile.TarInfo]) -> Iterator[_Entry]:
     for entry in archive:
         kept.append(entry)
-        yield _Entry(entry.name + "/" * entry.isdir(), entry.size, _tar_fault(entry))
+        yield entry.name + "/" * entry.isdir(), entry.size, _tar_fault(entry)
 
 
 def _tar_fault(entry: tarfile.TarInfo) -> str:
@@ -154,13 +154,8 @@ def _tar_fault(entry: tarfile.TarInfo) -> str:
 # --- what both have ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A folder's name ends in a slash; `fault` says what is wrong with the entry, if anything is."""
-
-    name: str
-    size: int
-    fault: str
+_Entry = tuple[str, int, str]
+"""A name, which ends in a slash for a folder; the size; and what is wrong with the entry, if anything is."""
 
 
 def _checked(entries: Iterator[_Entry]) -> list[str]:
@@ -168,12 +163,12 @@ def _checked(entries: Iterator[_Entry]) -> list[str]:
     names: list[str] = []
     seen: set[str] = set()
     total = 0
-    for entry in entries:
-        total += entry.size
-        names.append(entry.name)
-        _check_name(entry.name, seen)
-        if entry.fault:
-            raise ArchiveError(f"{_shown(entry.name)} in it {entry.fault}")
+    for name, size, fault in entries:
+        total += size
+        names.append(name)
+        _check_name(name, seen)
+        if fault:
+            raise ArchiveError(f"{_shown(name)} in it {fault}")
         if len(names) > MAX_ENTRIES:
             raise ArchiveError(f"it has more than {MAX_ENTRIES} entries")
         if total > MAX_BYTES:

@@ -134,11 +134,8 @@ class ParsedSource:
         """The edits that put two nodes, neither within the other, in each other's place."""
         return self.replaced(one, self.of(other)), self.replaced(other, self.of(one))
 
-    def after(self, edit: Edit) -> str:
-        """The whole text after an edit."""
-        return self._after(edit, 0, len(self._data))
-
-    def _after(self, edit: Edit, start: int, end: int) -> str:
+    def after(self, edit: Edit, start: int = 0, end: int | None = None) -> str:
+        """The text after an edit: the whole, or what was from `start` to `end`."""
         return (self._data[start : edit.start] + edit.new.encode("utf-8") + self._data[edit.end : end]).decode("utf-8")
 
     def stays_python(self, edit: Edit) -> bool:
@@ -146,7 +143,7 @@ class ParsedSource:
         in which the edit lies."""
         around = (span for span in self._top_level if span[0] <= edit.start and edit.end <= span[1])
         try:
-            ast.parse(self._after(edit, *next(around, (0, len(self._data)))))
+            ast.parse(self.after(edit, *next(around, ())))
         except SyntaxError:
             return False
         return True
