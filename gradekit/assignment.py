@@ -162,7 +162,7 @@ def public_tests(hidden: str | Path) -> ModuleType:
     `hidden` is the file solutions/<id>/test_<id>_hidden.py; its own folder's name tells the assignment.
     """
     id, root = Path(hidden).parent.name, Path(hidden).parents[2]
-    return _module(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
+    return module_of(f"{id}_public", root / "assignments" / id / f"test_{id}.py")
 
 
 def beside(file: str | Path, name: str) -> ModuleType:
@@ -184,10 +184,11 @@ def beside(file: str | Path, name: str) -> ModuleType:
 
 @functools.lru_cache(maxsize=64)
 def _beside(path: Path, changed: int, size: int) -> ModuleType:
-    return _module(f"gradekit_{path.parent.name}_{path.stem}", path)
+    return module_of(f"gradekit_{path.parent.name}_{path.stem}", path)
 
 
-def _module(name: str, path: Path) -> ModuleType:
+def module_of(name: str, path: Path) -> ModuleType:
+    """The Python file at `path`, executed as a module of this name, which is then forgotten."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -63,18 +63,14 @@ class CommandGroup(click.Group):
         except UsageError as error:
             raise click.UsageError(say(clean(str(error)))) from None  # file names may hold control characters
         except BrokenPipeError:  # the reader has seen enough: gradekit check | head
-            _leave_quietly()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(1) from None
         except OSError as error:
             if error.filename is None:
                 _fault(error)
             raise click.UsageError(f"{error.filename}: {error.strerror}") from None
         except Exception as error:  # noqa: BLE001  # whatever it is, it is ours
             _fault(error)
-
-
-def _leave_quietly() -> NoReturn:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise click.exceptions.Exit(1)
 
 
 def _fault(error: Exception) -> NoReturn:

@@ -96,18 +96,14 @@ def reading(path: Path) -> Iterator[None]:
         with shown(sys.stderr, f"Reading {path}"):
             yield
     except Exception as error:
-        _ended_by(error)
+        from gradekit.plugin import NoSuchCheck
+
+        if isinstance(error, (ValueError, NoSuchSubmission, NoSuchCheck)):
+            raise click.UsageError(str(error)) from None
+        if isinstance(error, (SubmissionError, TraceError)):
+            click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
+            raise click.exceptions.Exit(1) from None
         raise
-
-
-def _ended_by(error: Exception) -> None:
-    from gradekit.plugin import NoSuchCheck
-
-    if isinstance(error, (ValueError, NoSuchSubmission, NoSuchCheck)):
-        raise click.UsageError(str(error)) from None
-    if isinstance(error, (SubmissionError, TraceError)):
-        click.echo(say(error.message) + (say(f" (line {error.line})") if error.line else ""), err=True)
-        raise click.exceptions.Exit(1) from None
 
 
 def line(title: str, done: int, total: int, width: int) -> str:

@@ -27,7 +27,7 @@ from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
 from gradekit.inputs import example_text
 from gradekit.inputs.snippets import MADE_BY_GRADEKIT, as_data, expression, few
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.by_reads import never_read
 from gradekit.judge.by_special import special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
@@ -170,7 +170,7 @@ def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> 
         return rounding
     named = list(zip(call.args, names(call, run), strict=True))
     inputs = [arg.named(name) if hasattr(arg, "named") else arg for arg, name in named]
-    tensors = [arg.tensor() if isinstance(arg, Input) else arg for arg in inputs if hasattr(arg, "stride")]
+    tensors = [values_of(arg) for arg in inputs if hasattr(arg, "stride")]
     values = (seen.program, tensors, error.comparison, run.request.assignment.allow)
     text = subject.submission.text
     told = diagnose(error, seen, inputs, text) or special_origin(*values)
@@ -337,8 +337,7 @@ def pictured(call: Call | None, error: BaseException, run: GradingRun) -> dict[s
         return {}
     if error.comparison is None and "findings" not in error.facts:
         return {}
-    inputs = [arg.tensor() if isinstance(arg, Input) else arg for arg in observation.inputs]
-    tensors = [value for value in inputs if hasattr(value, "untyped_storage")]
+    tensors = [values_of(arg) for arg in observation.inputs if hasattr(arg, "stride")]
     owners = Owners()
     try:
         engine.run(observation.program, tensors, allow=run.request.assignment.allow, observer=owners)

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from hypothesis import seed as hypothesis_seed
@@ -46,10 +46,6 @@ class FailedExample:
     example: Example
     error: BaseException
     entry: TracebackType | None
-
-    def raise_again(self) -> NoReturn:
-        """Raise the error; not from the handler of another, which Hypothesis would take for a part of it."""
-        raise self.error.with_traceback(self.entry)
 
 
 @dataclass
@@ -83,8 +79,9 @@ class Examples:
         if self._only_drawn is not None:
             self._only_drawn.append(example.given)
             return
-        if example.key in self._failures:
-            self._failures[example.key].raise_again()
+        if (failed := self._failures.get(example.key)) is not None:
+            # not in the handler of another error, which Hypothesis would take for a part of this one
+            raise failed.error.with_traceback(failed.entry)
         if example.key not in self._passed and not self._is_enough():
             self._run(example)
 

@@ -6,14 +6,13 @@ submission, which takes note of the call that is to be timed and ends the check 
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from gradekit.assignment import Assignment
+from gradekit.assignment import Assignment, module_of
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import Worth
 
@@ -57,11 +56,7 @@ def timed_calls(assignment: Assignment) -> list[TimedCall]:
 def _checks_of_speed(assignment: Assignment) -> Iterator[Callable[..., Any]]:
     if not assignment.tests.is_file():
         return
-    spec = importlib.util.spec_from_file_location(f"gradekit_timed_{assignment.id}", assignment.tests)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name, value in vars(module).items():
+    for name, value in vars(module_of(f"gradekit_timed_{assignment.id}", assignment.tests)).items():
         marks = [mark.args[0] for mark in getattr(value, "pytestmark", ()) if mark.name == "points"]
         if name.startswith("test_") and any(isinstance(w, Worth) and w.kind is Kind.SPEED for w in marks):
             yield value
