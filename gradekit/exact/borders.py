@@ -58,11 +58,10 @@ def borders(ttir: str) -> tuple[Border, ...]:
     flow = DefUse(parsed(ttir).functions.values())
     arguments = {*parsed(ttir).entry.arguments}
     loaded = {name for op in flow.ops if op.name in LOADS for name in op.results}
-    found = [one for op in flow.ops for one in _of(flow, op, loaded)]
-    return tuple(replace(one, of=flow.behind([one.met]) & arguments) for one in found)
+    return tuple(one for op in flow.ops for one in _of(flow, op, loaded, arguments))
 
 
-def _of(flow: DefUse, op: Op, loaded: set[str]) -> Iterator[Border]:
+def _of(flow: DefUse, op: Op, loaded: set[str], arguments: set[str]) -> Iterator[Border]:
     typed = [(n, t) for n, t in zip(op.operands, op.operand_types, strict=True) if t.element in FLOAT]
     numbers = [number for name, _ in typed if (number := _number(flow, name)) is not None]
     others = [each for each in typed if _number(flow, each[0]) is None] if op.name in _MEETING else []
@@ -71,7 +70,8 @@ def _of(flow: DefUse, op: Op, loaded: set[str]) -> Iterator[Border]:
     given = [name for name, _ in others if not flow.behind([name]) & loaded] if op.name in _DECIDING else []
     sizes: list[float | str] = [*(abs(number) for number in numbers if number and math.isfinite(number)), *given]
     for name, type in [each for each in others if each[0] not in given][:1]:
-        yield from (Border(op.number, name, type, size, op.name in _DECIDING, frozenset()) for size in sizes)
+        of = frozenset(flow.behind([name]) & arguments)
+        yield from (Border(op.number, name, type, size, op.name in _DECIDING, of) for size in sizes)
 
 
 def _number(flow: DefUse, name: str) -> float | None:

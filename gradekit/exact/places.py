@@ -22,6 +22,7 @@ import torch
 from gradekit.engine.def_use import LOADS, DefUse
 from gradekit.engine.kernel_facts import operations, parsed
 from gradekit.engine.ttir import Function, Op, Region
+from gradekit.engine.ttir_locations import line_of
 from gradekit.inputs.spec import Input
 from gradekit.inputs.value_kinds import CHOSEN
 from gradekit.program import Copy, Descriptor, Launch, Program, View, every_step
@@ -138,8 +139,8 @@ def _of_kernel(ttir: str, path: str) -> Sequence[tuple[int, int | None, str, str
         flow = _Flow(function)
         for op in operations(function.body):
             if len(op.results) == 1 and op.result_types[0].element in NARROW and op.name not in _NO_ROUNDING:
-                line = next((line for file, line, _ in op.location if file == path), None)
                 use, through = flow.use(op)
+                line = line_of(op.location, path)
                 found.append((op.number, line, NARROW[op.result_types[0].element], use, frozenset(through)))
     return tuple(found)
 

@@ -24,6 +24,7 @@ from gradekit import engine
 from gradekit.causes import Cause
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.memory import index_of
+from gradekit.engine.ttir_locations import line_of
 from gradekit.exact.places import NARROW, RESULTS, RoundingPlace, rounding_places
 from gradekit.exact.widening import Exact, NotExact, Place, wide_tensors, widened
 from gradekit.inputs.in_words import in_words
@@ -32,7 +33,7 @@ from gradekit.inputs.value_kinds import CHOSEN, FAR
 from gradekit.judge.compare import show, wrong_values
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
-from gradekit.judge.reference import Asked, Reference, reference
+from gradekit.judge.reference import Asked, Reference
 from gradekit.program import Program
 
 CONSTANT = 2.0**-21
@@ -220,11 +221,8 @@ class _Trial:
     @functools.cached_property
     def _in_float32(self) -> Sequence[Reference]:
         """The same values as float32, where nothing may round to less than that."""
-        asked = self.call.asked
-        options = {**asked.options, "input_precision": "ieee", "terms": 1}
         single = [tensor.float() if tensor.is_floating_point() else tensor for tensor in self.tensors]
-        found = reference(asked.function, *self._given(single), **options)
-        return found if isinstance(found, tuple) else (found,)
+        return self.call.asked.again(self._given(single), input_precision="ieee", terms=1)
 
     def _of_constants(self, part: int) -> Tensor:
         """What moving each constant a little would change, all together."""
@@ -243,7 +241,7 @@ class _Trial:
             return
         for rounding in self._not_allowed:
             if rounding not in self._rounded:
-                self._rounded[rounding] = _run(self.call, self.exact.rounding_at([rounding.place]), self.wide)
+                self._rounded[rounding] = _run(self.call, self.exact.rounding_at(rounding.place), self.wide)
             result, allowance = self._rounded[rounding][part], self._in_float32[place].allowance
             moved = (result - self._exact[part]).abs()
             wrong = self._known(place) & (moved > allowance)
@@ -343,4 +341,4 @@ def _last_store(program: Program) -> int | None:
         return None
     ops = operations(parsed(program.kernels[launches[-1].kernel].unaligned).entry.body)
     stores = [op for op in ops if op.name in ("tt.store", "tt.descriptor_store", "tt.atomic_rmw")]
-    return next((line for op in stores[::-1] for file, line, _ in op.location if file == program.path), None)
+    return next((line for op in stores[::-1] if (line := line_of(op.location, program.path)) is not None), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -46,11 +46,6 @@ Place = tuple[str, int]
 """An operation of a kernel: the kernel's text (see `Kernel.unaligned`), and the operation's number."""
 
 
-def is_narrow(type: Type) -> bool:
-    """Whether a value of the type is a float that exact arithmetic makes wider."""
-    return type.element in _ELEMENTS
-
-
 def decides_by_bits(ttir: str) -> str:
     """Why a kernel cannot run in exact arithmetic: what it does with the bits of floats; "" where it can."""
     for op in every_operation(parsed(ttir)):
@@ -73,11 +68,11 @@ def _is_plain(op: Op) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def widened_kernel(
-    ttir: str, rounding: frozenset[int] = frozenset(), moved: int | None = None, by: float = 0.0
+    ttir: str, rounding: int | None = None, moved: int | None = None, by: float = 0.0
 ) -> tuple[Module, KernelFacts]:
     """The module of a text with every float as float64, and its facts.
 
-    At the operations with the numbers `rounding` the result is rounded to the type that the text says. The constant at
+    At the operation with the number `rounding` the result is rounded to the type that the text says. The constant at
     the operation `moved` is larger by the share `by`.
     """
     whole = parsed(ttir)
@@ -88,7 +83,7 @@ def widened_kernel(
 
 @dataclasses.dataclass
 class _Widening:
-    rounding: frozenset[int]
+    rounding: int | None
     moved: int | None
     by: float
 
@@ -116,7 +111,7 @@ class _Widening:
             attributes=self._attributes(op),
         )
         wide.number = op.number
-        return self._rounded(op, wide) if op.number in self.rounding else (wide,)
+        return self._rounded(op, wide) if op.number == self.rounding else (wide,)
 
     def _attributes(self, op: Op) -> dict[str, Any]:
         if op.number != self.moved:
@@ -157,23 +152,21 @@ class Exact:
     """A program to be run in exact arithmetic, with what reads its kernels."""
 
     program: Program
-    reader: Reader
+    reader: Reader = lambda kernel: widened_kernel(kernel.unaligned)
 
-    def rounding_at(self, places: Collection[Place]) -> Exact:
-        """The same, with rounding at these places."""
-        return dataclasses.replace(self, reader=_reader(lambda ttir: frozenset(n for t, n in places if t == ttir)))
+    def rounding_at(self, place: Place) -> Exact:
+        """The same, with rounding at this place."""
+        text, number = place
+        return self._with(text, rounding=number)
 
     def with_constant(self, place: Place, by: float) -> Exact:
         """The same, with the constant at `place` larger by this share."""
         text, number = place
-        moved = lambda kernel: (
-            widened_kernel(text, frozenset(), number, by) if kernel.unaligned == text else self.reader(kernel)
-        )
-        return dataclasses.replace(self, reader=moved)
+        return self._with(text, moved=number, by=by)
 
-
-def _reader(rounding: Callable[[str], frozenset[int]]) -> Reader:
-    return lambda kernel: widened_kernel(kernel.unaligned, rounding(kernel.unaligned))
+    def _with(self, text: str, **change: Any) -> Exact:
+        read = lambda kernel: widened_kernel(kernel.unaligned, **(change if kernel.unaligned == text else {}))
+        return dataclasses.replace(self, reader=read)
 
 
 def widened(program: Program) -> Exact:
@@ -190,9 +183,7 @@ def widened(program: Program) -> Exact:
     sizes = _sizes(program)
     wide: Program = replaced(dataclasses.replace(program, kernels={}), _Views(sizes))
     storages = {id: nbytes * sizes.get(id, 1) for id, nbytes in program.storages.items()}
-    return Exact(
-        dataclasses.replace(wide, kernels=program.kernels, storages=storages), _reader(lambda ttir: frozenset())
-    )
+    return Exact(dataclasses.replace(wide, kernels=program.kernels, storages=storages))
 
 
 def _sizes(program: Program) -> Mapping[int, int]:

@@ -217,8 +217,7 @@ class Draws:
         """Sizes of the row's classes, another member of each in every turn; smaller
         ones where all would be too large."""
         rank = int(str(row.get("rank", 0)))
-        places = {name: (dict(self.sizes)[_class_name(name)], name) for name in self._size_names(rank)}
-        members = {name: self._class(row, name).members for name in places}
+        members = {name: self._class(row, name).members for name in self.size_names(rank)}
         at = {name: (turn + 3 * place) % len(members[name]) for place, name in enumerate(members)}
         while not self._is_call(_at(members, at), rank) and any(at.values()):
             largest = max((name for name in at if at[name]), key=lambda name: members[name][at[name]])
@@ -251,10 +250,11 @@ class Draws:
     def fits(self, row: covering.Row) -> bool:
         """Whether the smallest members of the row's classes make tensors that are small enough."""
         rank = int(str(row.get("rank", 0)))
-        smallest = {name: self._class(row, name).members[0] for name in self._size_names(rank)}
+        smallest = {name: self._class(row, name).members[0] for name in self.size_names(rank)}
         return self._is_call(smallest, rank)
 
-    def _size_names(self, rank: int) -> Iterator[str]:
+    def size_names(self, rank: int) -> Iterator[str]:
+        """The sizes that are drawn, where so many dimensions have no name: those are numbered."""
         for name, _ in self.sizes:
             yield from _unnamed(rank) if name == ANY_DIMENSIONS else [name]
 

@@ -233,8 +233,8 @@ def normal(shape: Sequence[int], dtype: str = "float32", *, seed: int = 0) -> In
     return Input(dtype, tuple(shape), row_major(shape), seed=seed)
 
 
-def values_of(arg: Input | torch.Tensor) -> torch.Tensor:
-    """The tensor of an argument."""
+def values_of(arg: Any) -> Any:
+    """The tensor of a spec; anything else as it is."""
     return arg.tensor() if isinstance(arg, Input) else arg
 
 

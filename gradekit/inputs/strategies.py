@@ -13,12 +13,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gradekit.domain import EntryDomain, ResultDomain, SizeDomain, Tensor
+from gradekit.domain.entries import COMMON_KINDS
 from gradekit.inputs.calls import calls
 from gradekit.inputs.classes import classes
 from gradekit.inputs.draws import Call
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.inputs.value_kinds import COMMON
 
 Extent = int | tuple[int, int]
 """A size, or the inclusive range from which one is drawn."""
@@ -39,7 +39,7 @@ def shaped(
     *,
     dtypes: Sequence[str] = FLOATS,
     layouts: Sequence[str] = LAYOUTS,
-    profiles: Sequence[str] = COMMON,
+    profiles: Sequence[str] = COMMON_KINDS,
     max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
     """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1.

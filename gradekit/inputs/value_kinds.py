@@ -16,7 +16,6 @@ from pathlib import Path
 
 import torch
 
-from gradekit.domain.entries import COMMON_KINDS
 from gradekit.schemas import near
 
 Kind = Callable[[tuple[int, ...], torch.dtype, torch.Generator], torch.Tensor]
@@ -452,10 +451,6 @@ PROFILES: dict[str, Kind] = {
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
-
-
-COMMON = COMMON_KINDS
-"""The kinds that every strategy draws unless told otherwise."""
 
 
 def _integer_kind(profile: str) -> Kind:

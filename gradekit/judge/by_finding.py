@@ -155,20 +155,16 @@ def _tail_sentence(comparison: Comparison) -> str:
 def unwritten(evidence: Evidence) -> Diagnosis | None:
     """The elements that are never written are all those from some place, row or column on: what the grid leaves out."""
     finding = evidence.find(Cause.UNWRITTEN_OUTPUT)
-    shape = _result_shape(evidence)
-    if finding is None or not finding.elements or shape is None:
+    tensors = [r for r in evidence.results if isinstance(r, torch.Tensor)]
+    if finding is None or not finding.elements or len(tensors) != 1:
         return None
+    shape = tuple(tensors[0].shape)
     first = min(_flat(e, shape) for e in finding.elements)
     if first >= 0 and 0 < finding.count == math.prod(shape) - first:
         sentence = _missing_part(first, shape)
     else:
         sentence = _missing_columns(finding, shape)
     return Diagnosis(Cause.UNWRITTEN_OUTPUT, sentence, finding.line) if sentence else None
-
-
-def _result_shape(evidence: Evidence) -> tuple[int, ...] | None:
-    tensors = [r for r in evidence.results if isinstance(r, torch.Tensor)]
-    return tuple(tensors[0].shape) if len(tensors) == 1 else None
 
 
 def _flat(element: tuple[int, ...], shape: tuple[int, ...]) -> int:

@@ -12,7 +12,7 @@ import torch
 from gradekit.causes import BY_CHANCE
 from gradekit.engine.memory import index_of
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, values_of
 from gradekit.judge.comparison import Comparison, bits_of
 from gradekit.judge.contents import Results
 from gradekit.judge.failure import Failure, Idle, sentence
@@ -100,17 +100,13 @@ def _assert_results(actual: Any, wanted: list[Reference], up_to: UpTo | None) ->
     for number, (result, reference) in enumerate(zip(results, wanted, strict=True)):
         what = "the result" if len(wanted) == 1 else f"result {number}"
         try:
-            _assert_result(result, reference, what)
+            _assert_same_form(result, reference, what)
+            comparison = Comparison(result, reference)
+            if comparison.wrong_count:
+                raise wrong_values(comparison, what)
         except Failure as failure:
             failure.facts |= {"result": number} if len(wanted) > 1 else {}
             raise
-
-
-def _assert_result(result: Any, reference: Reference, what: str) -> None:
-    _assert_same_form(result, reference, what)
-    comparison = Comparison(result, reference)
-    if comparison.wrong_count:
-        raise wrong_values(comparison, what)
 
 
 def _assert_not_by_chance(actual: Any) -> None:
@@ -295,7 +291,7 @@ UpTo = Callable[[Sequence[Any], Sequence[Reference]], list[Any]]
 def ties(x: Input | torch.Tensor, dim: int = -1, result: int = 1) -> UpTo:
     """Result number `result` has places in `x` along `dim`, and may name any of several elements that are equal, but
     none of them twice."""
-    values = x.tensor() if isinstance(x, Input) else x
+    values = values_of(x)
 
     def chosen(results: Sequence[Any], wanted: Sequence[Reference]) -> list[Any]:
         places, expected = results[result], wanted[result].native

@@ -15,8 +15,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from gradekit.causes import IN_MEMORY, Cause
 from gradekit.domain import EntryDomain, ScalarDomain, Tensor, evaluate
 from gradekit.findings import Finding
@@ -25,7 +23,7 @@ from gradekit.inputs.spec import Input
 from gradekit.judge.contents import nbytes
 from gradekit.judge.failure import Failure, sentence
 from gradekit.observations import Counters
-from gradekit.program import ITEMSIZE, Allocate, Copy, Launch, Program, View, run_steps
+from gradekit.program import ITEMSIZE, Allocate, Copy, Program, Step, View, run_steps
 
 _RANK = {cause: rank for rank, cause in enumerate(Cause) if cause.traits & IN_MEMORY}
 """The findings that fail a memory check, with the order in which they are shown."""
@@ -184,13 +182,7 @@ def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, t
 
 def least_bytes(observation: Observed) -> int:
     """The traffic of reading every element of every input once and writing every element of every result once."""
-    return sum(_nbytes(i) for i in observation.inputs) + nbytes(observation.results)
-
-
-def _nbytes(value: Any) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    return int(getattr(value, "nbytes", 0))
+    return sum(getattr(i, "nbytes", 0) for i in observation.inputs) + nbytes(observation.results)
 
 
 def _bytes(count: float) -> str:
@@ -209,7 +201,7 @@ def extra_allocation(program: Program | None) -> Allocate | None:
     return max(extra, key=lambda allocation: allocation.nbytes, default=None)
 
 
-def line_of(step: Allocate | Launch | None) -> int | None:
+def line_of(step: Step | None) -> int | None:
     """The submission's line of a step."""
     return step.source.line if step and step.source else None
 

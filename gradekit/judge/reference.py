@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gradekit.compat.torch import without_symbolic_shapes
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, values_of
 from gradekit.judge import contents, tolerance
 from gradekit.judge.contents import versions
 from gradekit.judge.tolerance import Precision, Rounding
@@ -47,7 +47,7 @@ class Worked:
     @property
     def inputs(self) -> tuple[torch.Tensor, ...]:
         """The tensors among the arguments, in order."""
-        return tuple(tensor for tensor in map(_made, self.args) if isinstance(tensor, torch.Tensor))
+        return tuple(tensor for tensor in map(values_of, self.args) if isinstance(tensor, torch.Tensor))
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -63,10 +63,13 @@ class Asked:
     args: tuple[Any, ...]
     options: dict[str, Any]
 
-    def again(self, args: Sequence[Any]) -> tuple[Reference, ...]:
-        """The same of other arguments."""
-        answer = reference(self.function, *args, **self.options)
-        return answer if isinstance(answer, tuple) else (answer,)
+    def references(self) -> tuple[Reference, ...]:
+        """What is expected: one for each result of the function."""
+        return _references(contents.reference_key(self.function, self.args, *self.options.values()), self)
+
+    def again(self, args: Sequence[Any], **options: Any) -> tuple[Reference, ...]:
+        """The same of other arguments, and with other options where some are given."""
+        return replace(self, args=tuple(args), options=self.options | options).references()
 
 
 class Reference:
@@ -154,8 +157,7 @@ def reference(
     """
 
     options = {"scale": scale, "steps": steps, "terms": terms, "input_precision": input_precision, "bound": bound}
-    asked = Asked(function, args, options)
-    references = _references(contents.reference_key(function, args, *options.values()), asked)
+    references = Asked(function, args, options).references()
     return references if len(references) > 1 else references[0]
 
 
@@ -242,7 +244,7 @@ _numbers = itertools.count()
 def _worked_out(asked: Asked) -> tuple[Worked, ...]:
     function, args, options = asked.function, asked.args, asked.options
     scale, steps, bound = options["scale"], options["steps"], options["bound"]
-    tensors = [_made(a) for a in args]
+    tensors = [values_of(a) for a in args]
     exact, native = _unrounded(function, [_double(a) for a in tensors]), _call(function, [_copy(a) for a in tensors])
     single = native
     if steps == "float32" and any(_is_narrow(n) for n in native):
@@ -256,7 +258,7 @@ def _worked_out(asked: Asked) -> tuple[Worked, ...]:
 
     @functools.cache
     def allowances() -> list[torch.Tensor]:
-        given, found = [_made(a) for a in args], before
+        given, found = [values_of(a) for a in args], before
         if scale is not None:
             extra = _scaled(options, given, native)
             found = [a + x if n.is_floating_point() else a for a, x, n in zip(found, extra, native, strict=True)]
@@ -272,11 +274,6 @@ def _worked_out(asked: Asked) -> tuple[Worked, ...]:
         Worked(e, n, a, args, function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]
         for i, (e, n, a) in enumerate(zip(exact, native, rounded(before), strict=True))
     )
-
-
-def _made(value: Any) -> Any:
-    """The tensor of a spec; anything else as it is."""
-    return value.tensor() if isinstance(value, Input) else value
 
 
 def _call(function: Function, args: Sequence[Any]) -> list[torch.Tensor]:

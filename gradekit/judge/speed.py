@@ -163,28 +163,28 @@ def middle(values: Sequence[float]) -> float:
     return fmean(sorted(values)[cut : len(values) - cut])
 
 
-def settled(thresholds: Mapping[str, Sequence[float]], side: str = "student") -> Callable[[Sequence[Round]], bool]:
+def settled(thresholds: Mapping[str, Sequence[float]]) -> Callable[[Sequence[Round]], bool]:
     """A rule for when to stop measuring, for thresholds by the name of their baseline.
 
     Enough is known once the interval of every ratio is narrow, and has none of its thresholds inside.
     """
-    return lambda rounds: _is_settled(rounds, thresholds, side)
+
+    def is_settled(rounds: Sequence[Round]) -> bool:
+        try:
+            ratios = {baseline: ratio(rounds, baseline) for baseline in thresholds}
+        except Unmeasurable:
+            return False
+        if any(r.high - r.low > 2 * math.hypot(NARROW, SYSTEMATIC) * r.value for r in ratios.values()):
+            return False
+        asked = [decide(ratios[baseline], t) for baseline, several in thresholds.items() for t in several]
+        return Verdict.TOO_CLOSE not in asked
+
+    return is_settled
 
 
 def laps(values: Sequence[T]) -> list[tuple[T, T]]:
     """The first two, the next two, and so on; a last one that has no other is left out."""
     return list(zip(values[::2], values[1::2], strict=False))
-
-
-def _is_settled(rounds: Sequence[Round], thresholds: Mapping[str, Sequence[float]], side: str) -> bool:
-    try:
-        ratios = {baseline: ratio(rounds, baseline, side) for baseline in thresholds}
-    except Unmeasurable:
-        return False
-    if any(r.high - r.low > 2 * math.hypot(NARROW, SYSTEMATIC) * r.value for r in ratios.values()):
-        return False
-    asked = [decide(ratios[baseline], t) for baseline, several in thresholds.items() for t in several]
-    return Verdict.TOO_CLOSE not in asked
 
 
 def _usual_clocks(rounds: Sequence[Round]) -> dict[str, float]:

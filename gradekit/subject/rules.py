@@ -20,6 +20,7 @@ from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.judge.failure import Failure, Idle
+from gradekit.judge.memory_checks import line_of
 from gradekit.program import (
     Allocate,
     Aten,
@@ -156,8 +157,7 @@ def _only_allowed_operations(program: Program, entry: str, allow: Collection[str
             why = _beyond(program, step, before) if step.op in allow else unasked
             if why:
                 message = f"{entry} computes with torch ({step.op}) {why}."
-                line = step.source.line if step.source else None
-                raise Failure(Cause.FORBIDDEN_OP, message, line=line, facts={"op": step.op})
+                raise Failure(Cause.FORBIDDEN_OP, message, line=line_of(step), facts={"op": step.op})
         before.append(step)
 
 
@@ -195,7 +195,7 @@ def _launches_only_own_kernels(program: Program, entry: str) -> None:
             message = (
                 f"{entry} launches {name}, which has code of {file}: only kernels of the submission's own may run."
             )
-            raise Failure(Cause.NO_KERNEL, message, line=step.source.line if step.source else None)
+            raise Failure(Cause.NO_KERNEL, message, line=line_of(step))
 
 
 def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> Idle | None:
@@ -358,7 +358,7 @@ def _check_tables(written: Sequence[Literal], entry: str) -> None:
     count = sum(len(step.values) for step in tables) + 2 * len(ranges)
     if count <= Limit.WRITTEN:
         return
-    line = written[0].source.line if written[0].source else None
+    line = line_of(written[0])
     if any(isinstance(value, float) for step in written for value in step.values):
         message = (
             f"{entry} writes out {count:,} numbers as tensors, where {Limit.WRITTEN} are allowed: results are "

@@ -20,7 +20,7 @@ from gradekit.engine import branch_coverage
 from gradekit.engine.branch_coverage import merged
 from gradekit.engine.conditions import Conditions
 from gradekit.findings import Cause, Finding
-from gradekit.inputs.spec import Input
+from gradekit.inputs.spec import Input, values_of
 from gradekit.inputs.value_kinds import PROFILES
 from gradekit.judge.contents import Results, nbytes
 from gradekit.judge.failure import Failure, Idle
@@ -126,7 +126,7 @@ class Case:
     @cached_property
     def tensors(self) -> list[torch.Tensor]:
         """Those among the arguments, in order."""
-        return [a.tensor() if isinstance(a, Input) else a for a in self.args if isinstance(a, (Input, torch.Tensor))]
+        return [values_of(arg) for arg in self.args if isinstance(arg, (Input, torch.Tensor))]
 
     def other_tensors(self) -> list[torch.Tensor]:
         """The tensors of a call of the same form that may have come before: other floats, of every second call so large
@@ -183,9 +183,9 @@ class Runs:
         self,
         submission: Submission,
         assignment: Assignment,
-        substitute: Substitution | None = None,
-        device: Device | None = None,
-        most_work: int = Limit.WORK,
+        substitute: Substitution | None,
+        device: Device,
+        most_work: int,
     ) -> None:
         self._most_work = most_work
         self.submission = submission
@@ -193,7 +193,7 @@ class Runs:
         self.substitute = substitute
         self.contracts = Contracts(assignment)
         self._lists = assignment.lists
-        self._device = device if device is not None and substitute is None else Device("cpu")
+        self._device = device
         self._share = Share()
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(Limit.REMEMBERED_BYTES, _weight)
         self._overdue = False
@@ -360,7 +360,8 @@ class Runs:
                 self.work += budget.work
                 self._of_check += budget.work if self._overdue else 0  # the first that is cut off is not counted
             raise
-        self._spend(seen.counters.work)
+        self.work += seen.counters.work
+        self._of_check += seen.counters.work
         ways = branch_coverage.by_kernel(case.program, option, seen.ways)
         results = self._own(case, seen.results)
         findings = tuple(seen.findings)
@@ -398,10 +399,6 @@ class Runs:
         """The results as the domain counts them, without the storages of what the call may write."""
         count = None if case.wanted else self.contracts.results(case.entry)
         return results if count is None or len(results) <= count else results[:count]
-
-    def _spend(self, work: int) -> None:
-        self.work += work
-        self._of_check += work
 
     def _tensor_names(self, case: Case) -> list[str]:
         named = zip(rules.argument_names(case.args, case.entry, self.submission, self._lists), case.args, strict=True)

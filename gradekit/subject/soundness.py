@@ -48,7 +48,8 @@ class Soundness:
         Raises:
             Failure: the program is not one that Triton and the tracer make, or needs more memory than there is.
         """
-        self._check_kernels(program, entry)
+        if not all(self._is_accepted(kernel.unaligned) for kernel in program.kernels.values()):
+            raise _forged(entry)
         try:
             yield
         except (Failure, ForbiddenOp, OverBudget, Unsupported):
@@ -59,11 +60,6 @@ class Soundness:
             if not self._arguments_fit(program):
                 raise _forged(entry) from None
             raise
-
-    def _check_kernels(self, program: Program, entry: str) -> None:
-        for kernel in program.kernels.values():
-            if not self._is_accepted(kernel.unaligned):
-                raise _forged(entry)
 
     def _is_accepted(self, ttir: str) -> bool:
         if ttir in self._fine:

@@ -233,9 +233,7 @@ class Subject:
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
         if this.signature not in self._inspections:
-            self.load()
-            assert self._tracer is not None
-            self._inspections[this.signature] = self._tracer.inspect(entry, this.form.args)
+            self._inspections[this.signature] = self._loaded().inspect(entry, this.form.args)
         return _certain(self._inspections[this.signature], self.submission.text)
 
     def _timed(self, trial: SpeedTrial) -> Timed:
@@ -249,9 +247,7 @@ class Subject:
 
     def follow(self, form: Form) -> tuple[Program, Origins]:
         """A call's program and the origins of its numbers, to prove things of it."""
-        self.load()
-        assert self._tracer is not None
-        return self._tracer.follow(form)
+        return self._loaded().follow(form)
 
     def explore(self, form: Form) -> Explored:
         """What host code compares in a call. A process of its own is asked: no call of a check depends on it."""
@@ -366,6 +362,11 @@ class Subject:
             self._tracer = self._start()
         return self._tracer.load()
 
+    def _loaded(self) -> Tracer:
+        self.load()
+        assert self._tracer is not None
+        return self._tracer
+
     def of_another_text(self, submission: Submission) -> Subject:
         """A subject of another text in this one's process and in its place: see `Tracer.replace`."""
         tracer = self._tracer or self._start()
@@ -395,9 +396,7 @@ class Subject:
         if len(self._deaths) >= Limit.DEATHS:
             return self._deaths[-1]
         try:
-            self.load()
-            assert self._tracer is not None
-            return self._settled(self._tracer, form)
+            return self._settled(self._loaded(), form)
         except TraceError as error:
             if error.cause in rules.DEADLY:  # a new process, so that the next call is not blamed for this one
                 self._deaths.append(error)

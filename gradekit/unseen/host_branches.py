@@ -92,6 +92,7 @@ class Path:
     form: TracedForm
     explored: Explored
     steps: tuple[tuple[Condition, HostBranch], ...]
+    _values_of: dict[str, Sequence[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
     def origins(self) -> Origins:
@@ -215,10 +216,6 @@ class Path:
         if form.key not in self._values_of:
             self._values_of[form.key] = self.values(form.leaves)
         return self._values_of[form.key]
-
-    @functools.cached_property
-    def _values_of(self) -> dict[str, Sequence[Any]]:
-        return {}
 
 
 def _holds(condition: Condition, values: Sequence[Any]) -> Any:

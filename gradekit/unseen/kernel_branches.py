@@ -65,17 +65,8 @@ class KernelBranch:
     way: int
     dtypes: tuple[str, ...] = ()
 
-    @property
-    def never(self) -> str:
-        """That no run has gone the way, as the end of a sentence."""
-        return self._said("never ")
-
-    @property
-    def gone(self) -> str:
-        """That a call goes the way."""
-        return self._said("")
-
-    def _said(self, never: str) -> str:
+    def says(self, never: str = "") -> str:
+        """That a call goes the way, as a sentence, or that it is `never` gone."""
         if self.name == "scf.for":
             return f"a loop {never}runs {_TURNS[self.way]}"
         if self.name in MASKED:

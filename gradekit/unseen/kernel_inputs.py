@@ -95,7 +95,7 @@ class KernelInputs:
 
     def unseen(self) -> list[dict[str, Any]]:
         """These, as the report record holds them."""
-        told = dict.fromkeys((one.branch.line, one.branch.never) for one in self.missing())
+        told = dict.fromkeys((one.branch.line, one.branch.says("never ")) for one in self.missing())
         told |= dict.fromkeys((want.line, want.says("never ")) for want, met in self._met.items() if not met)
         return [{"line": line, "what": what} for line, what in told]
 

@@ -253,12 +253,6 @@ class LongCall:
     other: int | None
     sizes: Mapping[str, int]
 
-    @staticmethod
-    def of(draws: Draws, form: TracedForm, name: str, other: int | None) -> LongCall:
-        """The longest that is promised."""
-        sizes = _sizes(draws, form, name, None, other)
-        return LongCall(draws, stretched(draws, form, sizes), name, other, sizes)
-
     def shortage(self, ask: AskProgram) -> LeftOut | None:
         """What its programs leave out; None where that is nothing, or cannot be told."""
         program = ask(self.form)
@@ -317,7 +311,8 @@ class PromisedSizes:
             return
         shapes: set[Hashable] = set()
         for name, other in itertools.product(CallScope(draws, rank_of(draws, form), True).sizes, Limit.BESIDE):
-            call = LongCall.of(draws, form, name, other)
+            sizes = _sizes(draws, form, name, None, other)
+            call = LongCall(draws, stretched(draws, form, sizes), name, other, sizes)
             key = tuple(view.shape for view in call.form.views)
             if key not in shapes and call.sizes[name] >= Limit.SHORTEST:
                 yield call

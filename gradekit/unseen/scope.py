@@ -39,10 +39,7 @@ class CallScope:
     @functools.cached_property
     def sizes(self) -> list[str]:
         """The sizes of dimensions; those without a name are numbered."""
-        found: list[str] = []
-        for name, _ in self.draws.sizes:
-            found += [f"{ANY_DIMENSIONS}{n}" for n in range(self.rank)] if name == ANY_DIMENSIONS else [name]
-        return found
+        return [*self.draws.size_names(self.rank)]
 
     @functools.cached_property
     def _scalars(self) -> list[ScalarDomain]:
@@ -102,11 +99,6 @@ class CallScope:
         least, most = self.range(name)
         return min(self.listed(name) or (min(max(size, least), most),), key=lambda one: abs(one - size))
 
-    @property
-    def limits(self) -> Sequence[str]:
-        """Those of the entry that its named sizes decide."""
-        return self.draws.entry.limits
-
     def allows(self, names: Mapping[str, Tensor]) -> Tensor:
         """Which of many choices are calls that the check may make."""
         fits = (self.elements(names) <= self.at_most) & (self._product(names) <= Limit.PRODUCT)
@@ -116,7 +108,7 @@ class CallScope:
             fits &= (column >= least) & (column <= most)
             if listed is not None:
                 fits &= torch.isin(column, torch.tensor(listed))
-        for limit in self.limits:
+        for limit in self.draws.entry.limits:
             fits &= torch.as_tensor(evaluate(limit, self._known(names)))
         return fits
 
@@ -145,10 +137,7 @@ class CallScope:
         count = len(next(iter(names.values())))
         largest = torch.zeros(count, dtype=torch.float64)
         for shape in self._shapes(known, each_once=True):
-            product = torch.ones(count, dtype=torch.float64)
-            for part in shape:
-                product = product * part
-            largest = torch.maximum(largest, product)
+            largest = torch.maximum(largest, math.prod(shape, start=torch.ones(count, dtype=torch.float64)))
         return largest
 
     def count(self, sizes: Mapping[str, int]) -> float:
@@ -173,16 +162,11 @@ class CallScope:
         return {(kind, number, axis): part for kind, number, axis, part in each if part in self.sizes}
 
     def _product(self, names: Mapping[str, Tensor]) -> Tensor:
-        product = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)
-        for name in self.sizes:
-            product = product * names[name]
-        return product
+        ones = torch.ones(len(next(iter(names.values()))), dtype=torch.float64)
+        return math.prod((names[name] for name in self.sizes), start=ones)
 
     def _known(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        known = dict(names)
-        for name in self.draws.derive:
-            known[name] = 1
-        return known
+        return {**names, **dict.fromkeys(self.draws.derive, 1)}
 
     def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]

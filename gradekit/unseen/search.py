@@ -345,7 +345,7 @@ class Missing:
 
     def says(self) -> str:
         """The way, as a sentence about a call that goes it."""
-        return self.branch.gone
+        return self.branch.says()
 
 
 @dataclass(frozen=True)

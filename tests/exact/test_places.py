@@ -82,7 +82,7 @@ def test_without_rounding_results_are_those_of_float64(program: Program) -> None
     assert out.dtype == torch.float64
     assert torch.allclose(out, x.double(), rtol=1e-14, atol=1e-14) and torch.equal(other, x.double() * 6)
     (place,) = [place for place in rounding_places(program) if place.use == "arithmetic"]
-    rounded, same = run(exact.rounding_at([place.place]))
+    rounded, same = run(exact.rounding_at(place.place))
     assert torch.equal(rounded, x.double().exp().bfloat16().double().log()) and torch.equal(same, other)
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from gradekit.assignment import beside, get
+from gradekit.domain.entries import COMMON_KINDS
 from gradekit.gpu.inputs import PROFILES, make, make_set
 from gradekit.gpu.server import kinds_of
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import FLOATS, Input
-from gradekit.inputs.value_kinds import COMMON
 from gradekit.inputs.value_kinds import PROFILES as ALL
 
 X = Input("float32", (64, 33), (33, 1))
@@ -56,7 +56,7 @@ def test_values_are_of_the_kind_that_the_spec_names() -> None:
 
 
 def test_every_common_kind_of_values_is_made_on_the_card() -> None:
-    assert set(COMMON) <= set(PROFILES)
+    assert set(COMMON_KINDS) <= set(PROFILES)
 
 
 @pytest.mark.parametrize("profile", sorted(set(ALL) - set(PROFILES)))
