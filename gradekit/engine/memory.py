@@ -189,8 +189,8 @@ def index_in(view: View, positions: Tensor) -> tuple[list[Tensor], Tensor]:
 
 
 def view_bytes(tensor: Tensor) -> Tensor:
-    """The bytes of a tensor's whole storage, uint8 [nbytes]."""
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+    """The bytes of a tensor's whole storage, uint8 [nbytes], sharing its memory."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 @functools.lru_cache(maxsize=256)

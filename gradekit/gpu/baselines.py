@@ -72,11 +72,10 @@ def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> B
         torch.compiler.reset()
         faster = torch.compile(function, dynamic=False)
         start = time.perf_counter()
-        clock_of = functools.partial(_clock, "compiled", faster, sets, card)
         _tried("compiled", lambda: faster(*sets[0]))
         torch.cuda.synchronize(card.device)
         compile_seconds = time.perf_counter() - start
-        return Baseline("compiled", clock_of(), compile_seconds)
+        return Baseline("compiled", _clock("compiled", faster, sets, card), compile_seconds)
 
 
 def _clock(name: str, function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Clock | CpuClock:

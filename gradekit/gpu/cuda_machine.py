@@ -26,14 +26,12 @@ from gradekit.gpu.card import Card
 from gradekit.gpu.device_memory import DeviceMemory
 from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.gpu.timing import Call, Clock, sets_for
-from gradekit.program import Argument, Descriptor, Kernel, ProgramError, Scalar, View
+from gradekit.program import Argument, Descriptor, Kernel, ProgramError, View
 
 _ENTRY = re.compile(r'tt\.func public @("?)([^\s"(]+)\1\(')
 _SYMBOL = re.compile(r"[A-Za-z_][\w$.]{0,200}")
 _TMA = 90
 """The compute capability from which cards have TMA units."""
-
-Launch = Callable[[], None]
 
 
 class CudaMachine:
@@ -58,7 +56,7 @@ class CudaMachine:
 
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
-    ) -> Launch:
+    ) -> Callable[[], None]:
         """The launch of a kernel that has been compiled, bound to the addresses of its arguments.
 
         Raises:
@@ -125,16 +123,11 @@ def _values(compiled: Any, args: Sequence[Argument], memory: DeviceMemory) -> li
         if isinstance(arg, Descriptor):
             values += _expanded(arg, next(metas, None), memory)
         elif len(values) < len(types):
-            values.append(_value(arg, types[len(values)], memory))
+            value = memory.address(arg) if isinstance(arg, View) else number_for(types[len(values)], arg.value)
+            values.append(value)
     if len(values) != len(types):
         raise ProgramError(f"{compiled.name} takes {len(types)} arguments, the launch has {len(values)}")
     return values
-
-
-def _value(arg: View | Scalar, kind: str, memory: DeviceMemory) -> int | float:
-    if isinstance(arg, View):
-        return memory.address(arg)
-    return number_for(kind, arg.value)
 
 
 def number_for(kind: str, value: Any) -> int | float:

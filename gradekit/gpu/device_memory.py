@@ -9,8 +9,9 @@ shows too.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,12 +52,16 @@ class GuardedStorage:
         """The storage itself."""
         return self.whole[ZONE : ZONE + self.nbytes]
 
-    def changed(self) -> tuple[Tensor, Tensor]:
-        """Which bytes of the zone before and of the one after are not as they were: bool."""
-        known = _pattern(self.number % _PATTERNS, self.whole.device)
-        after = self.whole[ZONE + self.nbytes :]
-        start = self.nbytes % 2
-        return self.whole[:ZONE] != known[:ZONE], after != known[start : start + after.numel()]
+    def zones(self) -> Iterator[tuple[str, Tensor, Tensor]]:
+        """The side, the bytes and the pattern of the zone before and of the one after."""
+        known, odd = _pattern(self.number % _PATTERNS, self.whole.device), self.nbytes % 2
+        yield "before", self.whole[:ZONE], known[:ZONE]
+        yield "after", self.whole[ZONE + self.nbytes :], known[odd : odd + ZONE]
+
+    def mend(self) -> None:
+        """Makes both zones what they were."""
+        for _, zone, known in self.zones():
+            zone.copy_(known)
 
 
 @functools.cache
@@ -106,24 +111,19 @@ class DeviceMemory:
     def _fence(self, number: int, nbytes: int) -> None:
         whole = torch.empty(ZONE + nbytes + ZONE, dtype=torch.uint8, device=self.device)
         self._guarded[number] = guarded = GuardedStorage(whole, nbytes, number)
-        self._mend(guarded)
+        guarded.mend()
         self.storages[number] = guarded.data
 
     def red_zone_writes(self) -> list[RedZoneWrite]:
         """The red zones that have changed; they are mended, so that each store is told once."""
-        masks = [(g, side, mask) for g in self._guarded.values() for side, mask in zip(SIDES, g.changed(), strict=True)]
+        masks = [(g, side, zone != known) for g in self._guarded.values() for side, zone, known in g.zones()]
         if not masks:
             return []
         counts = torch.stack([mask.sum() for _, _, mask in masks]).tolist()
         found = [_red_zone_write(g, side, mask, n) for (g, side, mask), n in zip(masks, counts, strict=True) if n]
         for write in found:
-            self._mend(self._guarded[write.storage])
+            self._guarded[write.storage].mend()
         return found
-
-    def _mend(self, guarded: GuardedStorage) -> None:
-        known, end = _pattern(guarded.number % _PATTERNS, self.device), ZONE + guarded.nbytes
-        guarded.whole[:ZONE] = known[:ZONE]
-        guarded.whole[end:] = known[guarded.nbytes % 2 : guarded.nbytes % 2 + ZONE]
 
     # --- what lies in them -------------------------------------------------------------------------------------------
 
@@ -144,9 +144,9 @@ class DeviceMemory:
         """The address of a view's first element; what lies at it may be outside of the storage."""
         return self._address(view.storage, self._data(view)) + view.offset * ITEMSIZE[view.dtype]
 
-    def relocated(self, value: int) -> int:
+    def relocated(self, value: Any) -> Any:
         """`value`, where it is an address that the host was told the real one."""
-        number = self._numbers.get(value // ADDRESS_GAP) if value >= ADDRESS_GAP else None
+        number = self._numbers.get(value // ADDRESS_GAP) if type(value) is int and value >= ADDRESS_GAP else None
         if number is None or number not in self.storages:
             return value
         return self._address(number, self.storages[number]) + value % ADDRESS_GAP
@@ -155,9 +155,6 @@ class DeviceMemory:
         if view.storage not in self.storages:
             raise ProgramError(f"no storage {view.storage} at this step")
         return self.storages[view.storage]
-
-
-SIDES = ("before", "after")
 
 
 def _red_zone_write(guarded: GuardedStorage, side: str, mask: Tensor, count: int) -> RedZoneWrite:

@@ -53,8 +53,7 @@ class CardFault(Exception):
     @staticmethod
     def from_json(data: Any) -> CardFault:
         """The inverse of `to_json`; data that is none of it becomes a crash."""
-        known = isinstance(data, dict) and data.get("kind") in KINDS
-        if not known:
+        if not isinstance(data, dict) or data.get("kind") not in KINDS:
             return CardFault("crash", "the worker sent an answer that makes no sense")
         line = data.get("line")
         return CardFault(

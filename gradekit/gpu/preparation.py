@@ -17,9 +17,9 @@ from gradekit.gpu import Limit
 from gradekit.gpu.card import Reading
 from gradekit.gpu.device_memory import POISON, RedZoneWrite
 from gradekit.gpu.faults import CardFault
-from gradekit.gpu.replay import BoundProgram, CaughtWrite, Replay, Watch, peak_bytes
+from gradekit.gpu.replay import BoundProgram, CaughtWrite, Replay, Watch
 from gradekit.gpu.timing import Turn
-from gradekit.program import Choice, Launch, add_nouns, run_steps
+from gradekit.program import Choice, add_nouns
 
 if TYPE_CHECKING:
     from gradekit.gpu.cpu_emulation import CpuClock
@@ -68,7 +68,7 @@ class Preparation:
             CardFault: no configuration works.
         """
         watch("compile", "", None)
-        self.replay.compile_all()
+        self.replay.machine.compile(list(self.replay.program.kernels.values()))  # what cannot be shows when it is bound
         found = self.replay.program.choices()
         self.chosen = [0] * len(found)
         for position, choice in enumerate(found):
@@ -79,10 +79,6 @@ class Preparation:
         """One turn of the clock."""
         assert self.clock is not None
         return self.clock.turn(milliseconds)
-
-    def outputs(self, number: int) -> list[Tensor | None]:
-        """What the timed calls of that set have written."""
-        return self.bounds[number].results
 
     def close(self) -> None:
         """Gives the memory back."""
@@ -97,16 +93,6 @@ class Preparation:
         """The chosen configurations, as their author wrote them."""
         found = self.replay.program.choices()
         return "; ".join(_labels(choice, found)[k] for choice, k in zip(found, self.chosen, strict=True))
-
-    @property
-    def launches(self) -> int:
-        """Kernel launches of one call."""
-        return sum(isinstance(step, Launch) for step in run_steps(self.replay.program.steps, self.chosen))
-
-    @property
-    def peak_bytes(self) -> int:
-        """See `replay.peak_bytes`."""
-        return peak_bytes(list(run_steps(self.replay.program.steps, self.chosen)), self.replay.program.results)
 
     # --- which option ------------------------------------------------------------------------------------------------
 
@@ -144,7 +130,7 @@ class Preparation:
 
     def _refresh(self) -> None:
         """What the last round wrote is gone before the next one, so that no kernel can find its work done already."""
-        for data in {data.data_ptr(): data for bound in self.bounds for data in bound.made}.values():
+        for data in {data.data_ptr(): data for bound in self.bounds for data in bound.memory.made}.values():
             data.fill_(POISON)
 
 

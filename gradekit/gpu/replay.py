@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.host import operation
+from gradekit.engine.memory import view_bytes
 from gradekit.gpu.device_memory import DeviceMemory, RedZoneWrite
 from gradekit.gpu.faults import CardFault, fault_of
 from gradekit.program import (
-    ADDRESS_GAP,
     Allocate,
     Argument,
     Aten,
@@ -84,11 +84,6 @@ class BoundProgram:
         self.actions, self.memory = tuple(actions), memory
         self.results = [memory.view(result) if isinstance(result, View) else None for result in results]
         self._calls = tuple(action.call for action in actions)
-
-    @property
-    def made(self) -> list[Tensor]:
-        """The memory that the program allocates itself (uint8), that of its results and all other."""
-        return self.memory.made
 
     def __call__(self) -> list[Tensor | None]:
         for call in self._calls:
@@ -155,17 +150,13 @@ class Replay:
             lines = [_line(launch) for launch in launches if self._kernel(launch).name == fault.kernel]
             raise CardFault(fault.kind, fault.message, fault.kernel, next(iter(lines), None))
 
-    def compile_all(self) -> dict[str, CardFault]:
-        """Makes every kernel of every option ready, several at once; what cannot be shows when it is bound."""
-        return self.machine.compile(list(self.program.kernels.values()))
-
     # --- planning ----------------------------------------------------------------------------------------------------
 
     def _bound(self, inputs: Sequence[Tensor], chosen: Sequence[int], *, careful: bool) -> BoundProgram:
         self.compile(chosen)
         memory = DeviceMemory(self.machine.device, self.program.addresses, self.machine.address, careful=careful)
         for number, tensor in _by_storage(self.program, inputs).items():
-            memory.put(number, bytes_of(tensor))
+            memory.put(number, view_bytes(tensor))
         steps = list(run_steps(self.program.steps, chosen))
         kept = {result.storage for result in self.program.results if isinstance(result, View)}
         for step in steps:
@@ -196,7 +187,7 @@ class Replay:
             case Copy(target=target, origin=origin):
                 return functools.partial(memory.view(target).copy_, memory.view(origin))
             case Literal(target=target, values=values):
-                numbers = torch.tensor([_relocated(value, memory) for value in values])
+                numbers = torch.tensor([memory.relocated(value) for value in values])
                 constant = numbers.view(target.shape).to(self.machine.device)
                 return functools.partial(memory.view(target).copy_, constant)
             case Aten():
@@ -239,11 +230,7 @@ def _line(step: Step) -> int | None:
 
 def _moved(arg: Argument, memory: DeviceMemory) -> Argument:
     """A launch's argument, with an address that the host was told replaced by the real one."""
-    return replace(arg, value=_relocated(arg.value, memory)) if isinstance(arg, Scalar) else arg
-
-
-def _relocated(value: Any, memory: DeviceMemory) -> Any:
-    return memory.relocated(value) if type(value) is int and value >= ADDRESS_GAP else value
+    return replace(arg, value=memory.relocated(arg.value)) if isinstance(arg, Scalar) else arg
 
 
 def _computed(step: Aten, allow: Collection[str], memory: DeviceMemory) -> Call:
@@ -298,15 +285,10 @@ def touched_bytes(program: Program) -> int:
 # --- tensors and their storages --------------------------------------------------------------------------------------
 
 
-def bytes_of(tensor: Tensor) -> Tensor:
-    """The bytes of a tensor's whole storage, uint8 [nbytes], sharing its memory."""
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
-
-
 def _with_storage(tensor: Tensor, device: torch.device) -> Tensor:
     if tensor.device == device:
         return tensor
-    whole = bytes_of(tensor).to(device)
+    whole = view_bytes(tensor).to(device)
     empty = torch.empty(0, dtype=tensor.dtype, device=device)
     return empty.set_(whole.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
 

@@ -50,7 +50,8 @@ def enter(folder: Path, device: str, without: Collection[str] = ()) -> Means:
     card = devices() if device != "cpu" else []
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
     confinement = for_compilers(rules(card), needed, without)
-    _keep_in_mind("/proc/self/task")
+    # Landlock's rules are of files as the kernel has them in memory, and it may forget those of /proc that are not open
+    os.open("/proc/self/task", os.O_PATH | os.O_CLOEXEC)
     confinement.enter(str(folder), os.getppid(), later=_SOCKETS if card else ())
     return confinement.means
 
@@ -65,17 +66,12 @@ def close(means: Means) -> None:
         seccomp.refuse(_SOCKETS)
 
 
-def _keep_in_mind(folder: str) -> None:
-    """Landlock's rules are of files as the kernel has them in memory, and it may forget those of /proc; not one that is
-    open."""
-    os.open(folder, os.O_PATH | os.O_CLOEXEC)
-
-
 def rules(card: Collection[str]) -> Rules:
     """What may be read, run and written to, with these devices of a card."""
     toolkits = [path for pattern in _TOOLKITS for path in glob.glob(pattern)] if card else []
     run = [*_SYSTEM, *toolkits, *paths.runnable(), *_compiler()]
-    read = [*paths.readable(), *_package(), *_READ, *_MACHINE, *_includes(), *_named(), *(_driver() if card else ())]
+    includes = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
+    read = [*paths.readable(), *_package(), *_READ, *_MACHINE, *includes, *_named(), *(_driver() if card else ())]
     return Rules(tuple(_there(read)), tuple(_there(run)), (*paths.DEVICES, *card, *_THREADS))
 
 
@@ -100,10 +96,6 @@ def _compiler() -> Iterator[str]:
         found = shutil.which(name)
         if found and (prefix := str(Path(found).resolve().parents[1])) not in ("/", "/usr", "/usr/local"):
             yield prefix
-
-
-def _includes() -> list[str]:
-    return [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
 
 
 def _named() -> Iterator[str]:

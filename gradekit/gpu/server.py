@@ -38,10 +38,10 @@ from gradekit.gpu.card import find
 from gradekit.gpu.faults import fault_of
 from gradekit.gpu.inputs import make_set
 from gradekit.gpu.preparation import Preparation, Prepared
-from gradekit.gpu.replay import Replay, touched_bytes
+from gradekit.gpu.replay import Replay, peak_bytes, touched_bytes
 from gradekit.inputs import value_kinds
 from gradekit.inputs.spec import Input
-from gradekit.program import Program, View, decode, encode
+from gradekit.program import Launch, Program, View, decode, encode, run_steps
 
 if TYPE_CHECKING:
     from gradekit.gpu.replay import Machine
@@ -142,9 +142,11 @@ class Server:
         preparation = Preparation(replay, sets)
         clock = preparation.make_ready(self._watch)
         self._prepared[request["id"]] = preparation
+        steps = list(run_steps(program.steps, preparation.chosen))
         prepared = Prepared(
-            request["id"], preparation.label, tuple(preparation.chosen), preparation.tuned, preparation.launches,
-            preparation.peak_bytes, len(sets), clock.how, clock.why, time.perf_counter() - began,
+            request["id"], preparation.label, tuple(preparation.chosen), preparation.tuned,
+            sum(isinstance(step, Launch) for step in steps), peak_bytes(steps, program.results),
+            len(sets), clock.how, clock.why, time.perf_counter() - began,
         )  # fmt: skip
         return dict(encode(prepared))
 
@@ -154,7 +156,7 @@ class Server:
         return dict(encode(preparation.turn(request["milliseconds"])))
 
     def _fetch(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._write(self._prepared[request["id"]].outputs(request["set"]), request["results"])
+        self._write(self._prepared[request["id"]].bounds[request["set"]].results, request["results"])
         return {}
 
     def _close(self, request: dict[str, Any]) -> dict[str, Any]:

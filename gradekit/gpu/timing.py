@@ -75,18 +75,15 @@ class Clock:
         _sweeper(self._card)
         torch.cuda.synchronize()
         try:
-            return self._captured()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                outputs = self._enqueue()
+            return graph, outputs
         except RuntimeError as error:
             torch.cuda.synchronize()
             self.how, self.why = "stream", str(error).strip().partition("\n")[0]
             self._start, self._end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             return None, self._enqueue()
-
-    def _captured(self) -> tuple[torch.cuda.CUDAGraph, list[Any]]:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-            outputs = self._enqueue()
-        return graph, outputs
 
     def _enqueue(self) -> list[Any]:
         self._refresh()

@@ -24,13 +24,14 @@ from torch import Tensor
 from gradekit import wire
 from gradekit.confine import Means
 from gradekit.engine.explain import Namer
+from gradekit.engine.memory import view_bytes
 from gradekit.findings import Cause, Finding
 from gradekit.gpu import Limit, shared_memory
 from gradekit.gpu.card import Card
 from gradekit.gpu.faults import CardFault
 from gradekit.gpu.inputs import Argument
 from gradekit.gpu.preparation import Prepared
-from gradekit.gpu.replay import CaughtWrite, bytes_of
+from gradekit.gpu.replay import CaughtWrite
 from gradekit.gpu.server import arguments_to, kinds_of
 from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker_process import LostWorker, WorkerProcess
@@ -113,9 +114,10 @@ class Worker:
                 "results": wanted,
             }, seconds, memory)  # fmt: skip
             results = _results(program, tensors)
+        assert self._process is not None
         with _sensible():
             findings = tuple(_finding(decode(one, CaughtWrite), program, names) for one in answer["caught"])
-            return CardRun(results, float(answer["seconds"]), self._printed(), findings)
+            return CardRun(results, float(answer["seconds"]), self._process.printed(), findings)
 
     @_again_if_killed
     def prepare(
@@ -187,7 +189,9 @@ class Worker:
 
     def close(self) -> None:
         """Ends the process and removes its files; a later request would start a new one."""
-        self._end()
+        process, self._process = self._process, None
+        if process is not None:
+            process.end()
 
     @property
     def pid(self) -> int | None:
@@ -201,13 +205,12 @@ class Worker:
         Raises:
             CardFault: it cannot be started.
         """
-        self.start()
         return self._ready().means or Means()
 
     def start(self) -> None:
         """Starts the process if it does not run, without waiting for it: call it early, to import torch meanwhile."""
-        if self._process is None or not self._process.is_alive():
-            self._end()
+        if self._process is None or not self._process.child.is_alive():
+            self.close()
             self._process = WorkerProcess(self.device, self._without)
 
     def _ask(
@@ -219,50 +222,40 @@ class Worker:
     ) -> dict[str, Any]:
         """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called once the
         process works on it."""
-        self.start()
         process = self._ready()
         try:
             return process.ask(request, seconds, memory, meanwhile)
         except CardFault as fault:
             if fault.deadly or isinstance(fault, LostWorker):
-                self._end()
+                self.close()
             raise
         except BaseException:  # interrupted: the answer would be taken for that of the next request
-            self._end()
+            self.close()
             raise
 
     def _ready(self) -> WorkerProcess:
-        """The process, once it has met the card.
+        """The process, started if it does not run, once it has met the card.
 
         Where it cannot, it is started anew with an open filesystem: a driver may lie, or need a device, where nobody
         thought of it. No program has come near the process, and what it lacks then counts for `means`.
         """
         while True:
+            self.start()
             assert self._process is not None
             try:
                 self._process.ready()
                 return self._process
             except (wire.WireError, ValueError) as error:
                 last = " ".join(self._process.said().strip().splitlines()[-1:])
-                self._end()
+                self.close()
                 if self.device == "cpu" or self._without or isinstance(error, wire.DeadlineExceeded):
                     raise CardFault("crash", f"the worker could not be started ({error}) {last}".strip()) from None
                 self._without = ("landlock",)
-                self.start()
-
-    def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.end()
 
     def _prepared(self, id: int) -> tuple[Program, int]:
         if self._process is None or id not in self._process.prepared:
             raise CardFault("crash", "the worker that had prepared this is gone")
         return self._process.prepared[id]
-
-    def _printed(self) -> tuple[str, ...]:
-        assert self._process is not None
-        return self._process.printed()
 
     # --- tensors -----------------------------------------------------------------------------------------------------
 
@@ -270,7 +263,7 @@ class Worker:
     def _shared(self, program: Program, inputs: Sequence[Tensor]) -> Iterator[tuple[int, Any, Any, list[Tensor]]]:
         """Memory for the inputs, which are put there, and for the results: its descriptor, where each of them lies, and
         the results' bytes."""
-        whole = [bytes_of(tensor) for tensor in inputs]
+        whole = [view_bytes(tensor) for tensor in inputs]
         room = [result.numel * ITEMSIZE[result.dtype] for result in program.results if isinstance(result, View)]
         try:
             memory = shared_memory.shared([*(data.numel() for data in whole), *room])
@@ -312,10 +305,8 @@ def _finding(caught: CaughtWrite, program: Program, names: Sequence[str]) -> Fin
 
 def _check_chosen(program: Program, chosen: Sequence[int]) -> None:
     """Raises ValueError where the program has no such option of each choice."""
-    choices = program.choices()
-    if len(chosen) != len(choices) or not all(
-        0 <= number < len(choice.options) for number, choice in zip(chosen, choices, strict=True)
-    ):
+    pairs = zip(chosen, program.choices(), strict=True)
+    if not all(0 <= number < len(choice.options) for number, choice in pairs):
         raise ValueError("options that the program does not have")
 
 

@@ -67,16 +67,8 @@ class WorkerProcess:
             arguments = (*map(str, inherited), str(self.folder), device, *without)
             settings = environment(self.folder, device)
             command = Command(MODULE, arguments, settings, self.folder, inherited, self._printed, self._said)
-            self._child = ChildProcess(command, self._sock)
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._child.pid
-
-    def is_alive(self) -> bool:
-        """Whether it still runs, and is this process's own."""
-        return self._child.is_alive()
+            self.child = ChildProcess(command, self._sock)
+        self.pid = self.child.pid
 
     def ready(self) -> None:
         """Waits until it has met the card, confined at least as strongly as is required.
@@ -127,7 +119,7 @@ class WorkerProcess:
 
     def end(self) -> int:
         """Kills the process and all that it started, and removes its files; its exit code as subprocess gives it."""
-        status = self._child.end()
+        status = self.child.end()
         self._private.remove()
         for descriptor in (self._said, self._printed, self._progress):
             os.close(descriptor)
@@ -152,7 +144,7 @@ class WorkerProcess:
 
     def _lost(self, error: wire.WireError, seconds: float) -> LostWorker:
         """The process is gone, silent or senseless: what it was at is to blame."""
-        at, status = self.progress(), self._child.end()
+        at, status = self.progress(), self.child.end()
         late = isinstance(error, wire.DeadlineExceeded)
         message = f"not done after {seconds:g} seconds" if late else f"the worker's process ended ({_ending(status)})"
         kind: Kind = "hang" if late else "crash"

@@ -150,7 +150,7 @@ def test_the_next_process_finds_nothing_that_this_one_has_left(device: str, monk
     with on(device) as found:
         said(found, "os.makedirs('triton', exist_ok=True); open('triton/spoilt', 'w'); open('spoilt', 'w')")
         folder = said(found, "got = [folder, os.path.exists(folder + '/triton/spoilt')]")
-        found._end()
+        found.close()
         left = said(found, "got = [folder, os.path.exists('spoilt') or os.path.exists('triton/spoilt')]")
     assert folder.endswith(", True]") and left.endswith(", False]") and folder.split(",")[0] != left.split(",")[0]
 
