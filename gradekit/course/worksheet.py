@@ -10,7 +10,6 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from gradekit.assignment import Assignment
 
@@ -41,7 +40,11 @@ def worksheet(assignment: Assignment, source: str = "") -> str:
         v4.new_code_cell(_starter(assignment)),
         v4.new_code_cell(f'gradekit.check("{assignment.id}")'),
     ]
-    return _text(cells)
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"  # not random: the same assignment makes the same notebook
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return json.dumps(v4.new_notebook(cells=cells, metadata=metadata), indent=1, ensure_ascii=False) + "\n"
 
 
 def _setup(source: str) -> str:
@@ -72,16 +75,6 @@ def _place(assignment: Assignment) -> str:
 
 def _title(page: Path) -> str:
     return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-
-
-def _text(cells: list[Any]) -> str:
-    from nbformat import v4
-
-    for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number}"  # not random: the same assignment makes the same notebook
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
-    return json.dumps(v4.new_notebook(cells=cells, metadata=metadata), indent=1, ensure_ascii=False) + "\n"
 
 
 def _starter(assignment: Assignment) -> str:

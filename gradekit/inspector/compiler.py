@@ -191,10 +191,7 @@ def _disassembled(folder: Path, cubin: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _said(*command: Any) -> str:
-    done = subprocess.run(
-        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
-    )
-    return done.stdout
+    return subprocess.check_output([*map(str, command)], stderr=subprocess.DEVNULL, text=True)
 
 
 if __name__ == "__main__":

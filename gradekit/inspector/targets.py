@@ -103,11 +103,6 @@ class Occupancy:
     most: int
     limit: str
 
-    @property
-    def share(self) -> float:
-        """Resident warps over the most that there can be, from 0 to 1."""
-        return self.warps / self.most
-
 
 def occupancy(where: Target, *, warps: int, registers: int, shared: int) -> Occupancy:
     """The occupancy of blocks of `warps` warps, with `registers` for each thread and

@@ -17,9 +17,8 @@ MOST_NAMED = 3
 def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]]:
     """Words ("Passes now") with the ids of the checks that they are true of; nothing where there was no check of the
     same assignment before."""
-    if not _comparable(before, record):
+    if before is None or not _comparable(before, record):
         return []
-    assert before is not None
     known = {check["id"]: check for check in before["checks"]}
     found: dict[str, list[str]] = {word: [] for word in ("Passes now", "Fails now", "Fails for another reason")}
     for check in record["checks"]:
@@ -47,9 +46,8 @@ def _reason(check: Record) -> tuple[Any, ...]:
 
 def last_time(before: Record | None, record: Record) -> str:
     """ "Last time: 40 of 70 points, 20 pending.", where the same checks came to another score; "" otherwise."""
-    if not _comparable(before, record):
+    if before is None or not _comparable(before, record):
         return ""
-    assert before is not None
     if {check["id"] for check in before["checks"]} != {check["id"] for check in record["checks"]}:
         return ""
     return f"Last time: {scored(**before['score'])}." if before["score"] != record["score"] else ""
@@ -68,7 +66,6 @@ def _named(word: str, titles: list[str]) -> str:
     return f"{word}: {named}." if titles else f"{word}."
 
 
-def _comparable(before: Record | None, record: Record) -> bool:
-    if before is None or before["assignment"] != record["assignment"]:
-        return False
-    return bool(before["status"] == record["status"] == "graded")
+def _comparable(before: Record, record: Record) -> bool:
+    of_one = before["assignment"] == record["assignment"]
+    return bool(of_one and before["status"] == record["status"] == "graded")

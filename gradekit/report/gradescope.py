@@ -33,8 +33,9 @@ def render(graded: Grade) -> dict[str, Any]:
     if not graded.is_open:
         results["score"] = graded.points
     results["tests"] = _tests(record)
-    board = _leaderboard(record)
-    return results | ({"leaderboard": board} if board else {})
+    if (ratio := over_compiled(record)) is not None:
+        results["leaderboard"] = [{"name": "Speed over torch.compile", "value": ratio, "order": "desc"}]
+    return results
 
 
 def _tests(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -75,11 +76,6 @@ def _name(check: Mapping[str, Any]) -> str:
     title = one_line(check["title"]) or one_line(check["id"])
     word = {"pending": "pending: ", "fault": "not graded: "}.get(check["outcome"], "")
     return word + title
-
-
-def _leaderboard(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    ratio = over_compiled(record)
-    return [] if ratio is None else [{"name": "Speed over torch.compile", "value": ratio, "order": "desc"}]
 
 
 def over_compiled(record: Mapping[str, Any]) -> float | None:

@@ -39,12 +39,15 @@ def _argument(arg: Any) -> str:
 
 
 def _kernel(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> list[str]:
-    title = look.paint(one_line(kernel["kernel"]), bold=True)
-    label = f"  {one_line(kernel['label'])}" if kernel["label"] else ""
-    lines = [title + look.paint(label, dim=True), *_figures(kernel, record, look), *_table(kernel, record, look)]
+    lines = [_title(kernel, look), *_figures(kernel, record, look), *_table(kernel, record, look)]
     for sentence in kernel["sentences"]:
         lines += _sentence(sentence["text"], record, look)
     return lines
+
+
+def _title(kernel: Mapping[str, Any], look: Look) -> str:
+    label = f"  {one_line(kernel['label'])}" if kernel["label"] else ""
+    return look.paint(one_line(kernel["kernel"]), bold=True) + look.paint(label, dim=True)
 
 
 def _figures(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:
@@ -127,12 +130,7 @@ def render_stage(
     Each item of `stages` has "kernel", "label" and "rows" of [line or None, text].
     """
     record = {"submission": submission, "lines": {str(n): text for n, text in enumerate(source, start=1)}}
-    return look.text([_stage_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages)
-
-
-def _stage_title(stage: Mapping[str, Any], look: Look) -> str:
-    label = f"  {one_line(stage['label'])}" if stage["label"] else ""
-    return look.paint(one_line(stage["kernel"]), bold=True) + look.paint(label, dim=True)
+    return look.text([_title(stage, look), *_stage(stage["rows"], record, look)] for stage in stages)
 
 
 def _stage(rows: Sequence[Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:

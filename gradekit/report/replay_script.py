@@ -54,8 +54,7 @@ def script(record: Mapping[str, Any], check: Mapping[str, Any], submission: str,
     )  # fmt: skip
     if counterexample.get("reference"):
         file, _, reference = counterexample["reference"].partition(".")
-        text += _EXPECTED.format(assignment=record["assignment"], file=f"{file}.py", reference=reference)
-        return text
+        return text + _EXPECTED.format(assignment=record["assignment"], file=f"{file}.py", reference=reference)
     if counterexample.get("expected"):
         return text + textwrap.dedent(f"""print("expected", "{", ".join(counterexample["expected"])}")\n""")
     return text

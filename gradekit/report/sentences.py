@@ -61,7 +61,7 @@ def _numbered(text: str) -> str:
 def _rows(tree: ast.AST, for_staff: set[str]) -> Iterator[tuple[str, ...]]:
     """The texts of each call, tuple or statement, those of one side by side; docstrings are none."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Raise) and _raises(node) in for_staff:
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and _called(node.exc) in for_staff:
             continue
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -76,10 +76,6 @@ def _rows(tree: ast.AST, for_staff: set[str]) -> Iterator[tuple[str, ...]]:
         if texts := tuple(filter(None, map(template, parts))):
             yield texts
         yield from _rows(node, for_staff)
-
-
-def _raises(node: ast.Raise) -> str:
-    return _called(node.exc) if isinstance(node.exc, ast.Call) else ""
 
 
 def _called(node: ast.Call) -> str:

@@ -97,11 +97,6 @@ class Circumstances:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def is_wrong(self) -> bool:
-        """Whether the failure was seen again."""
-        return self.comparison is not None or bool(self.findings)
-
-    @property
     def words(self) -> str:
         """What is not as usual, as the beginning of a sentence; empty where all is."""
         if self.conditions.order is not Order.ASCENDING:

@@ -98,13 +98,12 @@ class _Playing:
         self.program, self.first = program, first
         args = played.call.args
         self.names = rules.argument_names(args, self.played.call.entry, submission, assignment.lists)
-        self.inputs = [a.tensor() if isinstance(a, Input) else a for a in args if isinstance(a, (Input, torch.Tensor))]
-        self.tensors = Tensors(self.program, self._tensor_names())
+        named = zip(self.names, args, strict=True)
+        given = [(name, arg) for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
+        self.inputs = [arg.tensor() if isinstance(arg, Input) else arg for _, arg in given]
+        self.tensor_names = [name for name, _ in given]
+        self.tensors = Tensors(program, self.tensor_names)
         self.owners = Owners()
-
-    def _tensor_names(self) -> list[str]:
-        named = zip(self.names, self.played.call.args, strict=True)
-        return [name for name, arg in named if isinstance(arg, (Input, torch.Tensor))]
 
     def record(self) -> dict[str, Any]:
         """The record of its steps."""
@@ -125,7 +124,7 @@ class _Playing:
     def _run(self, observer: Any, option: int, conditions: engine.Conditions) -> engine.RunResult:
         return engine.run(
             self.program, self.inputs, option=option, allow=self.assignment.allow, budget=engine.Budget(Limit.WORK),
-            names=self._tensor_names(), conditions=conditions, observer=observer,
+            names=self.tensor_names, conditions=conditions, observer=observer,
         )  # fmt: skip
 
     # --- which programs ----------------------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ class _Playing:
                 f"A tile of more than {MOST_ROWS} rows or {MOST_COLUMNS} columns ({Limit.ROW} in a single row) is "
                 "drawn with some of them left out. Shapes, extremes and counts are those of the whole tile."
             )
-        if self.played.failure is not None and not seen.is_wrong:
+        if self.played.failure is not None and seen.comparison is None and not seen.findings:
             yield "What the check saw did not happen again in this run, which is played as it was."
 
 

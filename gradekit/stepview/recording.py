@@ -109,11 +109,12 @@ class PlayRecorder:
         found = _named(op, name) | {"access": kind}
         if type.element != "ptr":
             found |= tile_data(ended.frame.tile(name, type, ended.position))
-        number = self.tensors.number(access)
+        number, active = self.tensors.number(access), access.active[ended.position]
         if number is None:
-            return found | {"tensor": None, "active": int(access.active[ended.position].sum())}
+            return found | {"tensor": None, "active": int(active.sum())}
         found |= {"tensor": number} | access_data(access, ended.position, self.tensors.drawn[number])
-        return found | _mask(access, ended.position, type) | self._wrong(access, ended, kind, type)
+        found |= {} if bool(active.all()) else {"mask": _cells(active, type)}  # the lanes that take part
+        return found | self._wrong(access, ended, kind, type)
 
     def _wrong(self, access: TouchedElements, ended: _Ended, kind: str, type: Type) -> dict[str, Any]:
         """Which cells hold what ends up wrong in the result."""
@@ -153,12 +154,6 @@ def _kept(old: Sequence[dict[str, Any]], new: Mapping[str, Any]) -> Iterator[dic
             yield value
         elif value["op"] == "reduce":
             yield value | {"name": ""}
-
-
-def _mask(access: TouchedElements, position: int, type: Type) -> dict[str, Any]:
-    """The lanes that take part, where not all do."""
-    active = access.active[position]
-    return {} if bool(active.all()) else {"mask": _cells(active, type)}
 
 
 def _cells(lanes: Tensor, type: Type) -> str:

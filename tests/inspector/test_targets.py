@@ -34,7 +34,7 @@ def test_the_scarcest_resource_limits_the_blocks_of_an_sm(
 ) -> None:
     found = occupancy(target(on), warps=warps, registers=registers, shared=shared)
     assert (found.blocks, found.warps, found.limit) == (blocks, blocks * warps, limit)
-    assert 0 <= found.share <= 1
+    assert 0 <= found.warps <= found.most
 
 
 def test_registers_hold_as_many_of_amds_warps_as_llvm_says() -> None:
