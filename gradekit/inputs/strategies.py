@@ -7,6 +7,7 @@ a failure to a sentence, "float32 [1, 33], strides (66, 2)", and the simplest co
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,6 @@ from gradekit.domain import EntryDomain, ResultDomain, SizeDomain, Tensor
 from gradekit.domain.entries import COMMON_KINDS
 from gradekit.inputs.calls import calls
 from gradekit.inputs.classes import classes
-from gradekit.inputs.draws import Call
 from gradekit.inputs.layouts import LAYOUTS
 from gradekit.inputs.spec import FLOATS, Input
 
@@ -57,8 +57,4 @@ def shaped(
     entry = EntryDomain("this strategy", (drawn,), (same,), sizes, {"T": tuple(names)})
     special = {name: [size for one in classes(*extent) for size in one.members] for name, extent in ranges.items()}
     of_sizes = functools.partial(calls, entry, layouts=layouts, values=profiles, how={"at_most": max_numel})
-    return st.one_of(of_sizes(sizes=ranges).map(_first), of_sizes(sizes=special).map(_first))
-
-
-def _first(call: Call) -> Input:
-    return call[0]
+    return st.one_of(of_sizes(sizes=ranges), of_sizes(sizes=special)).map(operator.itemgetter(0))

@@ -51,7 +51,12 @@ def call_spec(entry: str, args: Sequence[Any], wanted: tuple[int, ...] = (), *, 
     key = _key(entry, args, wanted, timed)
     found = None if has_tensors(args) else _specs.get(key)
     if found is None:
-        found = _described(entry, to_arguments(args), wanted, key, timed=timed)
+        arguments = to_arguments(args)
+        signature = repr((entry, arguments, wanted))
+        count = MANY if timed else multiprocessors_for(arguments, signature)
+        told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
+        form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
+        found = CallSpec(form, signature + told, key)
         _specs.put(key, found)
     return found
 
@@ -139,16 +144,6 @@ def to_arguments(args: Sequence[Any]) -> tuple[Argument, ...]:
         else Scalar(arg)
         for arg in args
     )
-
-
-def _described(
-    entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], key: bytes, *, timed: bool
-) -> CallSpec:
-    signature = repr((entry, arguments, wanted))
-    count = MANY if timed else multiprocessors_for(arguments, signature)
-    told = " timed" if timed else "" if count == MANY else f" with {count} multiprocessors"
-    form = replace(_form(entry, arguments, wanted, count), is_timed=timed, is_exact=timed)
-    return CallSpec(form, signature + told, key)
 
 
 def _form(entry: str, arguments: tuple[Argument, ...], wanted: tuple[int, ...], count: int) -> Form:

@@ -55,7 +55,7 @@ class Soundness:
         except (Failure, ForbiddenOp, OverBudget, Unsupported):
             raise
         except Exception as error:
-            if is_out_of_memory(error):
+            if isinstance(error, MemoryError) or "can't allocate memory" in str(error):  # Python's or torch's
                 raise Failure(Cause.BUDGET_EXCEEDED, f"{entry} needs more memory than this machine has.") from None
             if not self._arguments_fit(program):
                 raise _forged(entry) from None
@@ -83,11 +83,6 @@ class Soundness:
         launches = (step for step in every_step(program.steps) if isinstance(step, Launch))
         texts = ((program.kernels[launch.kernel].unaligned, launch.args) for launch in launches)
         return all(_fit(self._signature(text) or [], args) for text, args in texts)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether Python or torch asked for memory in vain."""
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
 
 
 def _forged(entry: str) -> Failure:
