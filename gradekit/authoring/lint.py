@@ -32,11 +32,7 @@ class Complaint:
 
 def lint(folder: Path) -> list[Complaint]:
     """What is wrong with the assignment in `folder`, in the order of its files."""
-    described = folder / "assignment.toml"
-    wrong = _of_assignment(described)
-    if wrong:
-        return wrong
-    return list(_Lint(load(folder)).complaints())
+    return _of_assignment(folder / "assignment.toml") or list(_Lint(load(folder)).complaints())
 
 
 def reads_well(assignment: Assignment) -> Claim:

@@ -18,8 +18,6 @@ FIXTURES = ("submission", "tmp_path", "monkeypatch", "request", "capsys", "recwa
 _KIND_OF = {"assert_memory_clean": "memory", "assert_speed": "speed", "assert_launches": "structure"}
 """Claims that tell what a test is about."""
 
-_OWN_KINDS = ("chosen", "with")
-
 
 @dataclass(frozen=True)
 class Remark:
@@ -48,7 +46,7 @@ def own_kinds(tree: ast.Module) -> set[str]:
 def all_kinds(added: Collection[str]) -> list[str]:
     """The names of gradekit's own kinds of values, and of those that an assignment has added."""
     known = schema("domain")["$defs"]["tensor"]["properties"]["values"]["items"]["examples"]
-    return [*known, *_OWN_KINDS, *sorted(added)]
+    return [*known, "chosen", "with", *sorted(added)]
 
 
 def undefined(tree: ast.Module) -> Iterator[Remark]:

@@ -16,7 +16,6 @@ from gradekit.authoring.python_text import titles_and_points
 from gradekit.authoring.signature import Signature
 from gradekit.domain import load
 
-TEMPLATES = Path(__file__).parent / "template"
 STAFF = {
     "staff.answer.py": "solution.py", "staff.edits.toml": "mistakes.toml", "staff.more_tests.py": "test_ID_hidden.py"
 }  # fmt: skip
@@ -75,7 +74,7 @@ def from_reference(id: str, found: Signature, reference: str) -> dict[str, str]:
         "CLAIM": f", {found.up_to.partition('(')[0]}" if found.up_to else "",
     }  # fmt: skip
     files = {f"assignments/{id}/reference.py": reference}
-    for template in sorted(TEMPLATES.glob("*.txt")):
+    for template in sorted(Path(__file__).with_name("template").glob("*.txt")):
         half = "solutions" if template.stem in STAFF else "assignments"
         name = STAFF.get(template.stem, template.stem).replace("ID", id)
         text = re.sub(r"@(\w+)@", lambda match: words.get(match[1], match[0]), template.read_text(encoding="utf-8"))

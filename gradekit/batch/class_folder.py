@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gradekit.assignment import COURSE_FILE, Assignment, UsageError, course_file, get
+from gradekit.assignment import COURSE_FILE, UsageError, course_file, get
 from gradekit.batch import course_pages, feedback, gradebook, grader, intake, policy, pool, scheduler, summary, twins
 from gradekit.batch.feedback import safe_name
 from gradekit.batch.gradebook import Line, Lines, labelled, printed, to_csv
@@ -239,10 +239,15 @@ class GradingSession:
 
     def __init__(self, folder: ClassFolder, id: str, *, options: Mapping[str, Any] | None = None) -> None:
         """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
-        assignment: Assignment = get(id)
-        self.folder = folder
-        self._before = folder.store.options(id)
-        self.request = scheduler.BatchRequest(assignment, _options(folder.store, assignment, options or {}))
+        assignment = get(id)
+        self.folder, self._id = folder, assignment.id
+        self._before = folder.store.options(self._id)
+        # As it is said now, else as it was said before, so that every command speaks of the same results. A class that
+        # is new gets a secret seed of its own, which is kept in its store and nowhere else.
+        usual = self._before or replace(USUAL, secret_seed=new_secret_seed())
+        self.request = scheduler.BatchRequest(assignment, replace(usual, **options or {}))
+        if self.request.options != self._before:
+            folder.store.add_options(self._id, self.request.options)
         self._policy = folder.course.policy(id)
         self._todo: dict[str, HandIn] = {}
 
@@ -283,10 +288,9 @@ class GradingSession:
 
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
         """What an instructor should look at before hundreds are graded."""
-        id = self.request.assignment.id
-        if self.folder.course.policies and id not in self.folder.course.policies:
+        if self.folder.course.policies and self._id not in self.folder.course.policies:
             there = ", ".join(self.folder.course.policies) or "nothing"
-            yield f"course.toml has no [assignments.{id}], but {there}: nothing is late, and every attempt counts"
+            yield f"course.toml has no [assignments.{self._id}], but {there}: nothing is late, and every attempt counts"
         if self._policy.due and not any(hand_in.submitted for hand_in in found):
             yield "no hand-in says when it was handed in, so lateness cannot be counted: leave that to the LMS"
         strangers = intake.strangers(found, self.folder.students)
@@ -304,10 +308,10 @@ class GradingSession:
         Raises:
             UsageError: there are none: who and what there is.
         """
-        records, given = self.records(), self.folder.store.hand_ins(self.request.assignment.id)
+        records, given = self.records(), self.folder.store.hand_ins(self._id)
         if not given:
-            raise UsageError(f"there is no hand-in for {self.request.assignment.id}")
-        key = None if student is None else self.folder.student(self.request.assignment.id, student)
+            raise UsageError(f"there is no hand-in for {self._id}")
+        key = None if student is None else self.folder.student(self._id, student)
         theirs = {hand_in.digest: hand_in for hand_in in given if key in (None, hand_in.student)}
         self._todo = {digest: h for digest, h in theirs.items() if _failed(records.get(digest), check, cause)}
         if not self._todo:
@@ -323,8 +327,8 @@ class GradingSession:
         Raises:
             UsageError: the cluster cannot be reached; what was graded is kept.
         """
-        id, store = self.request.assignment.id, self.folder.store
-        whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(id)} | self._todo
+        store = self.folder.store
+        whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(self._id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if cluster else grader.visible_cards()
         waiting = scheduler.awaiting_gpu(store, self.request) if cluster or local else []
@@ -348,28 +352,28 @@ class GradingSession:
     def finish(self) -> str:
         """Write the grade book, the feedback and the summary of this assignment, and those of the course over all that
         were graded into the folder; the summary's text."""
-        lines, records, id = self.lines(), self.records(), self.request.assignment.id
+        lines, records = self.lines(), self.records()
         self.folder.tidy()
-        own, shown = self.folder.of(id), self._shown(lines, records)
+        own, shown = self.folder.of(self._id), self._shown(lines, records)
         record.write(gradebook.to_csv(lines), own / "gradebook.csv")
         self._feedback(lines, shown, self._speeds(lines, records))
         text = summary.render(lines, records)
         record.write(say(text), own / "summary.txt")
-        record.write(course_pages.class_page(id, lines, shown), own / "index.html")
-        written = self.folder.write_course(self.folder.course_lines() | {id: lines})
+        record.write(course_pages.class_page(self._id, lines, shown), own / "index.html")
+        written = self.folder.write_course(self.folder.course_lines() | {self._id: lines})
         return "\n".join([text, *map(str, (own / "index.html", own / "feedback", *written)), ""])
 
     def lines(self) -> list[Line]:
         """The grade book's lines."""
-        return self.folder.lines(self.request.assignment.id, self.records())
+        return self.folder.lines(self._id, self.records())
 
     def similar(self) -> str:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""
         from gradekit.batch.similar import of_source, render, resemblance  # imports torch
 
         assignment = self.request.assignment
-        prints = self.folder.store.fingerprints(assignment.id)
-        newest = {hand_in.student: hand_in for hand_in in self.folder.store.hand_ins(assignment.id)}
+        prints = self.folder.store.fingerprints(self._id)
+        newest = {hand_in.student: hand_in for hand_in in self.folder.store.hand_ins(self._id)}
         groups: dict[tuple[Path, str], list[str]] = {}  # partners handed in one and the same file
         for one in newest.values():
             groups.setdefault((one.path, one.digest), []).append(gradebook.labelled(one.student, one.name))
@@ -379,9 +383,8 @@ class GradingSession:
 
     def _shown(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, dict[str, Any]]:
         """By student, the record of the attempt that counts, else of the last one, with what people decided."""
-        id, store = self.request.assignment.id, self.folder.store
-        marks, possible = store.marks(id), gradebook.possible_points(records)
-        last = {hand_in.student: hand_in.digest for hand_in in store.hand_ins(id)}
+        marks, possible = self.folder.store.marks(self._id), gradebook.possible_points(records)
+        last = {hand_in.student: hand_in.digest for hand_in in self.folder.store.hand_ins(self._id)}
         digests = {line.student: line.digest or last.get(line.student, "") for line in lines}
         theirs = {student: records[digest] for student, digest in digests.items() if digest in records}
         return {student: gradebook.marked(found, student, marks, possible) for student, found in theirs.items()}
@@ -390,20 +393,21 @@ class GradingSession:
         self, lines: Iterable[Line], shown: gradebook.Records, speeds: Mapping[str, list[course_pages.Speed]]
     ) -> None:  # fmt: skip
         """A report for each student, with what the grade book says."""
-        id, given = self.request.assignment.id, self.folder.store.hand_ins(self.request.assignment.id)
+        given = self.folder.store.hand_ins(self._id)
         seen = self._policy.visibility(datetime.now(UTC), published=False)
         for line in (line for line in lines if line.student in shown):
             own = feedback.with_grade(feedback.visible(shown[line.student], seen), line, self._policy.pending)
             own["notes"] += course_pages.standing(line.student, speeds)
             source, facts = feedback.source(given, line.student, own), feedback.hand_in_facts(line)
-            feedback.write(self.folder.of(id) / "feedback", line.student, own, source, facts)
+            feedback.write(self.folder.of(self._id) / "feedback", line.student, own, source, facts)
 
     def _speeds(self, lines: Iterable[Line], records: gradebook.Records) -> dict[str, list[course_pages.Speed]]:
         """The speeds of the class, where the course shows them; the board of those who want to be on it is written."""
-        nicknames, id = self._policy.leaderboard, self.request.assignment.id
+        nicknames = self._policy.leaderboard
         mine = {line.student: records[line.digest] for line in lines if line.digest in records}
         found = course_pages.speeds(mine) if nicknames is not None else {}
-        page, place = course_pages.board(id, found, nicknames or {}), self.folder.of(id) / "leaderboard.html"
+        page = course_pages.board(self._id, found, nicknames or {})
+        place = self.folder.of(self._id) / "leaderboard.html"
         if page:
             record.write(page, place)
         else:  # who was on it may have left it
@@ -419,18 +423,6 @@ def listed(names: Sequence[str]) -> str:
     """ "ada; bob; ... and 3 more"."""
     shown = "; ".join(map(one_line, names[:5]))
     return shown + (f"; ... and {len(names) - 5} more" if len(names) > 5 else "")
-
-
-def _options(store: Store, assignment: Assignment, named: Mapping[str, Any]) -> GradingOptions:
-    """As it is said now, else as it was said before, so that every command speaks of the same results.
-
-    A class that is new gets a secret seed of its own, which is kept in its store and nowhere else.
-    """
-    before = store.options(assignment.id)
-    options = replace(before or replace(USUAL, secret_seed=new_secret_seed()), **named)
-    if options != before:
-        store.add_options(assignment.id, options)
-    return options
 
 
 def _none_failed(records: Iterable[Mapping[str, Any]], check: str | None) -> str:

@@ -301,7 +301,6 @@ def _is_canvas_special(row: Row) -> bool:
 
 
 TOKEN = "CANVAS_TOKEN"
-LOOPBACK = ("127.0.0.1", "localhost")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -324,7 +323,7 @@ class Canvas:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+        if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "localhost"):
             raise ExportError(f"{self.url}: a token goes over https alone")
 
     @property

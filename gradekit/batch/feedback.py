@@ -6,7 +6,6 @@ feedback files in a zip").
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import re
 import zipfile
@@ -14,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gradekit.batch.gradebook import Line
+from gradekit.batch.gradebook import Line, distinct
 from gradekit.batch.intake import HandIn, lms_prefix
 from gradekit.credit import PendingPolicy
 from gradekit.report import page, record, terminal
 from gradekit.report.grade import LEFT_OUT, grade
 from gradekit.report.text import points
-from gradekit.submission import NoSuchSubmission, SubmissionError, read
+from gradekit.submission import SubmissionError, read
 
 
 def write(
@@ -46,11 +45,7 @@ def safe_name(student: str) -> str:
     Where anything was changed, a digest of the whole name follows after a ~, which no other file name has. It never
     begins with a hyphen, so that no command takes it for an option.
     """
-    name = re.sub(r"[^\w.@-]+", "_", student).strip(".").lstrip("-")[:100]
-    if name == student:
-        return name
-    digest = hashlib.sha256(student.encode("utf-8", "backslashreplace")).hexdigest()
-    return f"{name}~{digest[:12]}"
+    return distinct(re.sub(r"[^\w.@-]+", "_", student).strip(".").lstrip("-")[:100], student)
 
 
 def hand_in_facts(line: Line) -> list[tuple[str, str]]:
@@ -69,7 +64,7 @@ def source(given: Iterable[HandIn], student: str, found: Mapping[str, Any]) -> s
     """The text that the report `found` on a hand-in of `student` is of; empty where it cannot be read any more."""
     for hand_in in given:
         if hand_in.student == student:
-            with contextlib.suppress(SubmissionError, NoSuchSubmission, OSError):
+            with contextlib.suppress(SubmissionError, OSError):
                 text = read(hand_in.path)
                 if text.facts().get("sha256") == found["submission"].get("sha256"):
                     return text.text

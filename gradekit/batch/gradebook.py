@@ -69,10 +69,13 @@ def labelled(student: str, name: str) -> str:
 
 def printed(student: str) -> str:
     """A student's key as a line of text, and no other's: where it cannot be printed as it is, with a digest of it."""
-    text = one_line(student)
-    if text == student:
-        return text
-    return f"{text}~{hashlib.sha256(student.encode('utf-8', 'backslashreplace')).hexdigest()[:12]}"
+    return distinct(one_line(student), student)
+
+
+def distinct(text: str, student: str) -> str:
+    """A text made from a student's key and from no other: where it is not the key itself, with a digest of that."""
+    key = student.encode("utf-8", "backslashreplace")
+    return text if text == student else f"{text}~{hashlib.sha256(key).hexdigest()[:12]}"
 
 
 def to_csv(lines: Iterable[Line]) -> str:

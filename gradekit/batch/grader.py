@@ -77,18 +77,23 @@ class GraderFailed(Exception):
 
 
 @dataclass(frozen=True)
-class GradingJob:
-    """A submission as data: the file's `name` and `content` (base64), and the `options` that it is graded with, as
-    `GradingOptions.to_json` gives them.
+class Job:
+    """What is asked of a grader, as data: `name` is what reports call the submission, `options` are those that it is
+    graded with, as `GradingOptions.to_json` gives them.
 
-    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job. With
-    `digests`, those of the programs come back too.
+    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job.
     """
 
     assignment: str
     release: str
     options: Mapping[str, Any]
     name: str
+
+
+@dataclass(frozen=True)
+class GradingJob(Job):
+    """A submission, by the `content` of its file (base64). With `digests`, those of the programs come back too."""
+
     content: str
     digests: bool = False
 
@@ -99,14 +104,10 @@ class GradingJob:
 
 
 @dataclass(frozen=True)
-class SpeedJob:
-    """What waits for a GPU, as data: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing
-    of the submission itself; `name` is what reports call it."""
+class SpeedJob(Job):
+    """What waits for a GPU: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing of the
+    submission itself."""
 
-    assignment: str
-    release: str
-    options: Mapping[str, Any]
-    name: str
     programs: str
 
 
@@ -139,7 +140,7 @@ class Graders:
         self._about = ("", "")
         self._graders = set[ChildProcess]()
 
-    def grade(self, job: GradingJob | SpeedJob, seconds: float) -> JobResult:
+    def grade(self, job: Job, seconds: float) -> JobResult:
         """The report record of `job`, with what is to be kept.
 
         Raises:
@@ -168,7 +169,7 @@ class Graders:
             process.end()
         self._template = None
 
-    def _forked(self, job: GradingJob | SpeedJob) -> ChildProcess:
+    def _forked(self, job: Job) -> ChildProcess:
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             started = self._forks(job).start(self._command(theirs))
@@ -179,7 +180,7 @@ class Graders:
             self._graders.add(grader)
         return grader
 
-    def _forks(self, job: GradingJob | SpeedJob) -> forks.Forks:
+    def _forks(self, job: Job) -> forks.Forks:
         """Where graders for such a job are forked."""
         about, template = (job.assignment, job.release), self._template
         if template is None or not template.is_alive() or (self._warms and about != self._about):
@@ -284,7 +285,7 @@ def _answer(asked: Any) -> dict[str, Any]:
         return {"failed": f"{type(error).__name__}: {error}"}
 
 
-def _assignment(job: GradingJob | SpeedJob) -> Assignment:
+def _assignment(job: Job) -> Assignment:
     assignment = get(job.assignment)
     if release(assignment) != job.release:
         raise GraderFailed(f"this machine has another release of {job.assignment}")

@@ -21,6 +21,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -32,7 +33,6 @@ from gradekit.assignment import Assignment, UsageError
 from gradekit.submission import archive, defines
 
 KERNELS = (".py", ".ipynb", *archive.SUFFIXES)
-ANSWERS = (".toml", ".ipynb")
 NEVER = ("test_", "conftest.", "assignment.", "questions.", "key.", "marks.")
 """How the files begin that the course hands out or keeps itself."""
 
@@ -53,7 +53,7 @@ class Wanted:
     def by(assignment: Assignment) -> Wanted:
         """What `assignment` asks for."""
         if assignment.is_quiz:
-            return Wanted(("answers",), ANSWERS, assignment.id)
+            return Wanted(("answers",), (".toml", ".ipynb"), assignment.id)
         names = dict.fromkeys(("submission", assignment.id, assignment.entry))
         return Wanted(tuple(names), id=assignment.id, entry=assignment.entry)
 
@@ -124,8 +124,8 @@ def _apart(found: Sequence[HandIn], root: Path) -> Iterator[HandIn]:
 
 
 def _printable_hand_in(hand_in: HandIn) -> HandIn:
-    said = [_printable(word) for word in (hand_in.student, hand_in.name, hand_in.email, hand_in.problem)]
-    return replace(hand_in, student=said[0], name=said[1], email=said[2], problem=said[3])
+    said: dict[str, Any] = {name: _printable(value) for name, value in vars(hand_in).items() if isinstance(value, str)}
+    return replace(hand_in, **said)
 
 
 def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
@@ -155,8 +155,6 @@ def _children(folder: Path) -> Iterator[Path]:
 _MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?P<kind>[a-z]+)(?:_(?P<file>.*))?")
 """What Moodle puts before a file's name comes first: the rest is the student's choice, and may look just like it."""
 
-_OF_MOODLE = re.compile(r"_\d+_assignsubmission_")
-
 _CANVAS = re.compile(r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<submission>\d+)_(?P<file>.+)")
 
 
@@ -166,12 +164,10 @@ def _moodle(root: Path, wanted: Wanted) -> list[HandIn]:
     for child in _children(root):
         if match := _MOODLE.fullmatch(child.name):
             places.setdefault((match["id"], match["name"]), []).extend([child] if match["kind"] == "file" else [])
-    names: dict[str, list[str]] = {}
-    for id, name in places:
-        names.setdefault(id, []).append(name)
+    names = Counter(id for id, _ in places)
     return [
         _of_nobody(id, found)
-        if len(names[id]) > 1 and any(len(_OF_MOODLE.findall(path.name)) > 1 for path in found)
+        if names[id] > 1 and any(len(re.findall(r"_\d+_assignsubmission_", path.name)) > 1 for path in found)
         else chosen(HandIn(id, found[0] if found else root, name), found, wanted)
         for (id, name), found in places.items()
     ]
@@ -218,10 +214,8 @@ def _nbgrader(root: Path, wanted: Wanted) -> list[HandIn]:
 
 def _stamp(file: Path) -> datetime | None:
     """ "2026-11-02 14:58:23.948203 America/Los_Angeles", or None where it says something else or is not there."""
-    if not file.is_file():
-        return None
-    date, _, zone = file.read_text(encoding="utf-8", errors="replace").strip().rpartition(" ")
     try:
+        date, _, zone = file.read_text(encoding="utf-8", errors="replace").strip().rpartition(" ")
         return datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone) if zone != "UTC" else UTC)
     except (ValueError, ZoneInfoNotFoundError, OSError):
         return None

@@ -196,23 +196,21 @@ class Handler(BaseHTTPRequestHandler):
         """Take a decision, then show the page again."""
         self._answer(self._decided)
 
-    def _answer(self, answer: Callable[[str], str | None]) -> None:
+    def _answer(self, answer: Callable[[str], None]) -> None:
         place = urlsplit(self.path).path.removeprefix(self.server.path)
         if self.headers.get("Host") != f"127.0.0.1:{self.server.server_port}" or place == urlsplit(self.path).path:
             self._send(HTTPStatus.NOT_FOUND, "There is nothing here.", "text/plain")
             return
         try:
-            text = answer(place.strip("/"))
+            answer(place.strip("/"))
         except (UsageError, ValueError, KeyError, IndexError) as error:
             self._send(HTTPStatus.BAD_REQUEST, f"That cannot be done: {one_line(str(error))}", "text/plain")
-            return
-        if text is not None:
-            self._send(HTTPStatus.OK, text, "text/html")
 
-    def _page(self, place: str) -> str:
+    def _page(self, place: str) -> None:
         marking = self.server.marking
         view = marking.one(int(place)) if place else marking.overview()
-        return templates.page("marking.html", {"home": self.server.path, "is_one": bool(place)} | view, forms=True)
+        shown = {"home": self.server.path, "is_one": bool(place)} | view
+        self._send(HTTPStatus.OK, templates.page("marking.html", shown, forms=True), "text/html")
 
     def _decided(self, place: str) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -220,15 +218,13 @@ class Handler(BaseHTTPRequestHandler):
             raise ValueError("the form is too long")
         form = dict(parse_qsl(self.rfile.read(length).decode("utf-8"), keep_blank_values=True))
         self.server.marking.decide(int(place), form)
-        self.send_response(HTTPStatus.SEE_OTHER)
-        self.send_header("Location", f"{self.server.path}/{place}")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
+        self._send(HTTPStatus.SEE_OTHER, "", "text/plain", Location=f"{self.server.path}/{place}")
 
-    def _send(self, status: HTTPStatus, text: str, kind: str) -> None:
+    def _send(self, status: HTTPStatus, text: str, kind: str, **more: str) -> None:
         body = text.encode()
+        of_body = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body)}
         self.send_response(status)
-        for name, value in (HEADERS | {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": len(body)}).items():
+        for name, value in (HEADERS | of_body | more).items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(body)

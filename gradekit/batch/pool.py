@@ -31,6 +31,7 @@ from gradekit.batch.grader import (
     GraderFailed,
     Graders,
     GradingJob,
+    Job,
     JobResult,
     SpeedJob,
     release,
@@ -56,8 +57,6 @@ MANY = 10
 
 RESOURCES = {GradingJob: "grader", SpeedJob: "card"}
 """The Dask resource that a job takes one of, where workers have such."""
-
-AnyJob = GradingJob | SpeedJob
 
 CERTIFICATES = "GRADEKIT_CERTIFICATES"
 """The variable that names a folder with ca.pem, cert.pem and key.pem, for addresses that begin with tls://."""
@@ -120,14 +119,13 @@ class GraderPool:
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """`work` of each item, in their order, with as many at once as there are graders; `work` may ask them."""
-        for future in [self._threads[GradingJob].submit(work, item) for item in items]:
-            yield future.result()
+        return self._threads[GradingJob].map(work, items)
 
-    def submit(self, job: AnyJob) -> Future[str]:
+    def submit(self, job: Job) -> Future[str]:
         """The future of what `run_job` answers."""
         return self._threads[type(job)].submit(lambda: _answer(self.graded(job)))
 
-    def graded(self, job: AnyJob, seconds: float = SECONDS) -> JobResult:
+    def graded(self, job: Job, seconds: float = SECONDS) -> JobResult:
         """What an idle grader answers.
 
         Raises:
@@ -179,7 +177,7 @@ def grading_job(
 _GRADERS = Graders(os.environ.get(CARD, ""), warms=not os.environ.get(CARD))
 
 
-def run_job(job: AnyJob) -> str:
+def run_job(job: Job) -> str:
     """What `job` comes to, as JSON. Runs on a worker of a cluster.
 
     Raises:
@@ -211,7 +209,7 @@ class ClusterPool:
         self._executors: dict[str, Executor] = {}
         self._client_of: weakref.WeakKeyDictionary[Future[str], Client] = weakref.WeakKeyDictionary()
 
-    def submit(self, job: AnyJob) -> Future[str]:
+    def submit(self, job: Job) -> Future[str]:
         """The future of what `run_job` answers on a worker.
 
         Raises:

@@ -16,7 +16,7 @@ from typing import Any
 
 from gradekit.assignment import Assignment
 from gradekit.batch import grader
-from gradekit.batch.grader import GraderFailed, GradingJob, JobResult, SpeedJob
+from gradekit.batch.grader import GraderFailed, GradingJob, Job, JobResult, SpeedJob
 from gradekit.batch.intake import HandIn
 from gradekit.batch.pool import Pool, graded
 from gradekit.batch.store import ResultKey, Store
@@ -93,15 +93,13 @@ def _read(hand_in: HandIn) -> HandIn:
 
 def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
     """Those that have no result yet, or nothing but a fault of the grader's."""
-    known = store.newest(request.assignment.id, request.grading, request.seed)
-    mine = {digest: result.record["status"] for (digest, machine), result in known.items() if machine == CPU}
-    return [digest for digest in dict.fromkeys(digests) if mine.get(digest, Status.FAULT) == Status.FAULT]
+    known = records(store, request)
+    return [d for d in dict.fromkeys(digests) if d not in known or known[d]["status"] == Status.FAULT]
 
 
 def grade(
-    store: Store, request: BatchRequest, submissions: Mapping[str, HandIn], pool: Pool,
-    done: Done = lambda digest, found: None, timed: Done = lambda digest, found: None,
-) -> None:  # fmt: skip
+    store: Store, request: BatchRequest, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done
+) -> None:
     """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
 
     `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
@@ -153,7 +151,7 @@ class _Task:
     """A job for a submission: how often a grader failed at it, and how often a machine was lost with it."""
 
     digest: str
-    job: GradingJob | SpeedJob
+    job: Job
     tries: int = 0
     losses: int = 0
 
@@ -171,22 +169,20 @@ class _Queue:
     def begin(self, digest: str, hand_in: HandIn) -> None:
         """Have a submission graded; one that cannot be read has its result at once."""
         if hand_in.problem:
-            self._commit(digest, JobResult(unreadable(self.request, hand_in)))
+            self._unchecked(digest, Status.REJECTED, hand_in.problem, cause=Cause.UNREADABLE)
             return
         try:
             content = base64.b64encode(grader.content(hand_in.path)).decode()
         except (OSError, SubmissionError) as error:
-            self._commit(digest, JobResult(fault(self.request, hand_in, error)))
+            self._failed(digest, error)
             return
         name = grader.plain_name(self.request.assignment, hand_in.path)
         self._submit(_Task(digest, GradingJob(*self._common(), name, content)))
 
     def time(self, digest: str) -> None:
         """Have the calls of a graded submission timed that wait for a card, if they were kept."""
-        request = self.request
-        programs = self.store.programs(request.assignment.id, digest, request.grading, request.seed)
-        if programs:
-            name = "submission" + request.assignment.suffix
+        if programs := self.store.programs(self.request.key(digest)):
+            name = "submission" + self.request.assignment.suffix
             self._submit(_Task(digest, SpeedJob(*self._common(), name, programs)))
 
     def _common(self) -> tuple[str, str, dict[str, Any]]:
@@ -222,7 +218,7 @@ class _Queue:
         if hopeful:
             self._submit(task)
         elif isinstance(task.job, GradingJob):
-            self._commit(task.digest, JobResult(fault(self.request, self.submissions[task.digest], error)))
+            self._failed(task.digest, error)
 
     def _keep(self, task: _Task, answer: JobResult) -> None:
         if isinstance(task.job, SpeedJob):
@@ -231,6 +227,15 @@ class _Queue:
         self._commit(task.digest, answer)
         if record.awaits_gpu(answer.record) and self.pool.has_gpus():
             self.time(task.digest)
+
+    def _failed(self, digest: str, error: Exception) -> None:
+        self._unchecked(digest, Status.FAULT, f"{type(error).__name__}: {error}")
+
+    def _unchecked(self, digest: str, status: Status, message: str, **more: Any) -> None:
+        """Commit the record of a submission that no check was tried on."""
+        id, seed = self.request.assignment.id, self.request.public_seed
+        name = grader.plain_name(self.request.assignment, self.submissions[digest].path)
+        self._commit(digest, JobResult(record.to_dict(unchecked(id, name, status, message, seed=seed, **more))))
 
     def _commit(self, digest: str, answer: JobResult) -> None:
         self._add(self.request.key(digest), answer)
@@ -252,18 +257,3 @@ class _Queue:
             key, answer.record, f"{host} {uuid}" if uuid else host, programs=answer.programs,
             fingerprint=answer.fingerprint,
         )  # fmt: skip
-
-
-def unreadable(request: BatchRequest, hand_in: HandIn) -> dict[str, Any]:
-    """The record of a hand-in in which no submission can be found."""
-    return _unchecked(request, hand_in, Status.REJECTED, hand_in.problem, cause=Cause.UNREADABLE)
-
-
-def fault(request: BatchRequest, hand_in: HandIn, error: BaseException) -> dict[str, Any]:
-    """The record of a submission that gradekit failed to grade."""
-    return _unchecked(request, hand_in, Status.FAULT, f"{type(error).__name__}: {error}")
-
-
-def _unchecked(request: BatchRequest, hand_in: HandIn, status: Status, message: str, **more: Any) -> dict[str, Any]:
-    name = grader.plain_name(request.assignment, hand_in.path)
-    return record.to_dict(unchecked(request.assignment.id, name, status, message, seed=request.public_seed, **more))

@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import Any
 
 from gradekit.engine.kernel_facts import every_operation, parsed
-from gradekit.engine.ttir import Module, Op, TTIRError
+from gradekit.engine.ttir import Op, TTIRError
 from gradekit.program import Aten, Program, run_steps
 from gradekit.report.text import one_line
 
@@ -207,37 +207,30 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
-_Bag = tuple[Counter[str], str, set[int]]
-
-
-def _bag(ttir: str) -> _Bag | None:
+def _bag(ttir: str) -> tuple[Counter[str], str, set[int]] | None:
     """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None
     where the engine cannot read it."""
     try:
-        module = parsed(ttir)
+        ops = list(every_operation(parsed(ttir)))
     except TTIRError:
         return None
-    ops = list(every_operation(module))
-    near, nearer, deep = _labels(module, ops)
-    bag = Counter(near) + Counter(nearer)
-    return bag, _hash(*sorted(deep)), {number for op in ops for number in _numbers(op)}
+    labels = list(_labels(ops))
+    bag = Counter(label for near, nearer, _ in labels for label in (near, nearer))
+    return bag, _hash(*sorted(deep for *_, deep in labels)), {number for op in ops for number in _numbers(op)}
 
 
-def _labels(module: Module, ops: Sequence[Op]) -> tuple[list[str], list[str], list[str]]:
+def _labels(ops: Sequence[Op]) -> Iterator[tuple[str, str, str]]:
     """For each operation: its hash with its operands' makers, with theirs too, and with all that leads to it."""
     kind: dict[str, str] = {}
     near: dict[str, str] = {}
     deep: dict[str, str] = {}
-    found: tuple[list[str], list[str], list[str]] = ([], [], [])
     for op in ops:
         name = " ".join([op.name, *(f"{key}={op.attributes[key]}" for key in _TELLING if key in op.attributes)])
         parts = [[before.get(operand, "given") for operand in op.operands] for before in (kind, near, deep)]
-        labels = [_hash(name, *(sorted(part) if op.name in _SYMMETRIC else part)) for part in parts]
-        for results, label in zip(found, labels, strict=True):
-            results.append(label)
+        first, second, whole = (_hash(name, *(sorted(part) if op.name in _SYMMETRIC else part)) for part in parts)
         for result in op.results:
-            kind[result], near[result], deep[result] = name, labels[0], labels[2]
-    return found
+            kind[result], near[result], deep[result] = name, first, whole
+        yield first, second, whole
 
 
 def _numbers(op: Op) -> Iterator[int]:

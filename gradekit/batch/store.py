@@ -226,9 +226,9 @@ class Store:
             if programs or fingerprint:
                 connection.execute(sa.insert(_KEPT), [of | {"programs": programs, "fingerprint": fingerprint}])
 
-    def programs(self, assignment: str, digest: str, release: str, seed: int) -> str:
+    def programs(self, key: ResultKey) -> str:
         """The newest programs of the submission that wait for a card; empty where there are none."""
-        of = {"assignment": assignment, "digest": digest, "release": release, "seed": seed}
+        of = {name: value for name, value in vars(key).items() if name != "machine"}
         return next((str(row["programs"]) for row in reversed(self._rows(_KEPT, "programs", **of))), "")
 
     def fingerprints(self, assignment: str) -> dict[str, Any]:

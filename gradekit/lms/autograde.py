@@ -90,7 +90,8 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
         hand_in = chosen(HandIn("", folder), [folder], Wanted.by(assignment))
         if hand_in.problem:
             raise SubmissionError(_upper(hand_in.problem))
-        job = _job(assignment, hand_in.path, isolation)
+        options = GradingOptions(hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment))
+        job = grading_job(assignment, hand_in.path.name, grader.content(hand_in.path), options)
         with GraderPool(1, jobs=1) as pool:
             return pool.graded(job, seconds), job
     except SubmissionError as error:
@@ -99,11 +100,6 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
         return JobResult(unfinished(id, _upper(str(error)))), None
     except Exception as error:  # noqa: BLE001  # whatever it is, the LMS gets a record, and no points are lost
         return JobResult(unfinished(id, f"{type(error).__name__}: {error}")), None
-
-
-def _job(assignment: Assignment, path: Path, isolation: int | None) -> GradingJob:
-    options = GradingOptions(hidden=True, isolation=isolation, secret_seed=_secret_seed(assignment))
-    return grading_job(assignment, path.name, grader.content(path), options)
 
 
 def _secret_seed(assignment: Assignment) -> int | None:

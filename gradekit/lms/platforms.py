@@ -32,7 +32,6 @@ class Platform:
     that `is_read_by_students` holds neither hidden tests nor a secret seed.
     """
 
-    name: str
     submission: str | None
     seconds: int
     said: Callable[[Grade], str] = lambda graded: ""
@@ -79,8 +78,8 @@ def _log(graded: Grade) -> str:
 
 
 def _codegrade(graded: Grade) -> str:
-    """Structured output has a descriptor of its own, which the script opens."""
-    with os.fdopen(os.dup(STRUCTURED), "w", encoding="utf-8") as stream:
+    """Structured output has a descriptor of its own, 3, which the script opens."""
+    with os.fdopen(os.dup(3), "w", encoding="utf-8") as stream:
         stream.write(printed.codegrade(graded))
     return ""
 
@@ -91,35 +90,27 @@ def _gitlab(root: Path, graded: Grade) -> None:
     records.write(page.render(graded.record), Path("gradekit-report.html"))
 
 
-STRUCTURED = 3
-"""The descriptor of CodeGrade's structured output."""
-
 PLATFORMS = {
-    platform.name: platform
-    for platform in (
-        Platform(
-            "gradescope", "autograder/submission", 600,
-            left=_json("autograder/results/results.json", gradescope.render), shows_hidden=True,
-        ),
-        Platform("prairielearn", "grade/student", 600, left=_json("grade/results/results.json", prairielearn.render)),
-        Platform("autolab", None, 600, printed.autolab),
-        Platform(  # of two lines in the file of a step's output, the later counts
-            "classroom", None, 600, _log,
-            lambda root, graded: _append("GITHUB_OUTPUT", f"result={classroom.encoded(graded)}\n"),
-            is_read_by_students=True,
-        ),
-        Platform(
-            "gitlab", None, 600, lambda graded: summary(graded) + "\n", _gitlab,
-            tells_by_exit_code=True, is_read_by_students=True,
-        ),
-        Platform(  # the grade is of the points that the activity has
-            "vpl", None, 240, lambda graded: printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
-        ),
-        Platform("coderunner", None, 120, printed.coderunner),
-        Platform("codegrade", None, 600, _codegrade),
-        Platform(
-            "oci", "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)),
-            _json("results/report.json", lambda graded: graded.record), shows_hidden=True, tells_by_exit_code=True,
-        ),
-    )
+    "gradescope": Platform(
+        "autograder/submission", 600, left=_json("autograder/results/results.json", gradescope.render),
+        shows_hidden=True,
+    ),
+    "prairielearn": Platform("grade/student", 600, left=_json("grade/results/results.json", prairielearn.render)),
+    "autolab": Platform(None, 600, printed.autolab),
+    "classroom": Platform(  # of two lines in the file of a step's output, the later counts
+        None, 600, _log, lambda root, graded: _append("GITHUB_OUTPUT", f"result={classroom.encoded(graded)}\n"),
+        is_read_by_students=True,
+    ),
+    "gitlab": Platform(
+        None, 600, lambda graded: summary(graded) + "\n", _gitlab, tells_by_exit_code=True, is_read_by_students=True
+    ),
+    "vpl": Platform(  # the grade is of the points that the activity has
+        None, 240, lambda graded: printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
+    ),
+    "coderunner": Platform(None, 120, printed.coderunner),
+    "codegrade": Platform(None, 600, _codegrade),
+    "oci": Platform(
+        "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)),
+        _json("results/report.json", lambda graded: graded.record), shows_hidden=True, tells_by_exit_code=True,
+    ),
 }  # fmt: skip

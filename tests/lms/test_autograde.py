@@ -60,7 +60,7 @@ def delivered(folder: Path, **options: Any) -> list[dict[str, Any]]:
     """The records that an LMS without a name gets, in order."""
     records: list[dict[str, Any]] = []
     keep = lambda root, graded: records.append(dict(graded.record))
-    platform = Platform("test", str(folder), 600, left=keep, shows_hidden=True)
+    platform = Platform(str(folder), 600, left=keep, shows_hidden=True)
     autograde(platform, **({"id": "vector_add"} | options))
     return records
 
