@@ -41,7 +41,7 @@ ENDLESS = RIGHT.replace("    tl.store", "    turns = 0\n    while turns < 100000
 ENDLESS = ENDLESS.replace("i < n)\n\n\ndef", "(i < n) & (turns > 0))\n\n\ndef")
 FOR_EVER = RIGHT.replace("    out =", "    import time; time.sleep(1e9)\n    out =")
 COMPUTES = RIGHT.replace("    out =", "    while True:\n        pass\n    out =")
-COUNTED = RIGHT.replace("out_ptr, n", "out_ptr, count_ptr, n").replace("(x, out, x", "(x, out, count, x").replace(
+COUNTED = RIGHT.replace("64", "4").replace("out_ptr, n", "out_ptr, count_ptr, n").replace("(x, out, x", "(x, out, count, x").replace(
     "    out =", "    count = torch.zeros(1, device=x.device)\n    out ="
 )  # fmt: skip
 LOST = COUNTED.replace("    tl.store", "    tl.store(count_ptr, tl.load(count_ptr) + 1)\n    tl.store")
