@@ -154,10 +154,12 @@ def diagnosis(
         return refused or operator_mistake(text, error.cause)
     if not isinstance(error, Failure) or call.observation is None:
         return None
-    if found is not None and run.subject is not None:
-        rounding = measured_rounding(run.subject, call.observation, error)
-        return rounding if rounding and not rounding.vague else found
-    return explained(error, call, run.subject, run) if run.subject is not None else None
+    if run.subject is None:
+        return found
+    if found is None:
+        return explained(error, call, run.subject, run)
+    rounding = measured_rounding(run.subject, call.observation, error)
+    return rounding if rounding and not rounding.vague else found
 
 
 def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> Diagnosis | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from gradekit.engine.memory import view_bytes
 from gradekit.inputs.spec import Input, sharing, with_other_values
 from gradekit.judge.contents import content
 from gradekit.program import Argument, Scalar, View
@@ -74,7 +75,7 @@ def _key(entry: str, args: Sequence[Any], wanted: tuple[int, ...], more: object)
 def _told(arg: Any) -> Any:
     """What tells an argument from others: all that lies in a tensor's storage, for a kernel may read beside it."""
     if isinstance(arg, torch.Tensor):
-        return content(torch.empty(0, dtype=torch.uint8).set_(arg.untyped_storage())).digest
+        return content(view_bytes(arg)).digest
     return [getattr(arg, name) for name in _TELLING] if isinstance(arg, Input) else arg
 
 

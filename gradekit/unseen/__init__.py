@@ -4,7 +4,7 @@ A want says what must be seen, and one search over sizes finds calls for it:
 
 - `search`: wants, the calls that meet them; a comparison of host code or of compile-time constants that goes the other
   way, a branch, mask or loop of a kernel
-- `scope`, `lying`: the sizes that a check may have, and those to try; strides and offsets to try
+- `scope`, `layouts`: the sizes that a check may have, and those to try; strides and offsets to try
 - `host_branches`, `host_inputs`; `kernel_branches`, `kernel_inputs`: what calls have seen of host code and of kernels,
   and calls for the rest, by sizes and by values
 - `long_dimensions`: long calls, and the longest, which are counted and not run
@@ -24,7 +24,7 @@ class Limit:
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
     PARTS, KEPT_VALUES = 64, 50  # of a sum that is followed; for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each
-    LYING = 1 << 14  # candidates for how tensors lie in memory
+    LAYOUTS = 1 << 14  # candidates for the layouts of tensors
 
     # further calls
     ELEMENTS, PRODUCT = 1 << 23, 1 << 26  # the most, and the product of all sizes: what a matrix product costs

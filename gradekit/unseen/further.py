@@ -115,10 +115,10 @@ def made(draws: Draws, form: TracedForm, chosen: Mapping[str, int], turn: int, m
     sizes = {f"size {name}": n for name, n in chosen.items()}
     call = draws.picked(ChosenPick({**like(draws, form), **sizes, **chosen, **more}, turn))
     numbers = itertools.count()
-    return tuple(_lying(arg, next(numbers), chosen) if isinstance(arg, Input) else arg for arg in call)
+    return tuple(_in_layout(arg, next(numbers), chosen) if isinstance(arg, Input) else arg for arg in call)
 
 
-def _lying(spec: Input, number: int, chosen: Mapping[str, int]) -> Input:
+def _in_layout(spec: Input, number: int, chosen: Mapping[str, int]) -> Input:
     if chosen.keys().isdisjoint((f"stride {number} 0", f"offset {number}")):
         return spec  # one object may be two arguments
     stride = tuple(chosen.get(f"stride {number} {axis}", step) for axis, step in enumerate(spec.stride))

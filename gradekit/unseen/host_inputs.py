@@ -17,9 +17,9 @@ from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.lying import manner
+from gradekit.unseen.layouts import layout_class
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherManner, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherLayout, OtherWay, Search, Way
 
 
 @dataclass
@@ -52,21 +52,21 @@ class HostInputs:
             if not found.get(branch):
                 found[branch] = [*self._calls(draws, wanted, turn)]
         each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*each, *self._otherwise_lying(draws, forms), *self._up_to_numbers(draws, paths)]
+        return [*each, *self._in_other_layouts(draws, forms), *self._up_to_numbers(draws, paths)]
 
-    def _otherwise_lying(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
-        """Calls in which tensors that a path's kernels rely on to lie in some manner lie in one that none of these
-        `forms` had: what host code compares may let it through."""
+    def _in_other_layouts(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        """Calls in which tensors whose layout a path's kernels rely on have one of a class that none of these `forms`
+        had: what host code compares may let it through."""
         for path in [path for path in self.paths if path.relied_on]:
             taken = [form.views for form in forms if fits(draws, form) and self.branches.path_of(form) is path]
             views = [(number, each[number]) for each in taken for number in path.relied_on]
-            seen = ((n, int(manner(torch.tensor(view.shape), torch.tensor(view.stride)))) for n, view in views)
-            for turn, sizes in enumerate(self._laid_out(draws, OtherManner(path, frozenset(seen)))):
+            seen = ((n, int(layout_class(torch.tensor(view.shape), torch.tensor(view.stride)))) for n, view in views)
+            for turn, sizes in enumerate(self._laid_out(draws, OtherLayout(path, frozenset(seen)))):
                 call, (_, branch) = made(draws, path.form, sizes, turn, {}), path.steps[path.asked_of_layout[0]]
                 told = "strides follow another pattern, and host code goes the same way"
                 yield FurtherCall(call, told, branch.line, Purpose.VARIED)
 
-    def _laid_out(self, draws: Draws, wanted: OtherWay | OtherManner) -> list[dict[str, int]]:
+    def _laid_out(self, draws: Draws, wanted: OtherWay | OtherLayout) -> list[dict[str, int]]:
         """Small sizes with strides and offsets."""
         listed = replace(sizes_alone(draws), layouts=draws.layouts)
         scope = CallScope(listed, rank_of(draws, wanted.path.form), True, Limit.BEYOND)
@@ -126,9 +126,9 @@ class HostInputs:
     def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
         """With sizes that the check lists, and whether it does; where these do not serve and no check went there, any
         promised ones. Where strides decide, they are chosen too."""
-        lying = self._laid_out(draws, wanted) if wanted.path.asked_of_layout else []
-        if lying:
-            return [(lying[0], False)]
+        laid_out = self._laid_out(draws, wanted) if wanted.path.asked_of_layout else []
+        if laid_out:
+            return [(laid_out[0], False)]
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
         narrow = same_path or way in self.narrowly
         if not narrow:

@@ -25,7 +25,7 @@ from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
-from gradekit.unseen.lying import manner, sampled
+from gradekit.unseen.layouts import layout_class, sampled
 from gradekit.unseen.scope import CLOSE, CallScope, Closeness, constants, possible_sizes
 
 
@@ -96,14 +96,14 @@ class Calls:
 
 class Candidates(Calls):
     """Calls with sizes that a check may have, `columns` by name: with how many `elements` of the largest tensor; with
-    `lying`, strides and offsets of their own."""
+    `layouts`, strides and offsets of their own."""
 
     def __init__(
-        self, path: Path, scope: CallScope, columns: Mapping[str, Tensor], lying: Mapping[Leaf, Tensor] | None = None
+        self, path: Path, scope: CallScope, columns: Mapping[str, Tensor], layouts: Mapping[Leaf, Tensor] | None = None
     ) -> None:
         leaves, count = scope.leaves(columns), len(next(iter(columns.values())))
-        super().__init__(path, {**leaves, **(lying or {})}, count)
-        self.scope, self.columns, self.lying = scope, columns, lying or {}
+        super().__init__(path, {**leaves, **(layouts or {})}, count)
+        self.scope, self.columns, self.layouts = scope, columns, layouts or {}
 
     @functools.cached_property
     def elements(self) -> Tensor:
@@ -128,7 +128,7 @@ class Candidates(Calls):
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
         columns = {name: torch.tensor([size]) for name, size in found.items()}
-        if self.lying or len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
+        if self.layouts or len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
             return []
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
@@ -147,7 +147,7 @@ class Candidates(Calls):
         product = self._sizes(places).prod(dim=0)  # tells those apart whose largest tensor is the same
         largest = (self.elements[places] + product / (product.max() + 1)).argmax()
         chosen = dict.fromkeys([first, int(places[largest])])
-        every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.lying.items()}}
+        every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
         place = int(
             self.scope.count(sizes[0]) < Limit.MANY_ELEMENTS
@@ -199,10 +199,10 @@ def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: C
     compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
     numbers = (*special, *constants([*compared, *terms]))
     if close is None:
-        columns, lying = sampled(scope, path, numbers)
+        columns, layouts = sampled(scope, path, numbers)
     else:
-        columns, lying = possible_sizes(scope, numbers, scope.sizes_of(path.form), close), {}
-    return Candidates(path, scope, columns, lying) if any(column.numel() for column in columns.values()) else None
+        columns, layouts = possible_sizes(scope, numbers, scope.sizes_of(path.form), close), {}
+    return Candidates(path, scope, columns, layouts) if any(column.numel() for column in columns.values()) else None
 
 
 # --- wants: what must be seen of a submission, each a question of which calls show it ---------------------------------
@@ -239,9 +239,9 @@ class OtherWay:
 
 
 @dataclass(frozen=True)
-class OtherManner:
-    """A path to be taken by a call of which a tensor lies in a manner that is not among those `seen`, each a tensor's
-    number with a manner (see `manner`)."""
+class OtherLayout:
+    """A path to be taken by a call in which a tensor's layout is of a class that is not among those `seen`, each a
+    tensor's number with a class (see `layout_class`)."""
 
     path: Path
     seen: frozenset[tuple[int, int]]
@@ -252,7 +252,7 @@ class OtherManner:
         for number in self.path.relied_on:
             axes, told = range(len(self.path.form.views[number].shape)), [one for at, one in self.seen if at == number]
             columns = ([among.each(among.leaves[kind, number, axis]) for axis in axes] for kind in ("size", "stride"))
-            new = new | ~torch.isin(manner(*map(torch.stack, columns)), torch.tensor(told))
+            new = new | ~torch.isin(layout_class(*map(torch.stack, columns)), torch.tensor(told))
         return among.taking & new
 
 
@@ -380,7 +380,7 @@ class ConstantWay:
         return torch.stack(each).any(dim=0) & among.taking if each else None
 
 
-Want = OtherWay | OtherManner | Missing | ConstantWay
+Want = OtherWay | OtherLayout | Missing | ConstantWay
 """What must be seen."""
 
 
@@ -388,7 +388,7 @@ def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
         return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
-    if isinstance(want, OtherManner):
+    if isinstance(want, OtherLayout):
         return want.seen
     return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path)
 

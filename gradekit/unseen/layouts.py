@@ -1,5 +1,5 @@
-"""How the tensors of a call may lie in memory, looked for like sizes: what slicing, stepping, permuting and expanding
-make of a contiguous tensor, at small sizes, for host code that decides by strides and offsets."""
+"""Layouts of a call's tensors, looked for like sizes: what slicing, stepping, permuting and expanding make of a
+contiguous tensor, at small sizes, for host code that decides by strides and offsets."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ FEW = (2, 2, 3, 3, 4, 5, 6, 7)
 
 def sampled(scope: CallScope, path: Path, special: Sequence[int]) -> tuple[dict[str, Tensor], dict[Leaf, Tensor]]:
     """Sizes of many calls beside that of a path, and strides and offsets for those of its tensors that are not
-    contiguous, as the check's layouts may have them. In every second call these tensors lie alike, where their shapes
-    allow it; those that are one tensor in the path's call do in all."""
+    contiguous, as the check's layouts may have them. In every second call these have the same layout, where their
+    shapes allow it; those that are one tensor in the path's call do in all."""
     generator = torch.Generator().manual_seed(1)
     few, own = (*FEW, *(n + 1 for n in special if n < Limit.SHORTEST)), scope.sizes_of(path.form)
     sizes = {name: [scope.nearest(name, n) for n in (*few, *[own.get(name, 1)] * len(FEW))] for name in scope.names}
-    columns = {name: _picked([*map(torch.tensor, each)], (Limit.LYING,), generator) for name, each in sizes.items()}
-    known, lying, fits = scope.leaves(columns), dict[Leaf, Tensor](), scope.allows(columns)
+    columns = {name: _picked([*map(torch.tensor, each)], (Limit.LAYOUTS,), generator) for name, each in sizes.items()}
+    known, found, fits = scope.leaves(columns), dict[Leaf, Tensor](), scope.allows(columns)
     begins = [torch.tensor(n) for n in (0, 0, 1, 16, *(n for n in special if 0 < n < Limit.NEAR_ELEMENTS))]
     views = path.form.views
     for number, view in enumerate(views):
         first, layouts = views.index(view), dict(scope.draws.layouts)[scope.draws.tensors[number].name]
         if first != number:
-            lying |= {(leaf[0], number, *leaf[2:]): one for leaf, one in lying.items() if leaf[1] == first}
+            found |= {(leaf[0], number, *leaf[2:]): one for leaf, one in found.items() if leaf[1] == first}
             continue
         if "offset" in layouts:
-            lying["offset", number] = _picked(begins, (Limit.LYING,), generator)
+            found["offset", number] = _picked(begins, (Limit.LAYOUTS,), generator)
         if number in path.strided:
             sized = (known["size", number, axis] for axis, _ in enumerate(view.shape))
-            shape = torch.stack([torch.as_tensor(size).expand(Limit.LYING) for size in sized])
+            shape = torch.stack([torch.as_tensor(size).expand(Limit.LAYOUTS) for size in sized])
             halves = zip(shape.chunk(2, dim=1), (torch.Generator().manual_seed(2), generator), strict=True)
             strides = torch.cat([_strides(half, layouts, special, by) for half, by in halves], dim=1)
-            lying |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
+            found |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
             fits &= (((shape - 1) * strides).sum(dim=0) < 2 * Limit.NEAR_ELEMENTS) & ~_is_plain(shape, strides)
-    return {name: one[fits] for name, one in columns.items()}, {leaf: one[fits] for leaf, one in lying.items()}
+    return {name: one[fits] for name, one in columns.items()}, {leaf: one[fits] for leaf, one in found.items()}
 
 
 def _is_plain(shape: Tensor, strides: Tensor) -> Tensor:
@@ -82,9 +82,9 @@ def _picked(options: Sequence[Tensor], shape: tuple[int, ...], generator: torch.
     return torch.stack([option.expand(shape) for option in options]).gather(0, which)[0]
 
 
-def manner(shape: Tensor, strides: Tensor) -> Tensor:
-    """A number for one tensor, or for each of many: equal for those that lie in a like manner, as far as whether they
-    repeat elements, take as many places as they have elements, have gaps in the last dimension, and are in order."""
+def layout_class(shape: Tensor, strides: Tensor) -> Tensor:
+    """A number for the layout of one tensor, or of each of many: equal for those that agree in whether they repeat
+    elements, span as many places as they have elements, have gaps in the last dimension, and are out of order."""
     places = 1 + ((shape - 1) * strides).sum(dim=0)
     repeats, turned = ((shape > 1) & (strides == 0)).any(dim=0), (strides.diff(dim=0) > 0).any(dim=0)
     return repeats + 2 * (places == shape.prod(dim=0)) + 4 * (strides[-1] != 1) + 8 * turned
