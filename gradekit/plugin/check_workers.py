@@ -13,6 +13,7 @@ import pickle
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -164,7 +165,7 @@ class CheckWorkers:
 
 
 def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item]]:
-    """The items in so many parts with about as many examples each, those of each in their order; the first part is for
+    """The items in so many parts that take about as long, those of each in their order; the first part is for
     this process, which keeps what is timed, and nothing that answers for the memory of all calls, for that comes last.
     Checks of the same calls stay together: what one has run, the others need not."""
     parts: list[list[pytest.Item]] = [[] for _ in range(jobs)]
@@ -172,11 +173,13 @@ def shared_out(items: Sequence[pytest.Item], jobs: int) -> list[list[pytest.Item
     groups: dict[Any, list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(_drawn_from(item), []).append(item)
-    for group in sorted(groups.values(), key=_load, reverse=True):
+    first = next((item for item in items if _load([item])), None)  # meets kernels, sizes and claims that are new to all
+    sized = [(_load(group) + Limit.FIRST * (first in group), group) for group in groups.values()]
+    for load, group in sorted(sized, key=itemgetter(0), reverse=True):
         is_last = any(claims(item, "assert_memory_clean") for item in group)
-        open_to = range(1 if is_last and jobs > 1 else 0, 1 if _load(group) == 0 else jobs)
+        open_to = range(1 if is_last and jobs > 1 else 0, 1 if load == 0 else jobs)
         place = min(open_to, key=loads.__getitem__)
-        loads[place] += _load(group)
+        loads[place] += load
         parts[place] += group
     order = {item: number for number, item in enumerate(items)}
     return [sorted(part, key=order.__getitem__) for part in parts]
@@ -189,10 +192,11 @@ def _drawn_from(item: pytest.Item) -> Any:
 
 
 def _load(group: Sequence[pytest.Item]) -> int:
-    """About how many examples checks run that are tried on the same calls."""
+    """About how long checks take that are tried on the same calls, in examples of a call without a gradient."""
     drawn = _drawn_from(group[0])
     if drawn is None:
         return 0
-    return Limit.BESIDE_DESIGN * len(group) + (
-        sum(len(draws.design()) for draws in drawn) if isinstance(drawn, tuple) else Limit.DRAWN
-    )
+    if not isinstance(drawn, tuple):
+        return Limit.BESIDE_DESIGN * len(group)
+    times = Limit.WITH_GRADIENTS if any(draws.upstream for draws in drawn) else 1
+    return times * (Limit.BESIDE_DESIGN * len(group) + sum(len(draws.design()) for draws in drawn))

@@ -19,8 +19,8 @@ class Limit:
 
     # checks in other processes
     WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
-    WORTH_A_WORKER = 100  # examples of a run for another process to pay: it begins by executing the submission
-    DRAWN, BESIDE_DESIGN = 40, 10  # of a check, about
+    WORTH_A_WORKER = 200  # examples of a run for another process to pay: it begins by executing the submission
+    FIRST, BESIDE_DESIGN, WITH_GRADIENTS = 50, 25, 4  # in examples: the first check, each; times
 
     # calls for what examples have not seen
     ROUNDS = 3  # a new path may have comparisons of its own
