@@ -257,8 +257,8 @@ class WalkedCall:
         return walk.memory
 
     def _arguments(self, step: Launch, kernel: Kernel, function: ast.FunctionDef) -> Names:
-        every_name = parsed(kernel.ttir).entry.argument_names
-        expected = [name for name in every_name if "." not in name]  # of a descriptor, without its sizes and strides
+        # without a descriptor's sizes and strides: Triton 3.6 calls them as itself, later ones add a dot and more
+        expected = dict.fromkeys(name for name in parsed(kernel.ttir).entry.argument_names if "." not in name)
         values = [_argument(argument) for argument in step.args]
         constants = constants_of(kernel)
         return bound(function.args, (), constants | dict(zip(expected, values, strict=True)))
