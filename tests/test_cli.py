@@ -21,6 +21,7 @@ from gradekit.request import GradingOptions
 from tests.leaks import descendants
 from tests.patience import GUARD, eventually
 from tests.small import laid_out
+from tests.zygote import python_path
 
 REPORT = Report(
     assignment="softmax",
@@ -274,8 +275,7 @@ def test_light_commands_import_nothing_heavy(course: Path, arguments: list[str])
 
 
 def _environment(course: Path) -> dict[str, str]:
-    root = str(Path(verify.__file__).parents[2])
-    return os.environ | {"PYTHONPATH": root, "GRADEKIT_ASSIGNMENTS": str(course / "assignments")}
+    return os.environ | {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(course / "assignments")}
 
 
 @pytest.mark.parametrize("arguments", [["--lang", "de", "list"], ["list", "--lang", "de"], ["list", "--lang=de"]])

@@ -22,6 +22,7 @@ from .batch.clusters import RIGHT
 from .hostile.world import commanded
 from .patience import GUARD, eventually
 from .tracer.styles import VECTOR_ADD, Text
+from .zygote import python_path
 
 X = View(0, "float32", (100,), (1,))
 ENTRY = "import torch\ndef entry(x):\n    return torch.empty_like(x)\n"
@@ -236,9 +237,8 @@ def test_the_server_dies_with_the_grader() -> None:
         "tracer = sandbox.Tracer(Text(text='x = 1')); tracer.load()\n"
         "print(sandbox.host.server().scratch, flush=True); os.kill(os.getpid(), 9)\n"
     )
-    root = str(Path(sandbox.__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": root}
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": python_path()}
     )
     scratch = done.stdout.strip()
     assert scratch

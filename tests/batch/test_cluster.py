@@ -18,7 +18,6 @@ from tests.batch.clusters import (
     BROKEN,
     KINDS,
     RAISES,
-    ROOT,
     WRONG,
     Cluster,
     alive,
@@ -29,6 +28,7 @@ from tests.batch.clusters import (
     wait_for,
 )
 from tests.patience import GUARD, eventually
+from tests.zygote import python_path
 
 pytest.importorskip("distributed")
 
@@ -173,7 +173,7 @@ def test_a_scheduler_that_does_not_answer_is_a_sentence(root: Path) -> None:
 def test_the_coordinator_needs_nothing_heavy() -> None:
     code = "import sys, gradekit.batch.class_folder; print(*{'torch', 'triton', 'distributed'} & set(sys.modules))"
     done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": python_path()}, capture_output=True, text=True,
         timeout=GUARD, check=True,
     )  # fmt: skip
     assert done.stdout.strip() == ""

@@ -18,6 +18,7 @@ from gradekit.sandbox import NO_SUBMISSION, Tracer, Unavailable, host
 from gradekit.tracer.supervisor import OWN
 from tests.hostile.world import opened
 from tests.patience import GUARD
+from tests.zygote import python_path
 
 HEADERS = {
     0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
@@ -62,9 +63,8 @@ def confined(action: str, means: str) -> str:
         f"identity.drop_capabilities()\n{means}\ntry:\n    print({action})\nexcept OSError as error:\n"
         "    print(type(error).__name__)\n"
     )
-    root = str(Path(gradekit.__file__).parents[1])
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, env={"PYTHONPATH": root}, capture_output=True, text=True, timeout=GUARD, check=False)
+    done = subprocess.run(command, env={"PYTHONPATH": python_path()}, capture_output=True, text=True, timeout=GUARD, check=False)
     return done.stdout.strip() or done.stderr
 
 
@@ -179,7 +179,7 @@ def test_a_python_that_root_alone_may_read_is_no_reason_for_less(tmp_path: Path)
     (packages,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (packages / "late.py").write_text("")
     (packages / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("-packages")))
-    environment = os.environ | {"PYTHONPATH": str(Path(gradekit.__file__).parents[1]), "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONWARNINGS": "ignore"}
     command = [tmp_path / "venv" / "bin" / "python", "-c", HIDDEN.format(secret=str(secret))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.stdout.splitlines() == ["True", "() ''"] * 2, done.stderr

@@ -15,12 +15,22 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 STYLES = [path for id in right.assignments() for path in right.files(id, (".py", ".ipynb"))]
 SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
+LONG = ("persistent_scalars.py", "locks.py", "flash_attention/helpers.py", "sums_by_sample.py")
+"""Left to the slow tests: programs of many launches or steps, each of which takes as long as a dozen others."""
+
 MOST_USED = 0.1
 """Of the work that a check may take: what a right submission of any style stays below."""
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize("path", SUBMISSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=name, marks=[pytest.mark.slow] if name.endswith(LONG) else [])
+        for path in SUBMISSIONS
+        for name in [f"{path.parent.name}/{path.name}"]
+    ],
+)
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
     report = grade(ASSIGNMENTS[path.parent.name], path, profile="quick", device="cpu")
     measured = [check for check in report.checks if check.kind is not Kind.SPEED]

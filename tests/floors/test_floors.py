@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.patience import GUARD
+from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -197,7 +198,7 @@ HEAVIER = [
 @pytest.mark.parametrize("steps", [LIGHT, HEAVIER], ids=["light", "heavier"])
 def test_what_starts_quickly_imports_nothing_heavy(steps: list[tuple[str, tuple[str, ...]]]) -> None:
     looks = [f"import {one}\nprint(*[name for name in {absent!r} if name in sys.modules])" for one, absent in steps]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", "\n".join(["import sys", *looks])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ from gradekit.program import Allocate, Launch, Literal, View
 from gradekit.subject.device import Device
 from tests.patience import eventually
 from tests.server.forking import forked_tracers
+from tests.zygote import python_path
 
 from .programs import (
     AUTOTUNED,
@@ -304,7 +305,7 @@ time.sleep(600)
 
 @pytest.mark.sample(3, of="ends of workers")
 def test_it_never_outlives_the_grader() -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONWARNINGS": "ignore"}
+    environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, "-c", STARTER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         pid, folder = grader.stdout.readline().split()

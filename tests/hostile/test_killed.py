@@ -11,6 +11,7 @@ import pytest
 
 from gradekit.report import record
 from tests.patience import GUARD, eventually
+from tests.zygote import python_path
 
 from .world import ROOT, commanded
 
@@ -30,7 +31,7 @@ def test_a_grader_that_is_killed_leaves_nothing(tmp_path: Path, seconds: float) 
     scratch.mkdir()
     path.write_text(SUBMISSION + (ROOT / "solutions" / "vector_add" / "solution.py").read_text())
     command = [sys.executable, "-m", "gradekit.cli", "check", str(path), "-a", "vector_add", "--json", str(report)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}
+    environment = os.environ | {"PYTHONPATH": python_path(), "TMPDIR": str(scratch)}
     grader = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(seconds)
     grader.kill()
@@ -51,7 +52,7 @@ def test_a_server_that_is_killed_takes_everything_with_it(tmp_path: Path) -> Non
         "os.kill(int(children[0]), signal.SIGKILL)\n"
         f"sandbox.host._server.process.wait({GUARD}); print('ended')\n"
     )
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": python_path(), "TMPDIR": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "ended\n", done.stderr
     assert eventually(lambda: not commanded(str(tmp_path)))

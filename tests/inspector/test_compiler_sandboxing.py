@@ -17,6 +17,7 @@ from gradekit.program import Kernel
 from tests.beside import beside
 from tests.hostile.world import commanded, opened, read
 from tests.patience import eventually
+from tests.zygote import python_path
 
 CASES = beside(__file__)
 
@@ -79,7 +80,7 @@ def started_by(grader: int) -> list[str]:
 
 
 def test_it_ends_with_the_grader(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": python_path(), "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", STARTER, "x"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as grader:
         assert grader.stdout is not None and grader.stdout.readline() == "started\n"

@@ -19,6 +19,7 @@ import pytest
 
 from gradekit.server import address, client, forks
 from tests.patience import GUARD
+from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = ROOT / "solutions" / "vector_add" / "solution.py"
@@ -31,7 +32,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     """An environment in which resident processes listen in a folder of this module's, and end with it."""
     folder = tmp_path_factory.mktemp("run")
     found = {name: value for name, value in os.environ.items() if name not in ("CI", "GRADEKIT_SERVER")}
-    found |= {"XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": str(ROOT), "SECRET": SECRET}
+    found |= {"XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": python_path(), "SECRET": SECRET}
     yield found
     _gradekit(["server", "stop"], found)
 
@@ -257,7 +258,7 @@ def test_an_interrupt_that_comes_before_a_grader_knows_its_command_ends_it(tmp_p
     (tmp_path / "command.py").write_text("def main(args, prog_name):\n    print('it went on')\n")
     ours, theirs = forks.pair()
     with ours, theirs, (tmp_path / "said").open("w+") as said:
-        paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+        paths = os.pathsep.join([str(tmp_path), python_path()])
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", EARLY, str(theirs.fileno()), "command"],
             pass_fds=[theirs.fileno()], env=os.environ | {"PYTHONPATH": paths}, stdin=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ import pytest
 
 from gradekit import watching
 from tests.patience import GUARD
+from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
 SLOW = "import time\ntime.sleep(600)\n"
@@ -51,7 +52,7 @@ class Watch:
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
-        found = os.environ | {"XDG_RUNTIME_DIR": folder, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+        found = os.environ | {"XDG_RUNTIME_DIR": folder, "PYTHONPATH": python_path(), "PYTHONUNBUFFERED": "1"}
         yield found
         subprocess.run([sys.executable, "-P", "-m", "gradekit", "server", "stop"], env=found, check=True, capture_output=True)
 
