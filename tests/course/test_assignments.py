@@ -16,6 +16,7 @@ from gradekit.course.verify import Claim, claims
 from gradekit.findings import Report
 from gradekit.mutation.survey import Survey
 from gradekit.request import TRIVIAL_RESULTS, GradingRequest
+from tests.right import LONG
 
 ROOT = Path(__file__).parents[2]
 ASSIGNMENTS = discover(ROOT / "assignments")
@@ -39,6 +40,8 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
 
 NAMES = {id: names(assignment) for id, assignment in ASSIGNMENTS.items()}
 CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
+WHOLE = {"solution.py", *TRIVIAL_RESULTS}
+"""The subjects of all checks of an assignment."""
 
 KERNELS = [assignment for assignment in ASSIGNMENTS.values() if not assignment.is_quiz]
 
@@ -46,7 +49,13 @@ every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda ass
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize("claim", [pytest.param(claim, id=f"{id}/{claim.subject}") for id, claim in CLAIMS])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        pytest.param(claim, id=f"{id}/{claim.subject}", marks=[pytest.mark.slow] if id in LONG and claim.subject in WHOLE else [])
+        for id, claim in CLAIMS
+    ],
+)
 def test_a_claim_of_verify_holds(claim: Claim) -> None:
     """Without mends, which take most of a failing check; with them, where a cause is known by them alone."""
     with pytest.MonkeyPatch.context() as patched:

@@ -1,6 +1,7 @@
 """No right submission loses a point, whatever its style: those in right/, and those that mistakes are made of."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,22 +16,21 @@ ASSIGNMENTS = discover(ROOT / "assignments")
 STYLES = [path for id in right.assignments() for path in right.files(id, (".py", ".ipynb"))]
 SUBMISSIONS = STYLES + [path for assignment in ASSIGNMENTS.values() for path in bases(assignment)]
 
-LONG = ("persistent_scalars.py", "locks.py", "flash_attention/helpers.py", "sums_by_sample.py")
+SLOW = ("persistent_scalars.py", "locks.py", "flash_attention/helpers.py", "sums_by_sample.py")
 """Left to the slow tests: programs of many launches or steps, each of which takes as long as a dozen others."""
 
 MOST_USED = 0.1
 """Of the work that a check may take: what a right submission of any style stays below."""
 
 
-@pytest.mark.sample(1)
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=name, marks=[pytest.mark.slow] if name.endswith(LONG) else [])
-        for path in SUBMISSIONS
-        for name in [f"{path.parent.name}/{path.name}"]
-    ],
-)
+def _case(path: Path) -> Any:
+    """One of each assignment is tried, and two of all that take long."""
+    name, is_long = f"{path.parent.name}/{path.name}", path.parent.name in right.LONG
+    mark = pytest.mark.slow if name.endswith(SLOW) else pytest.mark.sample(2 if is_long else 1)
+    return pytest.param(path, id=f"long/{name}" if is_long else name, marks=mark)
+
+
+@pytest.mark.parametrize("path", [_case(path) for path in SUBMISSIONS])
 def test_a_right_submission_earns_all_that_is_measured(path: Path) -> None:
     report = grade(ASSIGNMENTS[path.parent.name], path, profile="quick", device="cpu")
     measured = [check for check in report.checks if check.kind is not Kind.SPEED]

@@ -29,8 +29,11 @@ from tests import right
 from tests.graded import graded
 
 FOLDER = Path(__file__).parent / "undeserved"
-LONG = ("a_lock_for_each_row", "a_lock_that_is_given_back_without_a_barrier", "a_copy_kept_for_an_address")
-"""Left to the slow tests: programs that wait for each other, and what fails by the memory of all calls alone."""
+LONG = (
+    "a_lock_for_each_row", "a_lock_that_is_given_back_without_a_barrier", "a_copy_kept_for_an_address",
+    "half_a_thousand_programs",
+)  # fmt: skip
+"""Left to the slow tests: programs that wait for each other or are many, and what fails by the memory of all calls alone."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def _parametrized(is_mended: bool) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("one", cases)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @_parametrized(is_mended=False)
 def test_points_that_are_not_deserved_are_not_given(one: Undeserved, tmp_path: Path) -> None:
     _ends_as_it_says(one, tmp_path, shrink=False, diagnose=False)
