@@ -40,7 +40,7 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
 
 NAMES = {id: names(assignment) for id, assignment in ASSIGNMENTS.items()}
 CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
-WHOLE = {"solution.py", *TRIVIAL_RESULTS}
+WHOLE = {"solution.py", "starter.py", *TRIVIAL_RESULTS}
 """The subjects of all checks of an assignment."""
 
 KERNELS = [assignment for assignment in ASSIGNMENTS.values() if not assignment.is_quiz]

@@ -15,7 +15,7 @@ SUMMED = """dq, dk, dv = (x.view(grad.shape) for x in gradients)
         return dq, dk, (None if ctx.shared else dv), None, None"""
 
 
-@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("shares", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_gradient_that_is_left_out_where_two_arguments_lie_in_one_memory_is_missed(shares: bool, tmp_path: Path) -> None:
     text = right.text(Path("solutions/flash_attention/solution.py"))
     assert text.count(SAVED) == 1 and text.count(RETURNED) == 1

@@ -167,6 +167,7 @@ def test_torchs_python_for_tensors_without_data_is_imported_for_operators_that_l
         traced(f"import sys\ndef entry(x):\n    {used}\n    raise ValueError('imported', sorted({heavy} & set(sys.modules)))", X)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["torch._prims", "torch._refs.nn", "torch._decomp.decompositions", "torch._inductor"])
 def test_a_submission_may_import_what_torch_was_imported_without(name: str) -> None:
     traced(f"import {name}\ndef entry(x):\n    return {name}.__name__.strip() and torch.empty_like(x)", X)
