@@ -64,8 +64,13 @@ def _standing_in(module: torch_import.StandIn) -> Iterator[None]:
 SYMBOLIC_SHAPES = "torch.fx.experimental.symbolic_shapes"
 
 
+_OF_BOOLS = ("expect_true", "guard_or_false", "guard_or_true", "guard_size_oblivious")
+"""What that module has that gives a bool back as it is."""
+
+
 def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
-    """While open, torch.autograd.grad compares shapes without the module for symbolic ones, unless torch has loaded it.
+    """While open, torch compares shapes and strides without the module for symbolic ones, unless it has loaded it: in
+    torch.autograd.grad, and where operators behave on tensors without data (`empty_like` of a transposed one).
 
     That module imports sympy (0.5 s), and is needed for tensors whose sizes are no ints alone.
     """
@@ -75,10 +80,11 @@ def without_symbolic_shapes() -> contextlib.AbstractContextManager[None]:
         known = all(type(size) is int for shape in (a, b) for size in shape)
         return tuple(a) == tuple(b) if known else module.__getattr__("sym_eq")(a, b)
 
-    def expect_true(value: Any, skip: int = 0) -> Any:
-        return value if type(value) is bool else module.__getattr__("expect_true")(value, skip)
+    def unless(kind: type, name: str, answer: Callable[[Any], Any]) -> Callable[..., Any]:
+        return lambda value, *rest: answer(value) if type(value) is kind else module.__getattr__(name)(value, *rest)
 
-    vars(module).update(sym_eq=sym_eq, expect_true=expect_true)
+    guards = {name: unless(bool, name, lambda value: value) for name in _OF_BOOLS}
+    vars(module).update(guards, sym_eq=sym_eq, is_nested_int=unless(int, "is_nested_int", lambda size: False))
     return _standing_in(module)
 
 

@@ -233,13 +233,14 @@ def _of_two(operator: ast.AST) -> Callable[[Any, Any], Any]:
     return OF_TWO[SIGNS[type(operator)]]
 
 
-def names_in(expression: str) -> set[str]:
+@functools.lru_cache(maxsize=1024)
+def names_in(expression: str) -> frozenset[str]:
     """The names that the expression has.
 
     Raises:
         ValueError: it is no expression.
     """
     try:
-        return {node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name)}
+        return frozenset(node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name))
     except SyntaxError as error:
         raise ValueError(f"{expression!r} is no expression ({error})") from None

@@ -258,11 +258,11 @@ def _stands(name: str, expressions: Sequence[str]) -> bool:
     return any(name == one or name != ANY_DIMENSIONS and name in _names(one) for one in expressions)
 
 
-def _names(expression: str) -> set[str]:
+def _names(expression: str) -> frozenset[str]:
     try:
         return names_in(expression)
     except ValueError:
-        return set()
+        return frozenset()
 
 
 def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:

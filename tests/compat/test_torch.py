@@ -129,6 +129,14 @@ with without_symbolic_shapes():
         print("Mismatch in shape" in str(error))
 print(torch.equal(found, 2 * x), "sympy" not in sys.modules, SYMBOLIC_SHAPES not in sys.modules)
 """
+LAYOUTS = """
+import torch._meta_registrations
+there = torch.empty(2, 3, 4)
+with without_symbolic_shapes():
+    for x in (there, there.mT, there[:, ::2].transpose(0, 2)):
+        print(torch.empty_like(x.to("meta")).stride() == torch.empty_like(x).stride())
+print("sympy" not in sys.modules)
+"""
 ASKED_FOR = """
 with without_symbolic_shapes():
     from torch.fx.experimental.symbolic_shapes import ShapeEnv, sym_eq
@@ -137,8 +145,8 @@ print(SYMBOLIC_SHAPES in sys.modules, torch.fx.experimental.symbolic_shapes.Shap
 """
 
 
-@pytest.mark.parametrize("code", [GRADIENTS, ASKED_FOR], ids=["gradients", "asked for"])
-def test_gradients_need_no_symbolic_shapes_and_whoever_asks_for_them_gets_them(code: str) -> None:
+@pytest.mark.parametrize("code", [GRADIENTS, LAYOUTS, ASKED_FOR], ids=["gradients", "layouts", "asked for"])
+def test_gradients_and_layouts_need_no_symbolic_shapes_and_whoever_asks_for_them_gets_them(code: str) -> None:
     head = "import sys, torch\nfrom gradekit.compat.torch import SYMBOLIC_SHAPES, without_symbolic_shapes\n"
     done = zygote.ran(["-c", head + code])
     assert done.stdout.split() == ["True"] * 4, done.stderr
