@@ -47,9 +47,12 @@ def tensor(value: Value, bits: int, shape: Shape) -> Tensor:
     return dense(value, INTEGER[bits], shape)
 
 
+_UNSIGNED = {torch.bool: torch.uint8, torch.int8: torch.uint8, torch.int16: torch.uint16, torch.int32: torch.uint32}
+
+
 def unsigned(value: Tensor) -> Tensor:
     """The unsigned reading of a tensor of at most 32 bits, as int64."""
-    return value.to(torch.int64) & ((1 << _width(value)) - 1)
+    return value.view(_UNSIGNED[value.dtype]).to(torch.int64)
 
 
 def signed(value: Tensor, bits: int) -> Tensor:
@@ -236,7 +239,7 @@ def high_product(x: Tensor, y: Tensor) -> Tensor:
     fewer fits into the 64 bits of int64, whatever sign they give it."""
     bits = _width(x)
     if bits <= 32:
-        return signed(unsigned(x) * unsigned(y) >> bits, bits)
+        return signed((unsigned(x) * unsigned(y)).bitwise_right_shift_(bits), bits)
     low = (1 << 32) - 1
     x0, x1, y0, y1 = x & low, (x >> 32) & low, y & low, (y >> 32) & low
     middle = x1 * y0 + ((x0 * y0 >> 32) & low)
