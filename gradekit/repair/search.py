@@ -95,14 +95,11 @@ class Mending:
         return diagnosis_of(mend, clues, RIGHT_IN_PART if mend in self.in_part else RIGHT)
 
     def found(self, clues: Clues, tries: MendTries) -> Mend | None:
-        """The first mend that makes everything right, or else one that is right beside another mistake; None where
-        there is neither."""
-        found = list(self.helping(clues, tries))
-        return next((mend for mend in found if mend not in self.in_part), found[0] if found else None)
+        """The first mend that makes everything right, or else one that is right beside another mistake."""
+        return next(iter(self.helping(clues, tries)), None)
 
-    def helping(self, clues: Clues, tries: MendTries) -> Iterator[Mend]:
-        """The mends that make a failing check right, up to one with which nothing else is wrong; the others are
-        `in_part`. Those that rules give come as they are found, so that a second mistake may be looked for at once."""
+    def helping(self, clues: Clues, tries: MendTries) -> list[Mend]:
+        """The first mend that makes a failing check right with nothing else left wrong; or else those `in_part`."""
         each = price(self.text, clues)
         least = self._work.left - max(int(Limit.FOR_ONE_CHECK * self._work.left), 2 * each)
         looked: list[Mend] = []
@@ -118,8 +115,7 @@ class Mending:
                 continue
             held = self._held(mend, tries, each, clues)
             if held is OtherChecks.ALL:
-                yield self._as_told(mend, looked)
-                return
+                return [self._as_told(mend, looked)]
             if held is OtherChecks.NOT:
                 self._wrong.setdefault(mend, set()).add(clues.causes)
                 if passed := tries.passed:
@@ -128,9 +124,7 @@ class Mending:
                 halves[held] = mend
                 least = max(least, self._work.left - Limit.WORK_AFTER_ONE_IN_PART)
                 self.in_part.add(mend)
-                if mend not in looked:
-                    yield self._as_told(mend, looked)
-        yield from (self._as_told(mend, looked) for held, mend in halves.items() if mend in looked)
+        return [self._as_told(mend, looked) for mend in halves.values()]
 
     def _held(self, mend: Mend, tries: MendTries, each: int, clues: Clues) -> OtherChecks:
         """What a try says of a mend, and what other checks say of one that has made none of them right."""

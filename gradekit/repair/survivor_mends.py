@@ -52,13 +52,13 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
         kept = [change for change in kept if not change.also] or kept
     if any(change.kind is ChangeKind.DROPPED for change in kept):  # what is too many may also be taken away again
         kept = [change for change in kept if not change.lacks]
-    if lacking := _lacking(kept, source):
+    if lacking := _lacking(kept, source) or _lacking_somewhere(kept, source):
         return lacking
-    if (one := _lacking_somewhere(kept, source)) is not None:
-        return [one]
     plain = [change for change in kept if change.kind in PLAIN]
     plain = plain or [change for change in kept if change.kind is ChangeKind.OPERATOR]
+    less_likely: list[Change] = []
     if len(_lines(kept)) > 1:
+        less_likely = [change for change in kept if change.kind in LIKELY and change not in plain]
         kept = plain if len(_lines(plain)) == 1 else []
     if not kept:
         unused = [change for change in found if change.kind is ChangeKind.IDLE][:1]
@@ -72,7 +72,8 @@ def mends_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     is_one = len(located) == 1
     told = located[: Limit.SURVIVORS - len(named[: Limit.SURVIVORS])]
     lines = (_located(change, source, is_one) for change in told)
-    return [*mends_each(named[: Limit.SURVIVORS], source), *filter(None, lines)]
+    likelier = [*mends_each(named[: Limit.SURVIVORS], source), *filter(None, lines)]
+    return [*likelier, *mends_each(less_likely[: Limit.FEW], source)]
 
 
 def without_other_names(found: Sequence[Change]) -> list[Change]:
@@ -216,7 +217,7 @@ def _lacking(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     return [replace(mend, sentence=says(mend.line), hint=as_changed(mend, source, hint)) for mend in mends]
 
 
-def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | None:
+def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
     """Of changes that put one name or number to pieces of several lines, all in one way, that is told, and a line that
     does more than load: one that has the name already, or else most of these pieces. A few others may do as well, but
     none that is likelier."""
@@ -226,17 +227,16 @@ def _lacking_somewhere(found: Sequence[Change], source: ParsedSource) -> Mend | 
     others = [change for change in found if change not in mine]
     is_most = Limit.OTHERS * count >= len(others) and not any(one.kind in LIKELY for one in others)
     if not is_most or len(_lines(mine)) < 2 or name == "" or operator not in _LACKED:
-        return None
+        return []
     line = _likeliest(mine, name, source)
-    mend = mend_of(next(change for change in mine if change.line == line), source)
-    if mend is None:
-        return None
+    mends = mends_each([change for change in mine if change.line == line][: Limit.SURVIVORS], source)
     rest = [each for each in _lines(mine) if each != line]
     where = f"most likely in line {line}" if len(rest) > 1 else f"in line {line} or in line {rest[0]}"
     unused = ", which the kernel never uses," if all(change.kind is ChangeKind.IDLE for change in mine) else ""
     says = f"`{name}`{unused} is missing {_LACKED[operator]}, {where}."
     hint = "put it there, or where the result of that line is used; for example"
-    return replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
+    as_told = lambda mend: replace(mend, rank=Rank.OF_SEVERAL, sentence=says, hint=as_changed(mend, source, hint))
+    return [as_told(mend) for mend in mends]
 
 
 def _likeliest(found: Sequence[Change], name: str, source: ParsedSource) -> int:
@@ -286,7 +286,9 @@ def _of_one_of_several(found: Sequence[Change], source: ParsedSource) -> list[Me
     if least not in (*LIKELY, ChangeKind.DROPPED) or not 1 < len(lines) <= Limit.LINES:
         return []
     place = lambda one: found.index(one) if least is ChangeKind.IDLE else one.line
-    weight = lambda one: (_is_of_its_own(one, source), -place(one), len(source.of(one.node)), -len(one.new))
+    size = lambda one: len(source.of(one.node))
+    least_first = lambda one: -size(one) if least is ChangeKind.SIDES else 0  # what differs alone
+    weight = lambda one: (_is_of_its_own(one, source), least_first(one), -place(one), size(one), -len(one.new))
     largest = [max((one for one in mine if one.line == line), key=weight) for line in lines]
     mends = mends_each(sorted(largest, key=weight, reverse=True), source)
     if not mends:

@@ -7,6 +7,7 @@ the diagnosis; the check has failed before, and earns nothing by it.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +21,11 @@ from gradekit.judge.evidence import Diagnosis, errors_are_small
 from gradekit.judge.failure import Failure
 from gradekit.repair.failed_check import FailedCheck, is_too_long
 from gradekit.repair.idioms.idiom import Idiom, idioms_of
+from gradekit.repair.idioms.patterns import differences
 from gradekit.repair.in_form import in_form
 from gradekit.repair.mend import Clues, Mend
 from gradekit.repair.mend_tries import MendTries
+from gradekit.repair.operators.words import hint_of, sentence_of
 from gradekit.repair.other_checks import OtherChecks, fail_alike
 from gradekit.repair.search import RIGHT, Mending, diagnosis_of, is_of_memory
 from gradekit.repair.survivor_mends import LOOK
@@ -31,7 +34,7 @@ from gradekit.repair.unexpected import survived
 from gradekit.repair.work import Limit
 from gradekit.source.draft import draft_of
 from gradekit.subject.subject import Call
-from gradekit.submission.parsed_source import Edit
+from gradekit.submission.parsed_source import Edit, ParsedSource, shown
 
 
 class Tutor:
@@ -128,15 +131,13 @@ class Tutor:
         tries = MendTries(check, self._texts, mending.text)
         if (launch := launch_missing(mending.text, tries.clues)) is not None:
             return launch, None
-        half = None
-        for mend in mending.helping(tries.clues, tries):
-            if mend not in mending.in_part:
-                return mending.told(mend, tries.clues, tries), mend
-            if both := self._of_two(tries, [mend]):
-                return both, mending.told_first
-            half = half or mend
-        if half is not None and (told := self._with_numbers(tries, half, is_half=True)) is not None:
-            return told, half
+        helping = mending.helping(tries.clues, tries)
+        if helping and helping[0] not in mending.in_part:
+            return mending.told(helping[0], tries.clues, tries), helping[0]
+        if both := self._of_two(tries, helping):
+            return both, mending.told_first
+        if helping and (told := self._with_numbers(tries, helping[0], is_half=True)) is not None:
+            return told, helping[0]
         found = self._of_two(tries, self._halves(tries))
         return found, mending.told_first if found is not None else None
 
@@ -209,6 +210,8 @@ class Tutor:
                     continue  # a change that nobody can name explains nothing beside another
                 both, apart = other.applied(second.text), without(half, other, mending.text)
                 alone = apart.applied(mending.text) if apart is not None else None
+                if (one := in_one_name(mending.text, both, half)) is not None:
+                    return self._remembered(half, both, diagnosis_of(one, tries.clues, RIGHT))
                 if is_one(half, other, mending.text) or alone is not None and self._follows(half, other, after, alone):
                     return self._remembered(half, both, diagnosis_of(as_one(half, other), tries.clues, RIGHT))
                 if alone is None or not tries.is_right(alone):
@@ -297,6 +300,18 @@ def is_one(half: Mend, other: Mend, text: str) -> bool:
     placed = [(start, end) for start, end, _ in _placed(half, text)]
     is_within = lambda edit: any(start <= edit.start < end and start < edit.end <= end for start, end in placed)
     return all(map(is_within, other.edits)) or _say_the_same(half, other)
+
+
+def in_one_name(text: str, both: str, half: Mend) -> Mend | None:
+    """One of two mends, in words of both, where these only put one name or number in the place of another."""
+    source = ParsedSource(text)
+    apart = differences(source.tree.body, ast.parse(both).body)
+    if len(apart) != 1 or not all(isinstance(one, (ast.Name, ast.Constant)) for one in (apart[0].node, apart[0].new)):
+        return None
+    line = source.line(source.span(apart[0].node)[0])
+    says = sentence_of("number", it=source.of(apart[0].node), place=shown(text.splitlines()[line - 1].strip()))
+    hint = hint_of("name", name=ast.unparse(apart[0].new))
+    return replace(half, line=line, sentence=f"Line {line} {says}", hint=hint)
 
 
 def _say_the_same(half: Mend, other: Mend) -> bool:

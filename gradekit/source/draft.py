@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,11 +90,21 @@ class Draft:
 
 
 def numbers_of(handout: str) -> list[str]:
-    """The numbers with five or more digits behind a decimal point, and those like 1e-5, that stand in a handout's code,
-    each once."""
+    """The numbers with five or more digits behind a decimal point, those like 1e-5, and roots as of 2 / pi, in the code
+    of a handout, each once."""
     code = re.findall(r"^ {4}.*$|`[^`\n]+`|```.*?```", handout, re.MULTILINE | re.DOTALL)
     form = r"(?<![\w.])(?:\d+\.\d{5,}|\d+e-\d+)\b"
-    return list(dict.fromkeys(number for part in code for number in re.findall(form, part)))
+    roots = [root for part in code for root in re.findall(r"(/ *)?sqrt\(([\d */]*\d|[\d */]*pi)\)", part)]
+    numbers = [number for part in code for number in re.findall(form, part)]
+    return list(dict.fromkeys([*numbers, *(_root(inside, bool(slash)) for slash, inside in roots)]))
+
+
+def _root(inside: str, is_divisor: bool) -> str:
+    """The square root of a product or quotient of numbers and pi, or 1 by that."""
+    value = 1.0
+    for sign, one in re.findall(r"([*/]?) *(\d+|pi)", inside):
+        value *= (math.pi if one == "pi" else int(one)) ** (-1 if sign == "/" else 1)
+    return repr(value ** (-0.5 if is_divisor else 0.5))
 
 
 def stored_pointers(text: str) -> dict[str, dict[str, bool]]:

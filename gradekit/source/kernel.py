@@ -307,11 +307,6 @@ class KernelDraft:
                 return node
         return None
 
-    def rank_of(self, node: ast.AST) -> int:
-        """2 where an expression is a tile of two dimensions by its text or what it is made of, else 1."""
-        values = [node, *(value for name in self.origins(node) for value in self.values.get(name, ()))]
-        return 2 if any(_is_spread(part) for value in values for part in nodes_of(value)) else 1
-
 
 _VALUES = {"tl.load", "tl.dot", "tl.zeros", "tl.full", "tl.rand", "tl.rand4x", "tl.randn", "tl.randint", "tl.randint4x"}
 
@@ -324,14 +319,6 @@ def _is_range(value: ast.expr) -> bool:
 @lru_cache(maxsize=1 << 13)
 def _names(node: ast.AST) -> frozenset[str]:
     return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name)) - {"tl", "triton"}
-
-
-def _is_spread(node: ast.AST) -> bool:
-    """Whether a node is `m[:, None]`, or a product of matrices."""
-    if called(node) == "tl.dot":
-        return True
-    places = node.slice.elts if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple) else ()
-    return any(isinstance(place, ast.Constant) and place.value is None for place in places)
 
 
 # --- what the head of a loop shows: what it counts with, and how far. for and while alike -----------------------------

@@ -51,13 +51,19 @@ def weights_kernel(x_ptr, v_ptr, w_ptr, out_ptr, N, heads, sx, CAUSAL: tl.conste
         top = new_top
     total = total + 1.0
     bias = tl.load(v_ptr + m, mask=m < N, other=0.0)
-    width = tl.maximum(top - total, 0.0) + part + ((top - total) + head)
+    width = tl.maximum(top - total, 0.0) + (part + 1) + ((top - total) + head)
     share = top * 0.044715 / tl.maximum(width, 1e-5)
+    low = tl.minimum(bias, share)
+    high = tl.maximum(top, width)
+    late = tl.zeros((BM,), dtype=tl.float32)
+    for turn in range(0, 2):
+        late = tl.zeros((BM,), dtype=tl.float32)
+        late += turn * share
     gap = (bias - width) * top + tl.load(w_ptr + m, mask=m < N, other=0.0)
     centre = tl.sum(bias * share, axis=0) / tl.sum(share, axis=0)
     e = tl.exp(-tl.abs(bias))
     curve = tl.where(bias < 0, -((1.0 - e) / (1.0 + e)), (1.0 - e) / (1.0 + e))
-    tl.store(out_ptr + tl.program_id(1) * N + m, share + (curve + centre) + gap + (bias - width) + (first + second + rest), mask=m < N)
+    tl.store(out_ptr + tl.program_id(1) * N + m, share + (curve + centre) + gap + (bias - width) + low * high + late + (first + second + rest), mask=m < N)
 
 
 def entry(x, v):

@@ -142,8 +142,9 @@ def test_where_one_name_is_missing_in_every_mend_it_is_named_with_the_likeliest_
     """`total * scale` would do, and so would `x * scale`, two lines before"""
     found, text = survivors("tl.exp(total * scale)", "tl.exp(total)", block=8)
     assert len({line for change in found for line in change.lines}) > 2
-    (mend,) = mends_of(found, ParsedSource(text))
-    assert mend.sentence == "`scale`, which the kernel never uses, is missing as a factor, most likely in line 14."
+    every = mends_of(found, ParsedSource(text))
+    says = "`scale`, which the kernel never uses, is missing as a factor, most likely in line 14."
+    assert {mend.sentence for mend in every} == {says} and len({mend.edits for mend in every}) == len(every)
 
 
 def test_of_failing_calls_the_one_with_more_elements_decides() -> None:

@@ -10,8 +10,7 @@ A table of an idioms.toml, called after the mistake:
     after = "min($S, ($P + 1) * $B)"               what belongs there; a list, to try several
     where = ["P is program"]                       conditions (see roles); a hole that only `after` and these have
                                                    stands for each name of the kernel in turn that they allow
-    with = ["$P = tl.program_id($A)"]              what must stand in the same kernel, too; `without`: what must not;
-                                                   `elsewhere`: what must stand in some kernel
+    with = ["$P = tl.program_id($A)"]              what must stand in the same kernel, too; `without`: what must not
     and = [["$B % $N", "$B // $N"]]                what is put in the place of something else in the same kernel
     each = { F = ["0.5", "2"] }                    texts for a hole
     says = "The loop ends at `$it` (line $line)."  $it is all that was matched, $new what is put there
@@ -65,7 +64,6 @@ class Idiom:
     changes: tuple[tuple[Difference, ...], ...]
     where: tuple[str, ...]
     also: tuple[Pattern, ...]
-    elsewhere: tuple[Pattern, ...]
     without: tuple[Pattern, ...]
     each: Mapping[str, Sequence[ast.expr]]
     says: str
@@ -105,7 +103,7 @@ class Idiom:
         for found in matches(self.before, node, {"it": root, **known}):
             around = {**_around(scope, root), **found}
             if self._hold(scope, around):
-                for one in self._beside([*self.also, *self.elsewhere], scope, around):
+                for one in self._beside(self.also, scope, around):
                     yield from self._chosen(scope, one)
 
     def _hold(self, scope: Scope, found: Found) -> bool:
@@ -116,8 +114,7 @@ class Idiom:
         if not patterns:
             yield found
             return
-        scopes = [Scope(scope.draft, one) for one in scope.draft.kernels] if patterns[0] in self.elsewhere else [scope]
-        for one in (one for around in scopes for one in _anywhere(patterns[0], around, found)):
+        for one in _anywhere(patterns[0], scope, found):
             if self._hold(scope, one):
                 yield from self._beside(patterns[1:], scope, one)
 
@@ -248,14 +245,12 @@ def _length(pattern: Sequence[ast.stmt], nodes: Sequence[ast.stmt]) -> int:
 
 
 def _accesses(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
-    """Addresses, what is stored there, and (`in stored`) all parts of it, each with the pointer and the whole value."""
+    """Addresses, and what is stored there, each with the pointer."""
     assert kernel is not None
     for access in kernel.accesses:
         node = kernel.resolved(access.address) if idiom.at == "address" else access.value
         if node is not None and access.pointer:
-            known = {"POINTER": ast.Name(access.pointer, ast.Load()), "VALUE": access.value}
-            for part in ast.walk(node) if idiom.at == "in stored" else (node,):
-                yield Scope(draft, kernel), (part, known)
+            yield Scope(draft, kernel), (node, {"POINTER": ast.Name(access.pointer, ast.Load())})
 
 
 def _masks(idiom: Idiom, draft: Draft, kernel: KernelDraft | None) -> Iterator[tuple[Scope, Root]]:
@@ -307,8 +302,7 @@ def _assigns(statement: ast.AST, name: ast.AST) -> bool:
 
 
 PLACES: dict[str, Places] = {
-    "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "in stored": _accesses,
-    "mask": _masks,
+    "kernel": _everywhere, "host": _everywhere, "address": _accesses, "stored": _accesses, "mask": _masks,
     "grid": _launches, "in grid": _launches, "argument": _launches, "launch": _launches,
 }  # fmt: skip
 ON_HOST = ("host", "grid", "in grid", "argument", "launch")
@@ -348,7 +342,7 @@ def _idiom(name: str, table: Mapping[str, Any]) -> Idiom:
     return Idiom(
         name, Family(table["family"]), table["rank"], table.get("at", "kernel"), before,
         tuple((*differences(before, after), *besides) for after in afters), tuple(table.get("where", ())),
-(*beside("with"), *(old for old, _ in more)), beside("elsewhere"), beside("without"), expressions,
+(*beside("with"), *(old for old, _ in more)), beside("without"), expressions,
         table["says"], table["hint"], Cause(table["cause"]) if "cause" in table else None, table.get("line", ""),
         table.get("most", Limit.OF_AN_IDIOM), table.get("together", False), table.get("example", ""),
     )  # fmt: skip

@@ -45,13 +45,9 @@ def _kind(launch: LaunchCall, param: str) -> str:
 
 def _fit(draft: Draft, argument: ast.expr, param: str) -> float:
     """How much an argument's text looks like a parameter's name."""
-    plain = _plain(param)
+    plain = re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
     text = re.sub(r"(stride|[^a-z0-9])", "", draft.source.of(argument).lower())
     return difflib.SequenceMatcher(None, plain, text).ratio()
-
-
-def _plain(param: str) -> str:
-    return re.sub(r"(_ptr|_pointer|stride|[^a-z0-9])", "", param.lower())
 
 
 def _swapped(

@@ -60,8 +60,9 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
-        says = words("powers-of-2", part=part, place=site.context(node))
-        yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
+        if "2(" in site.source.text:  # tl.exp2, or tl.log2
+            says = words("powers-of-2", part=part, place=site.context(node))
+            yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
 
@@ -168,6 +169,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     further = [
         *_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node),
         *_functions_of_values(site, node), *_sums_of_factors(site, node),
+        *((one, ValueKind("float", ())) for one in site.missing_numbers if float(one) >= Limit.SMALL),
+        *([("1", ValueKind("integer", ()))] if kind.of != "float" else []),
     ]  # fmt: skip
     loop = site.kernel.in_loop(node)
     bounds = site.kernel.names(head_of(loop)) if loop is not None else set()
@@ -184,8 +187,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
         known = _known(site, node).get(name)
         is_one = isinstance(known, int) and known == 1 and site.role(name) != "length"
         for change, symbol, operator, role in _COMBINED:
-            if is_one and symbol in ("%", "//"):
-                continue  # modulo 1 is 0, and says nothing of the name
+            if is_one and kind.of != "float" and symbol != "*" or name == "1" and symbol not in "+-":
+                continue  # modulo 1 is 0, and a term of 1 says nothing of the name
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
             soon = Turn.COMBINED - 1 if again else turn
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):

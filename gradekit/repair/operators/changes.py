@@ -7,6 +7,7 @@ that fits a tile. Sentences name what is there, hints what to try.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -91,6 +92,11 @@ class Change:
     def lines(self) -> tuple[int, ...]:
         """Where it changes something."""
         return tuple(sorted({getattr(part.node, "lineno", 0) for part in self.parts}))
+
+
+def digits(number: str) -> str:
+    """The digits of a number from the first to the last that is not 0, without its power of 10."""
+    return re.sub(r"\D", "", number.partition("e")[0]).strip("0")
 
 
 def at_once(changes: Iterable[Change]) -> Change:
@@ -217,6 +223,14 @@ class ChangeSite(Site):
     def comparisons(self) -> list[ast.Compare]:
         """All of the source."""
         return [one for one in ast.walk(self.source.tree) if isinstance(one, ast.Compare)]
+
+    @cached_property
+    def missing_numbers(self) -> list[str]:
+        """The numbers of the handout's formulas that the kernel does not have, be it with fewer digits."""
+        shared = (part for one in self.source.tree.body if isinstance(one, ast.Assign) for part in ast.walk(one))
+        every = (one.value for one in (*self.kernel.nodes, *shared) if isinstance(one, ast.Constant))
+        known = {digits(repr(one))[: Limit.SHORT] for one in every if isinstance(one, float)}
+        return [number for number in self.numbers if digits(number)[: Limit.SHORT] not in known]
 
     @cached_property
     def functions(self) -> set[str]:

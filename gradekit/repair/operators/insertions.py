@@ -20,7 +20,7 @@ from gradekit.submission.parsed_source import shown
 def insertions(site: ChangeSite) -> Iterator[Change]:
     """All of a function, the likeliest first."""
     loops = [loop for loop in site.kernel.loops if loop in site.watched.names]
-    every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop))]
+    every = [one for loop in loops for one in (*_kept(site, loop), *_moved(site, loop), *_begun_anew(site, loop))]
     yield from every[: Limit.INSERTIONS]
     yield from itertools.islice(_as_beside_another(site), Limit.INSERTIONS)
 
@@ -78,6 +78,25 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
         ways = [*like, *(f"{width} * {stride}" for width in widths for stride in behind), *widths]
         for way in dict.fromkeys(ways):
             yield from _put(site, loop, f"{name} += {way}", words("advanced", name=name), loop)
+
+
+def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
+    """`total = tl.zeros(...)` before a loop, or in each of its steps, where one loop or step goes on from what another
+    has left."""
+    before = [one for one in site.kernel.statements if one.lineno < loop.lineno]
+    block = getattr(site.kernel.parents[loop], "body", [])
+    beside = block[block.index(loop) - 1] if loop in block[1:] else loop.body[0]
+    for name in _made_in(loop):
+        begun = [one for one in before if target_of(one) == name and isinstance(one, ast.Assign)]
+        if not begun or site.kernel.names(begun[0].value) - {*site.kernel.all_params, "tl"} or not simple(begun[0]):
+            continue
+        text = site.source.of(begun[0])
+        for place in dict.fromkeys((beside, loop.body[0])):
+            if simple(place) and place is not begun[0] and "\n" not in text:
+                old, says = site.source.of(place), words("begun-once", name=name, loop=loop.lineno)
+                new = f"{text}; {old}" if place is loop.body[0] else f"{old}; {text}"
+                change = site.change(ChangeKind.UPDATE, place, new, says)
+                yield replace(change, sentence=f"Line {begun[0].lineno} {says[0]}", at=begun[0].lineno)
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import Tensor
 
 from gradekit.arithmetic import SIGNS
-from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
+from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, digits
 from gradekit.repair.operators.statement_changes import STATEMENTS
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
@@ -83,7 +82,7 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
     value = node.value
     if type(value) not in (int, float) or _is_axis(site, node):
         return
-    if repr(value) in site.numbers and len(repr(value).strip("0.")) > Limit.SHORT:
+    if value in map(float, site.numbers) and len(digits(repr(value))) > Limit.SHORT:
         return
     says = sentence_of("number", it=f"{value:g}", place=site.context(node))
     others = [0, 1, -1, 2, value + 1, value - 1] if isinstance(value, int) else [0.0, 1.0, -value, value * 2, value / 2]
@@ -112,17 +111,12 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
 def _number_of_the_handout(site: ChangeSite, node: Any, says: str) -> Iterator[Change]:
     """A number of the handout that begins with the same digits, or that the source lacks; the root of a number."""
     for number in (one for one in site.numbers if float(one) != node.value):
-        is_alike = _digits(number) == _digits(repr(node.value))
-        if is_alike or not any(number in text for text in (site.source.text,)):
+        is_alike = digits(number)[: Limit.SHORT] == digits(repr(node.value))[: Limit.SHORT]
+        if is_alike or number in site.missing_numbers:
             hint = hint_of("number-handout", number=number)
             yield site.change(ChangeKind.NUMBER, node, number, (says, hint), 1 - is_alike)
     if node.value > 1:
         yield site.change(ChangeKind.NUMBER, node, repr(node.value**0.5), (says, hint_of("number-root")), 1)
-
-
-def _digits(number: str) -> str:
-    """The first three digits that are not 0."""
-    return re.sub(r"\D", "", number.partition("e")[0]).lstrip("0")[:3]
 
 
 def _where_an_idle_one_belongs(says: str, name: str) -> tuple[str, str]:

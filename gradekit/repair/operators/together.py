@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from gradekit.arithmetic import SIGNS
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once
 from gradekit.repair.operators.replacements import RULES, axis_of
@@ -37,11 +37,12 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
         yield from _renamed(site, statement)
     for group in _alike(walked):
         yield from _repeated(site, group)
+    for one, other in (*itertools.pairwise(walked), *zip(walked, walked[2:], strict=False)):
+        if type(one) is type(other) in (ast.Assign, ast.AugAssign, ast.Expr):
+            yield from _exchanged_between(site, one, other)
     yield from _other_axes(site)
     yield from _axes_of_the_grid(site)
     yield from _of_each_lane(site)
-    yield from _quotients_and_rests(site)
-    yield from _same_bound(site)
     yield from _floors(site)
     yield from _other_strides(site, walked)
     yield from _of_another_tensor(site, walked)
@@ -56,7 +57,8 @@ def _exchanged(site: ChangeSite, statement: ast.stmt) -> Iterator[Change]:
     for one, other in itertools.combinations(once, 2):
         if site.kind(one) == site.kind(other) and site.kernel.parents[one] is not site.kernel.parents[other]:
             back = site.change(ChangeKind.SIDES, other, one.id, ("", ""))
-            says = words("exchanged", one=one.id, other=other.id)
+            are_strides = site.role(one.id) == site.role(other.id) == "stride"
+            says = words("exchanged-strides" if are_strides else "exchanged", one=one.id, other=other.id)
             yield at_once([site.change(ChangeKind.SIDES, one, other.id, says, 1), back])
 
 
@@ -87,6 +89,37 @@ def _alike(statements: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
 def form_of(statement: ast.stmt) -> str:
     """Equal for statements that differ in names alone."""
     return re.sub(r"id='(?!tl')\w+'", "id=''", ast.dump(statement))
+
+
+def _exchanged_between(site: ChangeSite, one: Any, other: Any) -> Iterator[Change]:
+    """What two statements compute in each other's place; of two that are built alike, each part that they have
+    differently."""
+    apart = dict[tuple[str, str], list[tuple[ast.expr, ast.expr]]]()
+    nodes = [list(ast.walk(each.value)) for each in (one, other)]
+    if [*map(type, nodes[0])] == [*map(type, nodes[1])]:
+        for pair in zip(*nodes, strict=True):
+            mine, theirs = map(_own_part, pair)
+            if mine != theirs and "" not in (mine, theirs):
+                apart.setdefault((mine, theirs), []).append(pair)
+    if not isinstance(one, ast.Expr) and len(apart) != 1 and site.kind(one.value) == site.kind(other.value):
+        apart[site.source.of(one.value), site.source.of(other.value)] = [(one.value, other.value)]
+    for (mine, theirs), pairs in apart.items() if len(apart) > 1 or not isinstance(one, ast.Expr) else ():
+        says = words("exchanged-between", one=shown(mine), other=shown(theirs), line=other.lineno)
+        news = [(node, _with_part_of(site, node, like)) for pair in pairs for node, like in (pair, pair[::-1])]
+        yield at_once(site.change(ChangeKind.SIDES, node, new, says, 1) for node, new in news)
+
+
+def _own_part(node: ast.AST) -> str:
+    """What an expression has of its own, beside its parts: a name, a number, or the function that it calls."""
+    if isinstance(node, ast.Call):
+        return called(node)
+    return node.id if isinstance(node, ast.Name) else repr(node.value) if isinstance(node, ast.Constant) else ""
+
+
+def _with_part_of(site: ChangeSite, node: ast.expr, like: ast.expr) -> str:
+    if isinstance(node, ast.Call) and isinstance(like, ast.Call) and called(node) != called(like):
+        return f"{called(like)}{site.source.of(node).removeprefix(site.source.of(node.func))}"
+    return site.source.of(like)
 
 
 def _repeated(site: ChangeSite, group: list[ast.stmt]) -> Iterator[Change]:
@@ -211,42 +244,6 @@ def _of_each_lane(site: ChangeSite) -> Iterator[Change]:
             new = f"{(text[:first] + name.encode() + text[last:-1]).decode()}, mask={masks[name]}, other=0.0)"
             says = words("one-for-all-lanes", it=shown(text.decode()), name=name, mask=masks[name])
             yield site.change(ChangeKind.NAME, one.call, new, says, 1)
-
-
-def _quotients_and_rests(site: ChangeSite) -> Iterator[Change]:
-    """`a % n` and `a // n` in each other's place."""
-    every = [n for n in site.kernel.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, (ast.FloorDiv, ast.Mod))]
-    sides: dict[tuple[str, str], list[ast.BinOp]] = {}
-    for node in every:
-        sides.setdefault((site.source.operand(node.left), site.source.operand(node.right)), []).append(node)
-    for (left, right), nodes in sides.items():
-        if len({type(node.op) for node in nodes}) == 2:
-            lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-            says = words("quotient-and-rest", lines=lines, it=left)
-            to = {ast.FloorDiv: "%", ast.Mod: "//"}
-            yield at_once(site.change(ChangeKind.SIDES, n, f"({left} {to[type(n.op)]} {right})", says) for n in nodes)
-
-
-_WIDER_OR_NARROWER: dict[type[ast.cmpop], str] = {ast.LtE: "<", ast.Lt: "<=", ast.Gt: ">=", ast.GtE: ">"}
-
-
-def _same_bound(site: ChangeSite) -> Iterator[Change]:
-    """`<` for `<=`, or the other way round, wherever something is compared with one bound."""
-    every = [
-        n for n in site.kernel.nodes if isinstance(n, ast.Compare) and len(n.ops) == 1 and n in site.watched.values
-    ]
-    bounds: dict[tuple[type[ast.cmpop], str], list[ast.Compare]] = {}
-    for node in every:
-        bounds.setdefault((type(node.ops[0]), site.source.operand(node.comparators[0])), []).append(node)
-    for (op, bound), nodes in bounds.items():
-        other = _WIDER_OR_NARROWER.get(op)
-        if other is None or len(nodes) < 2:
-            continue
-        way = "takes one place too many" if op in (ast.LtE, ast.GtE) else "leaves the last place out"
-        lines = " and ".join(str(line) for line in sorted({node.lineno for node in nodes}))
-        says = words("comparison-again", way=way, old=SIGNS[op], bound=bound, lines=lines, new=other)
-        lefts = {node: site.source.operand(node.left) for node in nodes}
-        yield at_once(site.change(ChangeKind.COMPARISON, n, f"({lefts[n]} {other} {bound})", says) for n in nodes)
 
 
 def _floors(site: ChangeSite) -> Iterator[Change]:
