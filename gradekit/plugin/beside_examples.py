@@ -3,8 +3,7 @@ related calls, and touch memory rightly for all sizes.
 
 Exact arithmetic: of each form of a call (the same operations on the same types, whatever the sizes) one of the
 examples that were right is taken, and tried on its own values and on those that the assignment's domain names for this;
-then one for each other way where one condition decides for a whole program. A form is tried once for a submission; what
-it showed counts in every check that has it.
+then one for each other way where one condition decides for a whole program. Each check tries its own.
 """
 
 from __future__ import annotations
@@ -79,17 +78,17 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
     apart, together = ([pair for pair in right.pairs if _shares_memory(pair[0]) is it] for it in (False, True))
     forms = _by_form(apart)
     found = [Seen(SHARED) for key in _by_form(together) if key not in forms]
-    first, others = _untried(run, forms)
-    for key in [*(key for key in forms if key in run.exact), *first[: Limit.FORMS], *others[: Limit.WAYS]]:
-        examples = forms[key]
-        if key not in run.exact:
-            run.exact[key] = _tried(run.subject, examples)
+    by_rank = sorted(forms, key=lambda key: _rank(forms[key][0]))
+    first = list({key[0]: key for key in reversed(by_rank)}.values())[::-1]
+    others = [key for key in forms if key not in first]
+    for examples in [forms[key] for key in [*first[: Limit.FORMS], *others[: Limit.WAYS]]]:
+        outcomes = _tried(run.subject, examples)
         for part in {seen.part for seen, _ in examples}:
-            for outcome in run.exact[key] if part is None else run.exact[key][part : part + 1]:
+            for outcome in outcomes if part is None else outcomes[part : part + 1]:
                 if isinstance(outcome, Failure):
                     wrong = examples[0][0]  # the report shows it, and trying it alone shows the same
                     run.subject.calls[:] = [Call(wrong.entry, wrong.inputs, wrong, wrong.wanted)]
-                    raise _again(outcome)
+                    raise outcome
                 found.append(outcome)
     untried = max(len(first) - Limit.FORMS, 0) + max(len(others) - Limit.WAYS, 0)
     return {"exact": _as_data(found, untried)} if found else {}
@@ -98,12 +97,6 @@ def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[
 def _wanted(run: GradingRun, item: pytest.Item) -> bool:
     mine, options = worth(item), run.request.options
     return mine.kind is Kind.CORRECTNESS and mine.prove and options.trivial is None
-
-
-def _again(failure: Failure) -> Failure:
-    same = Failure(failure.cause, failure.message, line=failure.line, facts=dict(failure.facts))
-    same.repeat = failure.repeat
-    return same
 
 
 def _as_data(found: Sequence[Seen], untried: int) -> dict[str, Any]:
@@ -127,15 +120,6 @@ def _by_form(pairs: Sequence[Example]) -> dict[Form, list[Example]]:
         if all(reference.asked is not None for reference in wanted):
             forms.setdefault(_form(seen), []).append((seen, wanted))
     return {key: sorted(mine, key=_rank) for key, mine in forms.items()}
-
-
-def _untried(run: GradingRun, forms: Mapping[Form, list[Example]]) -> tuple[list[Form], list[Form]]:
-    """The forms that no check has tried, with the way of the most telling example; and the other ways."""
-    tried = {form for form, _ in run.exact}
-    new = [key for key in forms if key not in run.exact]
-    best = {form: min((key for key in new if key[0] == form), key=lambda key: _rank(forms[key][0])) for form, _ in new}
-    first = [key for form, key in best.items() if form not in tried]
-    return first, [key for key in new if key not in first]
 
 
 def _form(seen: Observation) -> Form:

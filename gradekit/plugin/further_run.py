@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.findings import Outcome
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import keeping
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
@@ -25,16 +24,14 @@ from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
-from gradekit.unseen.host_branches import HostBranches, TracedForm
+from gradekit.unseen.host_branches import HostBranches, Path, TracedForm
 from gradekit.unseen.host_inputs import HostInputs, one_size_apart, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
-from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes
+from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
 from gradekit.unseen.search import constant_ways
 
 MOST_HERE = {"BRANCH": 10, "BESIDE": 20, "VARIED": 18}
 """Further calls of one check, by their purpose."""
-
-_NUMBERS = re.compile(r"[\d.]+")
 
 _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
@@ -48,14 +45,12 @@ class FurtherInputs:
         self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
-        self._check, self._dear_of = "", dict[str, dict[Hashable, str]]()
+        self._check, self._constants = "", constant_ways(host_text(subject.submission.text).tree)
         self._text = host_text(subject.submission.text)
         lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
-        self._kernels, self._stretches = KernelInputs(constant_ways(self._text.tree)), LongDimensions(checks)
-        self._longest = LongestCalls(subject, checks)
-        names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
-        self._host = HostInputs(HostBranches(self._explore, names))
+        self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
+        self._first, self._paths = first_of(checks, lambda *check: [kind_of(*check)]), dict[str, Path | None]()
 
     def run(self, check: str, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
         """Runs further examples of a `check` that has passed so far, up to the first that fails; notes them in `found`.
@@ -65,11 +60,12 @@ class FurtherInputs:
             return
         name, draws = drawn
         self._left, self._work = dict(MOST_HERE), 0
-        self._host.begin_check()
         self._usual.clear()
         self._alone.clear()
-        self._kernels.begin_check()
-        self._check, self._dear = check, self._dear_of.setdefault(check.partition("[")[2], {})
+        self._check, far = check, self._first.get(kind_of(check, draws)) == check
+        names = {name: [a.name for a in entry.arguments] for name, entry in self._subject.assignment.domain.items()}
+        self._host = HostInputs(HostBranches(self._explore, names, self._paths), far)
+        self._kernels = KernelInputs(self._constants, far)
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):
                 self._run_one(call, name, examples, fixtures, found)
@@ -88,8 +84,6 @@ class FurtherInputs:
         with self._subject.within(call.most_work or 2 * Limit.FURTHER_WORK, call.in_part):
             examples.run_all([{name: call.call}], fixtures)
         self._last = self._subject.work - before
-        if self._last > Limit.MUCH_WORK:
-            self._dear.setdefault(purpose(call), self._check)
         error = examples.first_problem if examples.failed is not None else None
         if error is None:
             new = (form for form in self._traced() if form.key not in known)
@@ -145,7 +139,7 @@ class FurtherInputs:
             if text in found.ran:
                 continue
             self._see_kernels()
-            if not call.is_wanted() or self._dear.get(purpose(call), self._check) != self._check:
+            if not call.is_wanted():
                 continue
             own = call.purpose.name
             if self._left[own] <= kept or self._work >= Limit.FURTHER_WORK:
@@ -203,12 +197,10 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error)[:200]}".rstrip(": ")
 
 
-def purpose(call: FurtherCall) -> Hashable:
-    """Equal for calls that ask for the same with like tensors; and layouts, where these are what a call is for."""
-    tensors = [arg for arg in call.call if isinstance(arg, Input)]
-    views = [one.offset > 0 or not one.is_contiguous for one in tensors if call.purpose is Purpose.VARIED]
-    kinds = tuple((one.dtype, _NUMBERS.sub("", one.profile)) for one in tensors)
-    return call.line, call.why, kinds, tuple(views) if any(views) else ()
+def kind_of(check: str, draws: Draws) -> Hashable:
+    """Equal for checks whose calls differ in sizes alone: the first of these goes beyond the sizes that it lists."""
+    own = check.partition("[")[0 if draws.upstream else 2]  # of gradients, each is another question
+    return own, draws.entry.name, replace(draws, sizes=(), at_most=0, free=frozenset())
 
 
 # --- what goes wrong in the longest calls that an entry promises, which are traced and not run ------------------------

@@ -27,13 +27,12 @@ class Limit:
     VARIED = 8  # calls that vary what further calls alone have shown
     UNSEEN_NAMED, LOOKED_UP = 40, 4  # ways that a record names; calls whose sizes stand in a table of the text
     FURTHER_WORK = 2_000_000_000  # of a check's further calls, for another to be made: one may take double
-    MUCH_WORK = 10_000_000  # of a call that no check with these parameters repeats; less says nothing of larger calls
     GOES_OVER = 1.5  # times the instructions as a dimension grows: too long for the longest
 
     # what is tried beside examples
     USUAL_ELEMENTS = 2000  # of an example that shows most and costs little
     FAR_ELEMENTS = 1 << 16  # of a call with long rows that is tried with values far from those of examples
-    FORMS, WAYS = 4, 2  # that one check tries: more have had their turn in earlier checks, or have it later
+    FORMS, WAYS = 4, 2  # that one check tries
     RELATED_ELEMENTS, KEPT_ELEMENTS = 1 << 14, 1 << 18  # of calls made again for a relation; kept for anything
     KEPT_CALLS, CACHED_CHECKS = 64, 512  # of one check; whose examples are cached
     KEEPING = 12  # calls of one check that use memory from before them: they are made again before others of it

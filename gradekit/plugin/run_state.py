@@ -70,8 +70,8 @@ class GradingRun:
     that count bytes, which may be as many only where calls are as large as the check's own.
     `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
     from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
-    this one. `on_progress` to `on_failing` are who watches. `exact` has what exact arithmetic showed of each form of a
-    call, `tutor` has what was found out of the submission's mistakes.
+    this one. `on_progress` to `on_failing` are who watches. `tutor` has what was found out of the submission's
+    mistakes.
     """
 
     request: GradingRequest
@@ -85,7 +85,6 @@ class GradingRun:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    exact: dict[Any, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
     on_progress: OnProgress = nobody
     on_subject: OnSubject = nobody

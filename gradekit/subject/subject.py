@@ -302,8 +302,8 @@ class Subject:
 
     @property
     def work(self) -> int:
-        """What the engine has done for this submission, in units of its budget."""
-        return self._runs.work
+        """What the calls made so far take, in units of the engine's budget, also of those that were made before."""
+        return self._runs.work + self._runs.again_work
 
     @property
     def used(self) -> float:

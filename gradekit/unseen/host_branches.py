@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,12 +86,13 @@ class HostBranch:
 
 @dataclass(frozen=True)
 class Path:
-    """A way through the host code, by what a call that took it has shown, and its
-    comparisons that depend on arguments."""
+    """A way through the host code, by what a call that took it has shown, its comparisons that depend on arguments, and
+    the lines of those that are `opaque`, with what is."""
 
     form: TracedForm
     explored: Explored
     steps: tuple[tuple[Condition, HostBranch], ...]
+    opaque: frozenset[tuple[int, str]] = frozenset()
     _values_of: dict[str, Sequence[Any]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @property
@@ -244,13 +245,15 @@ Explore = Callable[[TracedForm], "Explored | None"]
 
 @dataclass
 class HostBranches:
-    """The branches that calls have met, each with the ways that it has gone. `names` are those of the tensors and
-    scalars of an entry's domain; `beyond` are the limits that a call has gone beyond, not only up to, and `ended` what
-    `Path.end` gives of those that one has gone up to; `lost` are lines at which a size became something else, such as
-    text, and `opaque` conditions on numbers whose origin was lost: a line, and what."""
+    """The branches that a check has met, each with the ways that it has gone. `names` are those of the tensors and
+    scalars of an entry's domain; `known` the paths that calls took, whichever check made them; `beyond` the limits
+    that a call has gone beyond, not only up to, and `ended` what `Path.end` gives of those that one has gone up to;
+    `lost` are lines at which a size became something else, such as text, and `opaque` conditions on numbers whose
+    origin was lost: a line, and what."""
 
     explore: Explore
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    known: dict[str, Path | None] = field(default_factory=dict)
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
     beyond: set[HostBranch] = field(default_factory=set)
     ended: set[Hashable] = field(default_factory=set)
@@ -258,7 +261,6 @@ class HostBranches:
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
     _path_of: dict[str, tuple[Path, list[Any], list[Any]]] = field(default_factory=dict)  # its limits and ends
-    _explored: dict[str, Explored | None] = field(default_factory=dict)
 
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
@@ -289,34 +291,29 @@ class HostBranches:
             known = self._paths.setdefault(form.kind, [])
             path = next((path for path in known if path.taken_by(form)), None)
             if path is None and len(known) < Limit.PATHS:
-                path = self._new_path(form, known)
+                path = self.known[form.key] = self.known[form.key] if form.key in self.known else self._new_path(form)
+                known += [path] if path is not None else []
             if path is None:
                 return None
+            self.lost.update(line for line, _ in path.explored.left)
+            self.opaque |= path.opaque
             values = path.values_of(form)
             self._path_of[form.key] = path, path.at_limits(values), path.at_ends(values)
         return self._path_of[form.key]
 
-    def _new_path(self, form: TracedForm, known: list[Path]) -> Path | None:
-        if form.key not in self._explored:
-            self._explored[form.key] = self.explore(form)
-        explored = self._explored[form.key]
-        if explored is None:
+    def _new_path(self, form: TracedForm) -> Path | None:
+        if (explored := self.explore(form)) is None:
             return None
-        self.lost.update(line for line, _ in explored.left)
-        path = Path(form, explored, tuple(self._steps(form, explored.origins)))
-        known.append(path)
-        return path
-
-    def _steps(self, form: TracedForm, origins: Origins) -> Iterator[tuple[Condition, HostBranch]]:
-        terms = origins.terms
-        for condition in origins.conditions[: Limit.COMPARISONS]:
+        steps, opaque, terms = list[tuple[Condition, HostBranch]](), set[tuple[int, str]](), explored.origins.terms
+        for condition in explored.origins.conditions[: Limit.COMPARISONS]:
             if condition.source is None:  # what no line asks is asserted, and goes one way alone
                 continue
             leaves = leaves_in(terms, condition.left, condition.right)
             if ("opaque",) in leaves:
-                self.opaque.add((condition.source.line, "a comparison with a number that is not followed"))
+                opaque.add((condition.source.line, "a comparison with a number that is not followed"))
             elif leaves:
-                yield condition, HostBranch(condition.source.line, self._described(form, terms, condition))
+                steps.append((condition, HostBranch(condition.source.line, self._described(form, terms, condition))))
+        return Path(form, explored, tuple(steps), frozenset(opaque))
 
     def _described(self, form: TracedForm, terms: Sequence[Leaf], condition: Condition) -> str:
         names = self.names.get(form.entry, ())

@@ -24,21 +24,17 @@ from gradekit.unseen.search import AtEnd, Candidates, OtherLayout, OtherWay, Sea
 
 @dataclass
 class HostInputs:
-    """What the checks of a submission have seen of its host code: `branches` are those of the check that
-    runs, `narrowly` the ways that some check has gone with sizes that it lists itself, `tried` those that some
-    check has made a further call for, `paths` those of the calls that were looked at last."""
+    """What a check has seen of a submission's host code, its `branches`: `narrowly` are the ways that it has gone with
+    sizes that it lists itself, `tried` those that it has made a further call for, `paths` those of the calls that were
+    looked at last. Where it `goes_far`, other promised sizes are its own too."""
 
     branches: HostBranches
+    goes_far: bool = True
     narrowly: set[Way] = field(default_factory=set)
     tried: set[Way] = field(default_factory=set)
     paths: list[Path] = field(default_factory=list)
     search: Search = field(default_factory=Search)
     _solved: dict[tuple[Way, CallScope], tuple[list[dict[str, int]], bool]] = field(default_factory=dict)
-
-    def begin_check(self) -> None:
-        """Another check begins, which has seen nothing yet."""
-        self.branches.ways.clear()
-        self.branches.beyond.clear()
 
     def further(self, draws: Draws, forms: Sequence[TracedForm]) -> list[FurtherCall]:
         """Calls for the ways that none of these `forms`, which the check has run, has gone: one for each before another
@@ -104,7 +100,7 @@ class HostInputs:
             yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
 
     def _late(self, wanted: OtherWay) -> tuple[bool, bool, int]:
-        """First those that no check has made a call for, last those that ask if two sizes are equal."""
+        """First those for which no call was made, last those that ask if two sizes are equal."""
         condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
         numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
         equal = condition.relation == "==" and not any(numbers)
@@ -124,13 +120,13 @@ class HostInputs:
             self.narrowly.add(way)
 
     def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
-        """With sizes that the check lists, and whether it does; where these do not serve and no check went there, any
-        promised ones. Where strides decide, they are chosen too."""
+        """With sizes that the check lists, and whether it does; where these do not serve and it did not go there, any
+        promised ones, if it goes so far. Where strides decide, they are chosen too."""
         laid_out = self._laid_out(draws, wanted) if wanted.path.asked_of_layout else []
         if laid_out:
             return [(laid_out[0], False)]
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
-        narrow = same_path or way in self.narrowly
+        narrow = same_path or not self.goes_far or way in self.narrowly
         if not narrow:
             wide, same_path = self._chosen(draws, wanted, way, wide=True)
             chosen, narrow = (chosen, True) if chosen and not same_path else (wide, False)

@@ -29,9 +29,10 @@ PATH = "submission.py"
 @dataclass
 class KernelInputs:
     """Makes calls for kernels: those that a check has run, with the ways that they went, are given to `see`.
-    `constants` are the ways of comparisons of compile-time constants."""
+    `constants` are the ways of comparisons of compile-time constants. See `HostInputs` for `goes_far`."""
 
     constants: Sequence[ConstantWay] = ()
+    goes_far: bool = True
     _met: dict[ConstantWay, bool] = field(default_factory=dict)
     _loops: set[ConstantWay] = field(default_factory=set)  # that no example of the check has repeated
     _ways: dict[KernelBranch, bool] = field(default_factory=dict)
@@ -44,21 +45,6 @@ class KernelInputs:
     _groups: Mapping[tuple[str, tuple[str, ...]], tuple[str, ...]] = field(default_factory=dict)
     search: Search = field(default_factory=Search)
 
-    def begin_check(self) -> None:
-        """Another check begins, which has seen nothing yet."""
-        self._met.clear()
-        self._loops.clear()
-        self._ways.clear()
-        self._seen_of.clear()
-        self._asked.clear()
-        self._texts.clear()
-        self._ways_changed()
-
-    def _ways_changed(self) -> None:
-        """Forgets what was worked out of the ways so far."""
-        vars(self).pop("_together", None)
-        vars(self).pop("_numbers", None)
-
     def see(self, kernels: Mapping[str, Kernel], ways: Mapping[str, Mapping[int, int]]) -> None:
         """Notes the branch coverage of kernels, by their names (see gradekit.engine.branch_coverage)."""
         before = len(self._texts)
@@ -67,7 +53,8 @@ class KernelInputs:
             if self._seen_of.get(key) == known:
                 continue
             self._seen_of[key] = dict(known)
-            self._ways_changed()
+            vars(self).pop("_together", None)  # worked out of the ways so far
+            vars(self).pop("_numbers", None)
             text = self._texts.get(key) or kernel_text(kernel.name, kernel.unaligned, PATH)
             self._texts[key] = text
             for branch, number, seen in text.branches(known):
@@ -155,7 +142,7 @@ class KernelInputs:
 
     def _by_size(self, draws: Draws, wanted: Sequence[Missing], paths: Sequence[Path]) -> Iterator[FurtherCall]:
         left = {one: one.launching(paths) for one in wanted if one.is_of_sizes}
-        for far in (False, True):
+        for far in (False, True)[: 1 + self.goes_far]:
             for path in paths:
                 for one in [one for one, its in left.items() if path in its]:
                     solved = self._solved(one, draws, path, far)
