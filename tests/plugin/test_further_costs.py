@@ -1,32 +1,24 @@
-"""A further call that takes much work is made once for what it shows; a check that counts bytes makes none."""
+"""Of checks that differ in sizes alone, the first goes beyond their lists; a check that counts bytes makes no further calls."""
 
 from pathlib import Path
 
 from gradekit.assignment import get
 from gradekit.inputs.calls import calls, domain_of, draws_of
-from gradekit.plugin.further_run import purpose
-from gradekit.program import View
-from gradekit.unseen.further import FurtherCall, made
-from gradekit.unseen.host_branches import TracedForm
+from gradekit.plugin.further_run import kind_of
 from tests.graded import grade
 
 SOFTMAX = domain_of(get("softmax").tests)["softmax"]
 
 
-def further(rows: int, dtype: str = "float32", why: str = "M >= 4,096") -> FurtherCall:
-    """A call with so many rows of 16."""
-    draws = draws_of(calls(SOFTMAX))
-    assert draws is not None
-    form = TracedForm("", "softmax", (View(0, dtype, (rows, 16), (16, 1)),))
-    return FurtherCall(made(draws, form, {"M": rows, "N": 16}, 0, {}), why, line=12)
+def test_checks_whose_calls_differ_in_sizes_alone_are_of_one_kind() -> None:
+    def kind(check: str, **own: object) -> object:
+        draws = draws_of(calls(SOFTMAX, **own))  # type: ignore[arg-type]
+        assert draws is not None
+        return kind_of(check, draws)
 
-
-def test_a_larger_call_for_the_same_is_of_one_purpose_with_a_smaller_one() -> None:
-    assert purpose(further(100)) == purpose(further(400))
-
-
-def test_another_comparison_or_another_dtype_is_another_purpose() -> None:
-    assert purpose(further(100)) not in (purpose(further(100, why="M >= 8,192")), purpose(further(100, dtype="float16")))
+    assert kind("test_wide", sizes={"N": [1, 4097]}) == kind("test_narrow", sizes={"N": [1, 2]})
+    others = [kind("test_of_dtype[float16]"), kind("test", values=["ones"]), kind("test", layouts=["contiguous"])]
+    assert len({kind("test"), *others}) == 4
 
 
 def test_a_check_that_counts_bytes_makes_calls_of_its_own_sizes_alone() -> None:
