@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gradekit import assert_close, reference
+from gradekit.engine.memory import POISON
 from gradekit.findings import Cause, Kind
 from gradekit.inputs.spec import Input
 from gradekit.interpreter.tile_values import NotWalked, OutsideEverywhere
@@ -18,7 +19,7 @@ from gradekit.plugin.tutoring import apart
 from gradekit.program import Program
 from gradekit.repair.failed_check import Example, FailedCheck, WalkedExamples
 from gradekit.repair.mend import Family, Mend
-from gradekit.repair.other_checks import OtherChecks, confirmed, with_a_mend
+from gradekit.repair.other_checks import OtherChecks, alike, confirmed, with_a_mend
 from gradekit.repair.tutor import Tutor
 from gradekit.repair.work import Limit
 from gradekit.subject.subject import Call
@@ -122,6 +123,13 @@ def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_ri
         for one, (_, before, _) in zip(held, examples, strict=True) if before is not None
     }  # fmt: skip
     assert with_a_mend(held, Called(), "", errors.get) is found  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.float32])
+def test_elements_that_nobody_has_written_are_no_difference(dtype: torch.dtype) -> None:
+    unwritten = torch.full((1, 4), POISON, dtype=torch.uint8).view(torch.int32).view(dtype)[0]
+    before, after = torch.cat([torch.tensor([5], dtype=dtype), unwritten]), torch.tensor([5, 7], dtype=dtype)
+    assert alike(before, after) and not alike(after, after + 1)
 
 
 def test_a_view_is_asked_for_with_a_gap_behind_each_dimension_too() -> None:
