@@ -30,7 +30,8 @@ def clues_of(error: Failure, call: Call, text: str) -> Clues:
     seen = {finding.cause for finding in observation.findings if finding.cause.traits & IN_MEMORY}
     causes = frozenset({error.cause, *seen})
     touched = any(cause.traits & IN_MEMORY for cause in causes)
-    wrong = _wrong_pointers(error, observation, text) if not touched else frozenset()
+    storages = _wrong_storages(error, observation)
+    wrong = stored_through(observation.program, text, storages) if not touched else frozenset()
     astray = _astray(causes, observation.findings, {*first, *others}, text)
     return Clues(
         causes, first, others, small, strided, wrong, astray=astray, leading=_leading(astray, text),
@@ -79,11 +80,6 @@ def _kernels(error: Failure, observation: Any, text: str) -> tuple[tuple[str, ..
     first = tuple(name for name in order if writers.get(name, False))
     others = tuple(name for name in order if not writers.get(name, True))
     return (first, others) if first or others else (tuple(order), ())
-
-
-def _wrong_pointers(error: Failure, observation: Any, text: str) -> frozenset[str]:
-    """ "kernel.pointer" for each pointer that the wrong result was stored through; nothing where that is not clear."""
-    return stored_through(observation.program, text, _wrong_storages(error, observation))
 
 
 def stored_through(program: Program, text: str, storages: Collection[int]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradekit.engine.budget import AGAIN, STEP
+from gradekit.engine.budget import AGAIN, STEP, OverBudget
 from gradekit.interpreter.shown_call import ShownCall
 from gradekit.interpreter.tile_values import OutsideEverywhere, TilePointer, ValueKind, kind_of
 from gradekit.interpreter.walk import Code, Substitution
@@ -335,8 +335,10 @@ class Screen:
             copies = replay.changed(batch[0].kernel, substitution, min(tried.place for tried in batch))
         except OutsideEverywhere:
             return []
-        except WRONG:
+        except WRONG as error:
             half = len(batch) // 2
+            if not half and not is_first and isinstance(error, OverBudget):
+                return batch  # it does what was left undone, and whether it is right is not known
             halves = (batch[:half], batch[half:]) if half else ()
             return [one for part in halves for one in self._right(part, call, replay, is_first)]
         finally:

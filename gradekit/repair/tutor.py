@@ -178,7 +178,7 @@ class Tutor:
         """The mends that may be one of two: what made another check right, then what puts memory right, then those that
         make most of a few examples right."""
         first = self._mending.told_first
-        mended = lambda mend: tries.mended(mend.applied(self._mending.text), 2 * Limit.SHOWN)
+        mended = lambda mend: tries.mended(mend.applied(self._mending.text), Limit.SHOWN)
         helps = lambda mend: (mend == first, is_of_memory(mend, tries.clues), mended(mend))
         with survived("The look at what helps in part"):
             return sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)[: Limit.HALVES]
@@ -308,10 +308,9 @@ def in_one_name(text: str, both: str, half: Mend) -> Mend | None:
     apart = differences(source.tree.body, ast.parse(both).body)
     if len(apart) != 1 or not all(isinstance(one, (ast.Name, ast.Constant)) for one in (apart[0].node, apart[0].new)):
         return None
-    line = source.line(source.span(apart[0].node)[0])
-    says = sentence_of("number", it=source.of(apart[0].node), place=shown(text.splitlines()[line - 1].strip()))
-    hint = hint_of("name", name=ast.unparse(apart[0].new))
-    return replace(half, line=line, sentence=f"Line {line} {says}", hint=hint)
+    at = source.line(source.span(apart[0].node)[0])
+    says = sentence_of("number", it=source.of(apart[0].node), place=shown(text.splitlines()[at - 1].strip()))
+    return replace(half, line=at, sentence=f"Line {at} {says}", hint=hint_of("name", name=ast.unparse(apart[0].new)))
 
 
 def _say_the_same(half: Mend, other: Mend) -> bool:

@@ -123,7 +123,8 @@ class Idiom:
         free = [hole for hole in self._named if hole not in found]
         for choice in itertools.product(*(self._choices(hole, scope, found) for hole in free)):
             chosen = {**found, **dict(zip(free, choice, strict=True))}
-            if self._hold(scope, chosen) and not any(_is_anywhere(one, scope, chosen) for one in self.without):
+            barred = (one for pattern in self.without for one in _anywhere(pattern, scope, chosen))
+            if self._hold(scope, chosen) and next(barred, None) is None:
                 yield chosen
 
     @cached_property
@@ -201,10 +202,6 @@ def _anywhere(pattern: Pattern, scope: Scope, found: Found) -> Iterator[Found]:
     kernels = [scope.kernel] if scope.launch is None else [scope.launch.kernel, None]
     for node in (node for kernel in kernels for node in _roots(pattern, scope.draft, kernel)):
         yield from matches(pattern, node, found)
-
-
-def _is_anywhere(pattern: Pattern, scope: Scope, found: Found) -> bool:
-    return next(_anywhere(pattern, scope, found), None) is not None
 
 
 def _roots(pattern: Pattern, draft: Draft, kernel: KernelDraft | None) -> Sequence[Any]:

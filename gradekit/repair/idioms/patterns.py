@@ -313,13 +313,10 @@ class _Filling(ast.NodeTransformer):
         rest = next((many for one in node.args if (many := _many(one)) is not None), None)
         if rest is not None:
             more = self.found.get(rest, [])
-            node.args = [part for one in node.args for part in (self._positional(more) if _many(one) else [one])]
+            plain = [one for one in more if not isinstance(one, ast.keyword)]
+            node.args = [part for one in node.args for part in (plain if _many(one) else [one])]
             node.keywords += [one for one in more if isinstance(one, ast.keyword)]
         for keyword in node.keywords:
             if name := hole(keyword.arg or ""):
                 keyword.arg = self.found[name].id
         return self.generic_visit(node)
-
-    @staticmethod
-    def _positional(nodes: Sequence[ast.AST]) -> list[Any]:
-        return [one for one in nodes if not isinstance(one, ast.keyword)]

@@ -89,10 +89,6 @@ def _loop_of(scope: Scope, node: ast.AST) -> Loop | None:
     return next((loop for loop in scope.of.loops if counter_of(loop) == scope.name(node) != ""), None)
 
 
-def _has_two_axes(grid: ast.expr) -> bool:
-    return isinstance(grid, ast.Tuple) and len(grid.elts) > 1
-
-
 def _is_factor(scope: Scope, node: ast.AST) -> bool:
     around = scope.of.parents.get(node)
     return isinstance(around, ast.BinOp) and isinstance(around.op, ast.Mult)
@@ -120,11 +116,13 @@ ROLES: dict[str, Role] = {
     "unused": lambda scope, node: scope.name(node) != "" and not scope.of.uses.get(scope.name(node), 0),
     "step": lambda scope, node: (loop := _loop_of(scope, node)) is not None and counts_steps(loop),
     "two-axes": lambda scope, node: any(
-        map(_has_two_axes, map(scope.draft.grid_of, scope.draft.launches_of(scope.of)))
+        len(getattr(scope.draft.grid_of(one), "elts", ())) > 1 for one in scope.draft.launches_of(scope.of)
     ),
     "head": lambda scope, node: isinstance(node, ast.expr) and scope.of.bounds_a_loop(node),
     "factor": _is_factor,
     "float32": lambda scope, node: "float32" in ast.unparse(node),
+    "tile": lambda scope, node: any("None" in ast.unparse(part) for part in _parts("knows", node, scope)),
+    "reduction": _written("tl.sum", "tl.max", "tl.min", "tl.argmax"),
     "whole": lambda scope, node: len(scope.of.values.get(scope.name(node), ())) == 1,
     "program": _is_program,
     "loaded": _holds_loaded,

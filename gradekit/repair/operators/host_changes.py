@@ -10,6 +10,7 @@ import ast
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -50,6 +51,13 @@ class HostSite(Site):
         """The expressions that were met, in the order of the text."""
         met = (node for node in self.source.on_host if isinstance(node, ast.expr) and node in self.walk.values)
         return (node for node in met if not isinstance(getattr(node, "ctx", None), ast.Store))
+
+    @cached_property
+    def idle_numbers(self) -> dict[str, float]:
+        """The numbers of the module that nothing uses."""
+        names = (one for one in ast.walk(self.source.tree) if isinstance(one, ast.Name))
+        used = {one.id for one in names if isinstance(one.ctx, ast.Load)}
+        return {name: one for name, one in self.walk.module.items() if isinstance(one, float) and name not in used}
 
     def value(self, node: ast.AST) -> Any:
         """What an expression was when it was met first."""
@@ -331,7 +339,7 @@ def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
     for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse"), ("(1 - {})", "lacks-rest")):
         if kind != "number of a tensor" and not isinstance(node, ast.Constant):
             yield site.change(ChangeKind.WRAPPED, node, form.format(text), (says, hint_of(role)))
-    for name, value in site.names(node).items():
+    for name, value in {**site.names(node), **site.idle_numbers}.items():
         of = _kind(value)
         if of in ("number", "size", "number of a tensor") and (kind != "size" or of == "size") and name != text:
             for symbol, role in (("*", "lacks-factor-on-host"), ("/", "divisor")):

@@ -81,22 +81,21 @@ def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
 
 
 def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`total = tl.zeros(...)` before a loop, or in each of its steps, where one loop or step goes on from what another
-    has left."""
-    before = [one for one in site.kernel.statements if one.lineno < loop.lineno]
+    """`total = tl.zeros(...)` before a loop that goes on from what another has left, or in each step of one."""
     block = getattr(site.kernel.parents[loop], "body", [])
-    beside = block[block.index(loop) - 1] if loop in block[1:] else loop.body[0]
+    before = [one for one in site.kernel.statements if one.lineno < loop.lineno and isinstance(one, ast.Assign)]
     for name in _made_in(loop):
-        begun = [one for one in before if target_of(one) == name and isinstance(one, ast.Assign)]
-        if not begun or site.kernel.names(begun[0].value) - {*site.kernel.all_params, "tl"} or not simple(begun[0]):
+        begun = next((one for one in before if target_of(one) == name), None)
+        if begun is None or site.kernel.names(begun.value) - {*site.kernel.all_params}:
             continue
-        text = site.source.of(begun[0])
-        for place in dict.fromkeys((beside, loop.body[0])):
-            if simple(place) and place is not begun[0] and "\n" not in text:
-                old, says = site.source.of(place), words("begun-once", name=name, loop=loop.lineno)
-                new = f"{text}; {old}" if place is loop.body[0] else f"{old}; {text}"
-                change = site.change(ChangeKind.UPDATE, place, new, says)
-                yield replace(change, sentence=f"Line {begun[0].lineno} {says[0]}", at=begun[0].lineno)
+        earlier = [other for other in site.kernel.loops if begun.lineno < other.lineno < loop.lineno]
+        is_again = loop in block[1:] and any(name in _made_in(other) for other in earlier)
+        place = block[block.index(loop) - 1] if is_again else loop.body[0]
+        text, old = site.source.of(begun), site.source.of(place)
+        if simple(place) and "\n" not in text:
+            says = words("begun-once", name=name, loop=loop.lineno)
+            change = site.change(ChangeKind.UPDATE, place, f"{old}; {text}" if is_again else f"{text}; {old}", says)
+            yield replace(change, sentence=f"Line {begun.lineno} {says[0]}", at=begun.lineno)
 
 
 def _put(site: ChangeSite, loop: Loop, new: str, says: tuple[str, str], blamed: ast.stmt) -> Iterator[Change]:

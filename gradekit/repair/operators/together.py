@@ -191,7 +191,8 @@ def _other_axes(site: ChangeSite) -> Iterator[Change]:
     axes = {call: axis for call in found if (axis := axis_of(call)) is not None}
     every = list(axes) if len({axis.value for axis in axes.values()}) == 1 else []
     for mine in (every, *([call] for call in axes if len(axes) > 1)):
-        spread = (one for one in site.kernel.nodes if isinstance(one, ast.Subscript) and _is_reduced(site, one.value))
+        every_spread = (one for one in site.kernel.nodes if isinstance(one, ast.Subscript))
+        spread = (one for one in every_spread if _REDUCTIONS & site.kernel.calls_behind(one.value))
         if mine is not every:
             spread = (one for one in spread if one.value is mine[0] or _is_made_by(site, one.value, mine[0]))
         changed = _turned(site, [axes[call] for call in mine], list(spread)) if mine else []
@@ -266,8 +267,3 @@ def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: 
         first, last = (at - start for at in site.source.span(axis))
         data = data[:first] + other.encode() + data[last:]
     return data.decode("utf-8")
-
-
-def _is_reduced(site: ChangeSite, node: ast.expr) -> bool:
-    """Whether a value comes of a reduction."""
-    return bool(_REDUCTIONS & site.kernel.calls_behind(node))
