@@ -47,7 +47,7 @@ class Screen:
         self.draft, self.allow = draft, allow
         self.code: Code = code_of(draft.source)
         self._work = work if work is not None else Work().in_kernels
-        self._better: list[tuple[int, TriedChange]] = []
+        self._better: list[tuple[float, TriedChange]] = []
         self._mended: Counter[Change] = Counter()
         self._are_confirmed = False
         self.tried = 0
@@ -96,7 +96,8 @@ class Screen:
             kept = self._held([*kept, *new], also, next_ones, confirmed)
             if any(one.change.kind in LIKELY for one in kept) or kept and self._are_confirmed:
                 break
-        if not found and telling is not walked[0]:  # of few elements, none may be right in part
+        if not found and telling is not walked[0]:  # of few elements, much comes near by chance
+            self._better = [one for one in self._better if one[0] <= 0]
             self._found(telling, (*kernels, *others), STAGES[1], reserve)
         writers = [one for one in kept if one.kernel in kernels]  # changes elsewhere may only work around it
         are_likely = writers and min(one.change.kind for one in writers) <= min(one.change.kind for one in kept)
@@ -354,7 +355,7 @@ class Screen:
             counts = call.wrong(copies.results)
             most = before if replay.strays else Limit.LEFT_WRONG * before  # no copy that is left goes out of bounds
             helps = ~copies.lost & (counts <= most)
-            self._better += [(int(counts[number]), batch[number]) for number in _places(helps) if number not in right]
+            self._better += [(float(counts[number]), batch[number]) for number in _places(helps) if number not in right]
         return [batch[number] for number in sorted(right)]
 
 
@@ -450,11 +451,6 @@ def is_static(site: ChangeSite, node: ast.AST, functions: Collection[str]) -> bo
         is_step = name == "range" and isinstance(node, ast.Call) and before in node.args[2:]
         if name == "full" and isinstance(node, ast.Call) and before in node.args[1:]:
             return False
-        if is_step or name in _STATIC or name in functions and _may_be_constant(site, before):
+        if is_step or name in _STATIC or name in functions and not site.kernel.names(before) & {*site.kernel.params}:
             return True
     return False
-
-
-def _may_be_constant(site: ChangeSite, node: ast.AST) -> bool:
-    """Whether an argument is of constants alone, so that a function may need one: no size and no stride is."""
-    return not site.kernel.names(node) & set(site.kernel.params)

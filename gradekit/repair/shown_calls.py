@@ -42,11 +42,10 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         alike = (one for one in given if one.shape == comparison.actual.shape)  # host code may make another
         return any(bool(may_be(one[None])) and Comparison(one, reference).wrong_count == 0 for one in alike)
 
-    def any_may_be(results: Sequence[Any]) -> torch.Tensor:
-        return torch.stack([may_be(results[place]) for place in places]).any(0)
+    any_may_be = lambda results: torch.stack([may_be(results[place]) for place in places]).any(0)
 
     def wrong(results: Sequence[Any]) -> torch.Tensor:
-        return torch.stack([_wrong_of_each(results[place], reference, may_be) for place in places]).amin(0)
+        return torch.stack([_wrong_of_each(results[place], comparison, may_be) for place in places]).amin(0)
 
     astray = any(finding.cause in OUT_OF_BOUNDS for finding in observation.findings)
     few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
@@ -60,10 +59,12 @@ MayBe = Callable[[torch.Tensor], torch.Tensor]
 """Which of several results may be right."""
 
 
-def _wrong_of_each(results: torch.Tensor, reference: Reference, may_be: MayBe) -> torch.Tensor:
-    """How many elements are wrong in each of several results."""
-    counts = Comparison(results, reference).wrong.reshape(len(results), -1).sum(1)
-    return counts.maximum((~may_be(results)).long())
+def _wrong_of_each(results: torch.Tensor, before: Comparison, may_be: MayBe) -> torch.Tensor:
+    """How many elements are wrong in each of several results; one that is nearer than before counts as a part."""
+    after, exact = Comparison(results, before.reference), before.reference.exact.double()
+    share = ((after.value.double() - exact).abs() / (before.value.double() - exact).abs()).nan_to_num(1.0, 1.0)
+    left = (share.clamp(max=1.0) * after.wrong).reshape(len(results), -1).sum(1)
+    return torch.where((left == 0.0) & ~may_be(results), 1.0, left)
 
 
 def _first_wrong(comparison: Comparison) -> MayBe:

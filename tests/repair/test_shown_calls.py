@@ -37,6 +37,14 @@ def test_of_results_that_are_alike_any_may_be_the_wrong_one() -> None:
     assert shown.may_be is not None and shown.may_be(of_two).tolist() == [True, False]
 
 
+def test_a_wrong_element_that_comes_nearer_counts_as_a_part_of_one() -> None:
+    zeros, ones = torch.zeros(4), torch.ones(4)
+    shown = failing(wrong(zeros, ones), call_with(zeros))
+    assert shown is not None and shown.wrong is not None
+    further = [torch.stack([ones * 0.75, ones * 5, ones * float("nan"), torch.tensor([1.0, 1.0, 1.0, 0.5])])]
+    assert shown.wrong(further).tolist() == [1.0, 4.0, 4.0, 0.5]
+
+
 def test_a_call_with_another_number_of_results_is_not_as_before() -> None:
     zeros, ones = torch.zeros(4), torch.ones(4)
     shown = failing(wrong(zeros, ones), call_with(zeros))

@@ -62,7 +62,8 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
         yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
         if "2(" in site.source.text:  # tl.exp2, or tl.log2
             says = words("powers-of-2", part=part, place=site.context(node))
-            yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3)
+            built = ast.BinOp(node, ast.Mult(), ast.Constant(float(_LOG2E)))
+            yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3, built, "log2(e)")
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
 
