@@ -9,7 +9,7 @@ large that rounding may change which of two is the highest, P may become anythin
 Roundings of many terms mostly cancel: a sum of them is taken for SPREAD times the root of the sum of their squares, or
 for the sum of their sizes where that is less. TF32 drops bits, always towards 0, so that whole products come out smaller.
 
-All tensors are float64, [..., M, D] for q and [..., N, D] for k and v.
+All tensors are float64, [..., M, D] for q and [..., N, D] for k and v; of N rows, the first `lengths` [..., 1, 1] count.
 """
 
 import torch
@@ -18,21 +18,22 @@ SPREAD = 3.0
 """Each error is at most its size, and evenly spread below it: this is five standard deviations of their sum."""
 
 
-def times(a, b):
-    """a @ b, where b has few columns: with these first it takes half as long."""
-    return (b.mT @ a.mT).mT
-
-
 def added(errors, factors):
     """The error of the product errors @ factors, where each of the errors may have either sign."""
-    straight = times(errors.abs(), factors.abs())
-    return torch.minimum(straight, SPREAD * times(errors.square(), factors.square()).sqrt())
+    straight = errors.abs() @ factors.abs()
+    return torch.minimum(straight, SPREAD * (errors.square() @ factors.square()).sqrt())
 
 
-def of_product(rounding, a, b, of_a):
-    """Of a @ b, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole smaller."""
+def of_product(rounding, a, b, of_a, terms):
+    """Of a @ b, a sum of so many `terms`, where a has the errors `of_a`, and b is an input. What TF32 drops makes the whole
+    smaller."""
     own = added(of_a, b) + (added(a, rounding.lost(b)) if rounding.is_tf32 else 0.0)
-    return torch.maximum(own, rounding.cut * times(a, b).abs()) + rounding.sum(times(a.abs(), b.abs()), a.shape[-1])
+    return torch.maximum(own, rounding.cut * (a @ b).abs()) + of_sum(rounding, a.abs() @ b.abs(), terms)
+
+
+def of_sum(rounding, size, terms):
+    """As `rounding.sum`, where `terms` is a tensor: that is in proportion to 1 and the root of their number."""
+    return rounding.sum(size, 1) * ((1 + terms.sqrt()) / 2)
 
 
 def reached(weights, of_scores):
@@ -42,17 +43,18 @@ def reached(weights, of_scores):
     return (weights * grown).clamp(max=1.0)
 
 
-def of_output(rounding, q, k, v, sm_scale):
+def of_output(rounding, q, k, v, sm_scale, lengths):
     """Of O. By Cauchy and Schwarz, errors of the scores count as far as the values of v differ."""
+    beyond, terms, width = torch.arange(k.shape[-2]) >= lengths, lengths.double(), torch.tensor(float(q.shape[-1]))
+    k, v = k.masked_fill(beyond.mT, 0.0), v.masked_fill(beyond.mT, 0.0)
     scores = sm_scale * q @ k.mT
-    weights = torch.softmax(scores, -1)
+    weights = torch.softmax(scores.masked_fill(beyond, -torch.inf), -1)
     none = weights == 0
-    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q)
+    of_scores = abs(sm_scale) * of_product(rounding, q, k.mT, rounding.operand * q, width)
     highest = scores.masked_fill(none, 0.0).abs().amax(-1, keepdim=True)
-    of_scores = (of_scores + rounding.sum(highest, q.shape[-1])).masked_fill(none, 0.0)
-    counted, result = reached(weights, of_scores), times(weights, v)
-    by_size = times(counted, v.square()) - 2 * result * times(counted, v)
-    from_result = by_size + counted.sum(-1, keepdim=True) * result.square()
+    of_scores = (of_scores + of_sum(rounding, highest, width)).masked_fill(none, 0.0)
+    counted, result = reached(weights, of_scores), weights @ v
+    from_result = counted @ v.square() - 2 * result * (counted @ v) + counted.sum(-1, keepdim=True) * result.square()
     spread = (counted * torch.minimum(of_scores, 1 / counted).square()).sum(-1, keepdim=True).sqrt()
     factor = rounding.factor(weights).masked_fill(none, 0.0)  # what is exactly 0 stays so
-    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor)
+    return spread * from_result.clamp(min=0.0).sqrt() + of_product(rounding, weights, v, factor, terms)

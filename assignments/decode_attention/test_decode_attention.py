@@ -35,22 +35,30 @@ WHOLE, RAGGED = "lengths:{S}:-1", "lengths:{S}:{seed}"
 CUT = "cut:{S}:{seed}:{own}"  # NaN and infinity past the length
 
 
-def by_lengths(function, q, k_cache, v_cache, lengths):
-    """The function of all sequences of one length together: queries [n, Hkv, group, D], keys and values [n, Hkv, length, D]."""
-    groups, result = q.reshape(len(q), k_cache.shape[1], -1, q.shape[-1]), torch.empty_like(q)
-    for length in set(lengths.tolist()):
-        mine = lengths == length
-        part = function(groups[mine], k_cache[mine, :, :length], v_cache[mine, :, :length])
-        result[mine] = part.reshape(q[mine].shape)
-    return result
+def in_groups(q, k_cache):
+    """The queries of heads that share a head of the caches, together: [B, Hkv, group, D]."""
+    return q.reshape(len(q), k_cache.shape[1], -1, q.shape[-1])
 
 
 def decode(q, k_cache, v_cache, lengths, sm_scale):
-    return by_lengths(lambda a, k, v: torch.softmax(a @ k.mT * sm_scale, -1) @ v, q, k_cache, v_cache, lengths)
+    """All sequences of one length together: keys and values are [n, Hkv, length, D]."""
+    groups, result = in_groups(q, k_cache), torch.empty_like(q)
+    for length in set(lengths.tolist()):
+        mine = lengths == length
+        k, v = (cache[mine, :, :length] for cache in (k_cache, v_cache))
+        result[mine] = (torch.softmax(groups[mine] @ k.mT * sm_scale, -1) @ v).reshape(q[mine].shape)
+    return result
 
 
 def output_errors(rounding, q, k_cache, v_cache, lengths, sm_scale):
-    return by_lengths(lambda *part: errors.of_output(rounding, *part, sm_scale), q, k_cache, v_cache, lengths)
+    """Sequences of nearly one length together, as many as make small matrices of scores."""
+    groups, result = in_groups(q, k_cache), torch.empty_like(q)
+    several = max((1 << 16) // (q.shape[1] * k_cache.shape[2]), 1)
+    for part in lengths.argsort().split(several):
+        k, v = (cache[part, :, : lengths[part].max()] for cache in (k_cache, v_cache))
+        bound = errors.of_output(rounding, groups[part], k, v, sm_scale, lengths[part, None, None, None])
+        result[part] = bound.reshape(q[part].shape)
+    return result
 
 
 def expected(*inputs):

@@ -140,4 +140,16 @@ def test_tf32_is_wider_than_ieee() -> None:
 def test_decoding_has_the_bound_of_attention(precision: str) -> None:
     q, k, v, _ = (x.tensor().double() for x in inputs("float32", 33, 16, "normal"))
     rounding = Rounding(torch.float32, precision)
-    assert torch.equal(of_decoding(rounding, q, k, v, 0.25), AttentionErrors(rounding, q, k, v, 0.25).output)
+    found = of_decoding(rounding, q, k, v, 0.25, torch.tensor([[33]]))
+    assert torch.allclose(found, AttentionErrors(rounding, q, k, v, 0.25).output, rtol=1e-12, atol=0.0)
+
+
+def test_a_sequence_has_the_bound_of_its_own_length_beside_others() -> None:
+    q, k, v, _ = (x.tensor().double() for x in inputs("float32", 33, 16, "normal"))
+    lengths, rounding = torch.tensor([1, 20, 33])[:, None, None], Rounding(torch.float32)
+    several = [x.expand(3, 33, 16) for x in (q, k, v)]
+    beyond = torch.arange(33)[:, None] >= lengths
+    found = of_decoding(rounding, several[0], *(x.masked_fill(beyond, torch.nan) for x in several[1:]), 0.25, lengths)
+    for bound, length in zip(found, lengths.flatten().tolist(), strict=True):
+        alone = AttentionErrors(rounding, q, k[:length], v[:length], 0.25).output
+        assert torch.allclose(bound, alone, rtol=1e-12, atol=0.0)
