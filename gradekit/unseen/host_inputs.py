@@ -146,17 +146,19 @@ class HostInputs:
 
 def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: Sequence[Row]) -> Iterator[FurtherCall]:
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
-    design have, and as many of their sizes as take the path."""
+    design have, and as many of their sizes as take the path; where one does not, so much more than the call has."""
     rank = rank_of(draws, form)
     scope = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
     own = scope.sizes_of(form)
     for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
-        other = {**own, **{name: n for name, n in {**row, **draws.sizes_of(row, turn)}.items() if name in scope.names}}
-        each = itertools.product(*({own.get(name, n), n} for name, n in other.items()))
+        wanted = {**own, **row, **draws.sizes_of(row, turn)}
+        other: dict[str, Any] = {name: n for name, n in wanted.items() if name in own or name in scope.names}
+        near = {name: own.get(name, n) for name, n in other.items()}
+        each = itertools.product(*(dict.fromkeys((n, near[name] + n, near[name])) for name, n in other.items()))
         columns = dict(zip(other, torch.tensor([*each]).T, strict=True))
         fits = Candidates(path, scope, columns).taking & scope.allows(columns)
         if bool(fits.any()):
-            alike = torch.stack([columns[name] == n for name, n in other.items()]).sum(dim=0)
+            alike = sum(2 * (columns[name] == n) + (columns[name] == near[name] + n) for name, n in other.items())
             place = int(torch.where(fits, alike, -1).argmax())
             picks = {name: level for name, level in row.items() if not name.startswith("size ") and name not in columns}
             sizes = {name: int(column[place]) for name, column in columns.items()}

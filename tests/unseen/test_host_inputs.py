@@ -37,6 +37,7 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
         "if x.shape[0] // 3 == 2222:\n    n = n - 1",
         "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
         "n = n - 1 if n * n + n == 7000 * 7001 else n",
+        "if n >= 1 << 17:\n    n = n - n % 4",
     ],
 )
 def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str, tmp_path: Path) -> None:
