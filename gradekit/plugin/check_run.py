@@ -188,10 +188,12 @@ class CheckRun:
 
     def _of_earlier_calls(self, error: BaseException) -> Diagnosis | None:
         """That what failed is right where its call is the first of a process; None where it became the same program."""
-        example = self.examples.failure(error) if self.examples is not None else None
+        call = self.evidence.call
+        if self.examples is None or call is None or call.observation is None:
+            return None
         text = self.run.submission.text if self.run.submission is not None and self.run.trivial is None else ""
-        call, alone = self.evidence.call, right_alone(text)
-        if alone is None or self.examples is None or call is None or call.observation is None:
+        example, alone = self.examples.failure(error), right_alone(text)
+        if alone is None:
             return None
         if example is None:
             return alone if isinstance(error, Failure) and self._holds_alone(error, call) else None
