@@ -317,12 +317,13 @@ def views_in(value: Any) -> Iterator[View]:
     kind: Any = type(value)
     if kind is View:
         yield value
-    elif kind is tuple or kind is list or kind is dict:
-        for item in value.values() if kind is dict else value:
-            yield from views_in(item)
-    else:
-        for name in parts_of(kind):
-            yield from views_in(getattr(value, name))
+        return
+    parts = value.values() if kind is dict else value
+    if kind is not tuple and kind is not list and kind is not dict:
+        parts = [getattr(value, name) for name in parts_of(kind)]
+    for part in parts:
+        if type(part) not in _PLAIN:  # most are numbers
+            yield from views_in(part)
 
 
 def reads(step: Step) -> Iterator[View]:
