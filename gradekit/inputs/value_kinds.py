@@ -40,6 +40,8 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         return _chosen(shape, *parameters)
     if word == SCALED:
         return _positive(shape, dtype, generator) * float(*parameters)
+    if word == BEGUN:
+        return _begun(shape, dtype, generator, *parameters)
     if word == FAR:
         return _far(shape, dtype, generator, *parameters)
     if word in WHOLE:
@@ -57,7 +59,7 @@ def known() -> tuple[str, ...]:
 def is_known(name: str) -> bool:
     """Whether there is such a kind; its parameters are not looked at."""
     word = name.partition(":")[0]
-    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, SCALED, FAR)
+    return name in PROFILES or word in (*WHOLE, *_added, CHOSEN, SCALED, FAR, BEGUN)
 
 
 def poison(dtype: torch.dtype) -> float | int | bool:
@@ -386,6 +388,17 @@ def _far(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator,
 
 SCALED = "scaled"
 """The kind of tensors whose values are positive, times the number that follows, such as "scaled:-1024"."""
+
+BEGUN = "begun"
+"""The kind of tensors whose rows begin as one kind and go on as another, such as "begun:16:ones:normal"."""
+
+
+def _begun(
+    shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator, count: str, first: str, rest: str
+) -> torch.Tensor:
+    at = torch.arange((1, *shape)[-1]).view(shape[-1:])
+    return torch.where(at < int(count), make(first, shape, dtype, generator), make(rest, shape, dtype, generator))
+
 
 CHOSEN = "chosen"
 """The kind of tensors that are made of a few given values, such as "chosen:cells:1:1.5;-2.0"."""

@@ -109,7 +109,8 @@ class FurtherInputs:
             self._usual |= set() if turn else {path.way for path in self._host.paths}
             self._see_kernels()
             calls = [*self._kernels.decided(draws, forms, self._host.paths), *calls]
-            again = [] if turn else [*self._kernels.repeats(draws, self._host.paths)]
+            repeats = self._kernels.repeats(draws, self._host.paths)
+            again = [] if turn else [*repeats, *self._kernels.begun(draws, forms)]
             calls += self._kernels.further(draws, forms, self._host.paths)
             now = [call for call in calls if call.purpose != Purpose.VARIED]
             yield from self._afforded([*special, *now, *again], found, name, Limit.ROUNDS - 1 - turn)

@@ -13,10 +13,10 @@ import torch
 from gradekit.engine.branch_coverage import MASKED, SEVERAL
 from gradekit.engine.def_use import LOADS
 from gradekit.inputs.draws import Draws
-from gradekit.inputs.value_kinds import CHOSEN, POSITIVE, PROFILES, make
+from gradekit.inputs.value_kinds import BEGUN, CHOSEN, POSITIVE, PROFILES, make
 from gradekit.program import Kernel
 from gradekit.unseen import Limit
-from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of, values_of
+from gradekit.unseen.further import FurtherCall, Purpose, fits, made, plain_values, rank_of, values_of
 from gradekit.unseen.host_branches import Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, dtype_groups, kernel_text, numbers_in
 from gradekit.unseen.scope import ROUGH, CallScope, sizes_alone
@@ -181,6 +181,24 @@ class KernelInputs:
         path, found = next((one for one in each if one[1]), (None, ()))
         if path is not None:
             yield from _in_each_kind(draws, path, found[0], one)
+
+    def begun(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
+        """Calls for what whole programs decide by values that they load: rows begin as each kind, with as many values
+        as are loaded for it, and go on as another, which nothing has looked at."""
+        mine = [form for form in forms if fits(draws, form) and form.elements]
+        asked = {one.loaded: one for branch, seen in self._ways.items() if seen and (one := self._first[branch]).loaded}
+        for count, one in itertools.islice(sorted(asked.items()) if mine else (), Limit.LOOPS):
+            sizes = CallScope(draws, rank_of(draws, mine[0])).near(max(Limit.ROOMY, 2 * count + 1))
+            for turn in range(max((len(options) for _, options in draws.values), default=0)):
+                kinds = dict[str, str]()
+                for names, options in draws.values:
+                    both = (options[turn % len(options)], plain_values(options))
+                    each = zip(names.split(), *(both if names.split()[1:] else ([kind] for kind in both)), strict=True)
+                    kinds |= {name: f"{BEGUN}:{count}:{first}:{rest}" for name, first, rest in each if first != rest}
+                if kinds := {name: kind for name, kind in kinds.items() if name in _plain_tensors(draws)}:
+                    call = made(draws, mine[0], sizes, turn, values_of(draws, kinds))
+                    told = "values go on in another way than those that decided"
+                    yield FurtherCall(call, told, one.line, Purpose.BESIDE)
 
 
 def _in_each_kind(

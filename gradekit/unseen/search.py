@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -328,6 +329,15 @@ class Missing:
     def is_of_sizes(self) -> bool:
         """Whether sizes may decide which way it goes: not what was loaded."""
         return not any(op.name in LOADS for op in self.text.behind(tuple(self._deciding)))
+
+    @property
+    def loaded(self) -> int:
+        """How many values are loaded at once for what it decides, if that is for a whole program by what was loaded."""
+        op = self.text.ops[self.number]
+        if op.name not in ("scf.if", "cf.cond_br", "arith.select") or op.operand_types[0].shape:
+            return 0
+        loads = (op for op in self.text.behind(tuple(self._deciding)) if op.name in LOADS)
+        return max((math.prod(op.result_types[0].shape) for op in loads), default=0)
 
     @property
     def is_of_many(self) -> bool:
