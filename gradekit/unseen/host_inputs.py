@@ -148,10 +148,8 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
     design have, and as many of their sizes as take the path; where one does not, so much more than the call has."""
     rank = rank_of(draws, form)
-    scope = CallScope(sizes_alone(draws), rank, True, Limit.FAR)
+    scope = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
     own = scope.sizes_of(form)
-    room = Limit.HARDLY_MORE * min(scope.count(own), Limit.LONG_ELEMENTS)  # the way may begin anywhere
-    scope = replace(scope, most=max(int(room), Limit.LARGER * Limit.LARGER_ELEMENTS))
     for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
         wanted = {**own, **row, **draws.sizes_of(row, turn)}
         other: dict[str, Any] = {name: n for name, n in wanted.items() if name in own or name in scope.names}
