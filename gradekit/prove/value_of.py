@@ -57,8 +57,8 @@ class Evaluation:
                 value = self.atom(atom)
                 if isinstance(value, Tensor) and abs(number) >= LARGEST:
                     raise Undefined(str(number))  # no column holds it
-                factor = value if isinstance(value, Tensor) and _is(factor, 1) else factor * value
-            total = factor if isinstance(factor, Tensor) and _is(total, 0) else total + factor
+                factor = factor * value
+            total = total + factor
         return total
 
     def atom(self, atom: Atom) -> Any:
@@ -117,11 +117,6 @@ class Evaluation:
             if found is is_any:  # whatever the others are
                 return found
         return found
-
-
-def _is(value: Any, number: int) -> bool:
-    """Whether a value is that number, and no column, which need not be gone through then."""
-    return isinstance(value, int) and value == number
 
 
 def divided(a: Numbers, b: Numbers) -> Any:
