@@ -166,6 +166,8 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
         is_one = any(getattr(side, "value", None) == 1 for side in (node.left, node.right))
         if other in "*/" and (is_one or called(node.right) in EXP):
             continue  # which is to leave out that side, or to give its exponent the other sign
+        if (op, other) == ("//", "*") and isinstance(node.right, ast.Constant):
+            continue  # the first of so many parts would have all: right by chance, whatever is wrong with parts
         says = words("operation", it=whole, new=other, old=op)
         yield site.change(ChangeKind.OPERATOR, node, f"({left} {other} {right})", says)
     yield from _clamped(site, node, op)

@@ -101,7 +101,7 @@ def _exchanged_between(site: ChangeSite, one: Any, other: Any) -> Iterator[Chang
             mine, theirs = map(_own_part, pair)
             if mine != theirs and "" not in (mine, theirs):
                 apart.setdefault((mine, theirs), []).append(pair)
-    if not isinstance(one, ast.Expr) and len(apart) != 1 and site.kind(one.value) == site.kind(other.value):
+    if not isinstance(one, ast.Expr) and not apart and site.kind(one.value) == site.kind(other.value):
         apart[site.source.of(one.value), site.source.of(other.value)] = [(one.value, other.value)]
     for (mine, theirs), pairs in apart.items() if len(apart) > 1 or not isinstance(one, ast.Expr) else ():
         says = words("exchanged-between", one=shown(mine), other=shown(theirs), line=other.lineno)
