@@ -5,13 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradekit.engine.values import INTEGER
+from gradekit.engine.values import INTEGER, UNSIGNED
 
 SATURATING = {torch.float8_e4m3fn: 448.0, torch.float8_e5m2: 57344.0}
 """Formats whose conversion instruction saturates (PTX cvt.satfinite), with their largest finite number."""
-
-
-_UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}
 
 
 def float_to_float(value: Tensor, target: torch.dtype, toward_zero: bool = False) -> Tensor:
@@ -55,7 +52,7 @@ def float_to_unsigned(value: Tensor, bits: int) -> Tensor:
 
 def unsigned_to_float(value: Tensor, target: torch.dtype) -> Tensor:
     """The number that the bits of an integer spell where none is a sign, to nearest even."""
-    return value.view(_UNSIGNED[value.dtype.itemsize]).to(target)
+    return value.view(UNSIGNED[value.element_size()]).to(target)
 
 
 def _whole(value: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gradekit.engine.values import (
     INTEGER,
+    UNSIGNED,
     Affine,
     Below,
     Integer,
@@ -47,12 +48,9 @@ def tensor(value: Value, bits: int, shape: Shape) -> Tensor:
     return dense(value, INTEGER[bits], shape)
 
 
-_UNSIGNED = {torch.bool: torch.uint8, torch.int8: torch.uint8, torch.int16: torch.uint16, torch.int32: torch.uint32}
-
-
 def unsigned(value: Tensor) -> Tensor:
     """The unsigned reading of a tensor of at most 32 bits, as int64."""
-    return value.view(_UNSIGNED[value.dtype]).to(torch.int64)
+    return value.view(UNSIGNED[value.element_size()]).to(torch.int64)
 
 
 def signed(value: Tensor, bits: int) -> Tensor:

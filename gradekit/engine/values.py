@@ -29,6 +29,7 @@ from gradekit.compat.torch import storage_id, storage_uses
 
 BITS = {"i1": 1, "i4": 4, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
 INTEGER = {1: torch.bool, 8: torch.int8, 16: torch.int16, 32: torch.int32, 64: torch.int64}
+UNSIGNED = {1: torch.uint8, 2: torch.uint16, 4: torch.uint32, 8: torch.uint64}  # by the bytes of an element
 FLOAT = {
     "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64,
     "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,

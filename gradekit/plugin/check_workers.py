@@ -196,7 +196,6 @@ def _load(group: Sequence[pytest.Item]) -> int:
     drawn = _drawn_from(group[0])
     if drawn is None:
         return 0
-    if not isinstance(drawn, tuple):
-        return Limit.BESIDE_DESIGN * len(group)
-    times = Limit.WITH_GRADIENTS if any(draws.upstream for draws in drawn) else 1
-    return times * (Limit.BESIDE_DESIGN * len(group) + sum(len(draws.design()) for draws in drawn))
+    designs = drawn if isinstance(drawn, tuple) else ()
+    times = Limit.WITH_GRADIENTS if any(draws.upstream for draws in designs) else 1
+    return times * (Limit.BESIDE_DESIGN * len(group) + sum(len(draws.design()) for draws in designs))

@@ -45,8 +45,9 @@ class FurtherInputs:
         self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
-        self._check, self._constants = "", constant_ways(host_text(subject.submission.text).tree)
-        self._text = host_text(subject.submission.text)
+        self._check, self._text = "", host_text(subject.submission.text)
+        self._constants = constant_ways(self._text.tree)
+        self._names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
         lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
@@ -63,8 +64,7 @@ class FurtherInputs:
         self._usual.clear()
         self._alone.clear()
         self._check, far = check, self._first.get(kind_of(check, draws)) == check
-        names = {name: [a.name for a in entry.arguments] for name, entry in self._subject.assignment.domain.items()}
-        self._host = HostInputs(HostBranches(self._explore, names, self._paths), far)
+        self._host = HostInputs(HostBranches(self._explore, self._names, self._paths), far)
         self._kernels = KernelInputs(self._constants, far)
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):

@@ -20,7 +20,8 @@ class Limit:
     # checks in other processes
     WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken
     WORTH_A_WORKER = 200  # examples of a run for another process to pay: it begins by executing the submission
-    FIRST, BESIDE_DESIGN, WITH_GRADIENTS = 50, 25, 4  # in examples: the first check, each; times
+    BESIDE_DESIGN, FIRST = 25, 50  # about what a check takes beside its design, in examples, and the first one more
+    WITH_GRADIENTS = 4  # times as long, about, is a check that asks for gradients
 
     # calls for what examples have not seen
     ROUNDS = 3  # a new path may have comparisons of its own

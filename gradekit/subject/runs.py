@@ -176,7 +176,7 @@ class Runs:
     """The runs of one submission, also on the card of `device`.
 
     With `substitute`, the judge sees a trivial wrong result in place of each, and no card is needed. `most_work`
-    is what all runs may use together, `work` what they have used, `again_work` what calls took that were known.
+    is what all runs may use together, `work` what they have used, `repeated_work` what known calls took.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Runs:
         self._seen: LruCache[CallSpec, Observation | Failure] = LruCache(Limit.REMEMBERED_BYTES, _weight)
         self._overdue = False
         self._costs: dict[str, int] = {}
-        self.work = self.again_work = self._of_check = 0
+        self.work = self.repeated_work = self._of_check = 0
         self._in_check = False
         self.limit, self._begun = (0, False), 0
         self.soundness = Soundness()
@@ -223,7 +223,7 @@ class Runs:
             raise outcome.with_traceback(None)
         if outcome is not None and self._in_check:
             self._of_check += self._costs[spec.signature]
-            self.again_work += self._costs[spec.signature]
+            self.repeated_work += self._costs[spec.signature]
         return outcome
 
     def run(self, case: Case) -> Observation:

@@ -303,7 +303,7 @@ class Subject:
     @property
     def work(self) -> int:
         """What the calls made so far take, in units of the engine's budget, also of those that were made before."""
-        return self._runs.work + self._runs.again_work
+        return self._runs.work + self._runs.repeated_work
 
     @property
     def used(self) -> float:
