@@ -103,11 +103,8 @@ class Assignment:
 
     @functools.cached_property
     def domain(self) -> dict[str, EntryDomain]:
-        """What it promises of each of its entries; empty without a domain.toml.
-
-        Raises:
-            DomainError: it makes no sense.
-        """
+        """What it promises of each of its entries; empty without a domain.toml. Raises DomainError where it makes no
+        sense."""
         file = self.folder / "domain.toml"
         return domain.load(file) if file.is_file() else {}
 
@@ -135,11 +132,8 @@ class Assignment:
 
 
 def load(folder: Path) -> Assignment:
-    """The assignment in `folder`.
-
-    Raises:
-        AssignmentError: its assignment.toml is missing or wrong; the message names the key.
-    """
+    """The assignment in `folder`. Raises AssignmentError where its assignment.toml is missing or wrong; the message
+    names the key."""
     path = folder / "assignment.toml"
     text, values = schemas.read(path, AssignmentError)
     for problem in problems(values, schema("assignment")):
@@ -148,11 +142,7 @@ def load(folder: Path) -> Assignment:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What the TOML file at `path` holds.
-
-    Raises:
-        AssignmentError: it cannot be opened, or is not TOML.
-    """
+    """What the TOML file at `path` holds. Raises AssignmentError where it cannot be opened, or is not TOML."""
     return schemas.read(path, AssignmentError)[1]
 
 
@@ -212,20 +202,15 @@ def discover(root: Path | None = None) -> dict[str, Assignment]:
 
     The path is what GRADEKIT_ASSIGNMENTS says (folders, or the word "built-in", with the system's separator between
     them), else what `path` in course.toml says. Else it is the nearest folder assignments/, in the current folder or
-    above it, then those of installed packages with an entry point "gradekit.assignments", then gradekit's own.
-
-    Raises:
-        AssignmentError: a folder that was named does not exist, or an assignment in it is described wrongly.
+    above it, then those of installed packages with an entry point "gradekit.assignments", then gradekit's own. Raises
+    AssignmentError where a folder that was named does not exist, or an assignment in it is described wrongly.
     """
     return {id: load(folder) for id, folder in folders(root).items()}
 
 
 def folders(root: Path | None = None) -> dict[str, Path]:
-    """The folders of all assignments, as `discover` finds them, whether they are described rightly or not.
-
-    Raises:
-        AssignmentError: a folder that was named does not exist.
-    """
+    """The folders of all assignments, as `discover` finds them, whether they are described rightly or not. Raises
+    AssignmentError where a folder that was named does not exist."""
     places = [root] if root else list(dict.fromkeys(folder.resolve() for folder in search_path()))
     missing = next((folder for folder in places if not folder.is_dir()), None)
     if missing:
@@ -305,11 +290,8 @@ def in_order(known: Mapping[str, Assignment], first: Iterable[str] = ()) -> list
 
 
 def named_folder(id: str) -> Path:
-    """The folder of the assignment called `id`, or the folder `id` itself.
-
-    Raises:
-        AssignmentError: there is none; the message names the nearest that there is.
-    """
+    """The folder of the assignment called `id`, or the folder `id` itself. Raises AssignmentError where there is none;
+    the message names the nearest that there is."""
     known = folders()
     if id in known or not Path(id).is_dir():
         return _named(id, known)
@@ -320,11 +302,8 @@ T = TypeVar("T")
 
 
 def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
-    """The assignment called `id`.
-
-    Raises:
-        AssignmentError: there is none; the message names the nearest that there is.
-    """
+    """The assignment called `id`. Raises AssignmentError where there is none; the message names the nearest that there
+    is."""
     return _named(id, discover() if known is None else known)
 
 
@@ -340,12 +319,8 @@ def _named(id: str, known: Mapping[str, T]) -> T:
 
 def of_path(path: Path, given_id: str | None = None) -> Assignment:
     """The assignment that the submission at `path` is for: `given_id`, else as the file or its folder tells, else by
-    its entry, whose name syntax errors do not hide.
-
-    Raises:
-        AssignmentError: none fits, or several do.
-        SubmissionError: there is no such file, or it cannot be read and nothing else tells the assignment.
-    """
+    its entry, whose name syntax errors do not hide. Raises AssignmentError where none fits, or several do, and
+    SubmissionError where there is no such file, or it cannot be read and nothing else tells the assignment."""
     known = discover()
     if given_id is not None:
         return get(given_id, known)

@@ -54,11 +54,8 @@ class Sweep:
 
 
 def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = None) -> Sweep:
-    """The sweep of an assignment: as the arguments say, else as its assignment.toml does, else powers of two.
-
-    Raises:
-        NothingToBench: the tests time no call, or no input has the size that is to vary.
-    """
+    """The sweep of an assignment: as the arguments say, else as its assignment.toml does, else powers of two. Raises
+    NothingToBench where the tests time no call, or no input has the size that is to vary."""
     calls = timed_calls(assignment)
     if not calls:
         raise NothingToBench(f"the tests of {assignment.id} time no call, so there is nothing to sweep")

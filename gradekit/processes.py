@@ -55,11 +55,7 @@ class Command:
     dies_with_parent: bool = False
 
     def start(self) -> subprocess.Popen[bytes]:
-        """The running process, in a session of its own.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """The running process, in a session of its own. Raises OSError where it cannot be started."""
         return forks(self) or subprocess.Popen(
             [sys.executable, "-P", "-m", self.module, *self.arguments],
             pass_fds=self.descriptors,
@@ -89,12 +85,9 @@ class ChildProcess:
     """A command (or a process that was started for it) that runs until it ends by itself, or `end` is called; `sock` is
     this side of a socket to it, if it has one.
 
-    To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience`
-    seconds it is killed with its whole process group. This happens, too, when nobody holds this object
-    any more, and when the interpreter ends.
-
-    Raises:
-        OSError: the command cannot be started.
+    To end it, its socket is closed; where it can `terminate`, it is sent SIGTERM; after `patience` seconds it is killed
+    with its whole process group. This happens, too, when nobody holds this object any more, and when the interpreter
+    ends. Raises OSError where the command cannot be started.
     """
 
     def __init__(
@@ -149,11 +142,7 @@ def _end(
 
 class ForkedProcess:
     """A fork of this process that answers messages in their order, each with what `answer` gives for it. It ends with
-    this object, with this process, or when `answer` raises.
-
-    Raises:
-        OSError: this process cannot be forked.
-    """
+    this object, with this process, or when `answer` raises. Raises OSError where this process cannot be forked."""
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         ours, theirs = multiprocessing.Pipe()
@@ -168,19 +157,11 @@ class ForkedProcess:
         self._finalizer = weakref.finalize(self, _end_fork, pid, ours, os.getpid())
 
     def ask(self, message: bytes) -> None:
-        """Sends a message; it is answered once those before it are.
-
-        Raises:
-            OSError: the fork has ended.
-        """
+        """Sends a message; it is answered once those before it are. Raises OSError where the fork has ended."""
         self._connection.send_bytes(message)
 
     def take(self, seconds: float) -> bytes:
-        """The next answer.
-
-        Raises:
-            EOFError, OSError: the fork has ended, or has not answered for so long.
-        """
+        """The next answer. Raises EOFError or OSError where the fork has ended, or has not answered for so long."""
         if not self._connection.poll(seconds):
             raise TimeoutError("no answer")
         return self._connection.recv_bytes()

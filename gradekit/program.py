@@ -417,11 +417,8 @@ def _names(noun: Any) -> tuple[str, ...]:
 
 
 def decode(data: Any, expected: type = Program) -> Any:
-    """The inverse of `encode`, checked against the annotations of `expected`.
-
-    Raises:
-        ProgramError: a noun, field or value that the schema does not have.
-    """
+    """The inverse of `encode`, checked against the annotations of `expected`. Raises ProgramError at a noun, field or
+    value that the schema does not have."""
     value = _decode(data)
     if not isinstance(value, expected):
         raise ProgramError(f"expected {expected.__name__}, got {_show(data)}")

@@ -23,11 +23,7 @@ LARGEST_PLAIN = 128 << 20
 
 
 def dumps(programs: Mapping[str, Program]) -> str:
-    """The programs, by what tells their calls from others, as a text.
-
-    Raises:
-        ProgramError: they are too large.
-    """
+    """The programs, by what tells their calls from others, as a text. Raises ProgramError where they are too large."""
     data = json.dumps({name: encode(program) for name, program in programs.items()}, separators=(",", ":"))
     text = base64.b85encode(zlib.compress(data.encode(), 6)).decode()
     if len(text) > LARGEST or len(data) > LARGEST_PLAIN:
@@ -50,11 +46,7 @@ def moved(text: str, lines: Mapping[int, int]) -> str:
 
 
 def loads(text: str) -> dict[str, Program]:
-    """The programs that `dumps` wrote.
-
-    Raises:
-        ProgramError: the text holds anything else.
-    """
+    """The programs that `dumps` wrote. Raises ProgramError where the text holds anything else."""
     if len(text) > LARGEST:
         raise ProgramError(f"more than {LARGEST} characters")
     try:

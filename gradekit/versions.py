@@ -43,11 +43,8 @@ def _packages() -> dict[str, str | None]:
 
 
 def supported() -> dict[str, SpecifierSet]:
-    """The versions that are known to work: of "python", then of each package that gradekit cannot do without.
-
-    Raises:
-        PackageNotFoundError: gradekit is not installed, and this is no checkout.
-    """
+    """The versions that are known to work: of "python", then of each package that gradekit cannot do without. Raises
+    PackageNotFoundError where gradekit is not installed, and this is no checkout."""
     from packaging.requirements import Requirement  # not needed by most commands
     from packaging.specifiers import SpecifierSet
 
@@ -57,11 +54,8 @@ def supported() -> dict[str, SpecifierSet]:
 
 
 def requirements() -> list[str]:
-    """What gradekit is declared to need, one line for each package: 'click>=8.1,<9'.
-
-    Raises:
-        PackageNotFoundError: gradekit is not installed, and this is no checkout.
-    """
+    """What gradekit is declared to need, one line for each package: 'click>=8.1,<9'. Raises PackageNotFoundError where
+    gradekit is not installed, and this is no checkout."""
     return list(_project()["dependencies"])
 
 

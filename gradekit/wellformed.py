@@ -125,11 +125,7 @@ class _Checker:
         self.steps = 0
 
     def check(self) -> None:
-        """The whole program.
-
-        Raises:
-            ProgramError: it is not one that the tracer could have sent.
-        """
+        """The whole program. Raises ProgramError where the tracer could not have sent it."""
         _text(self.program.returned, self.program.path)
         _expect(0 <= self.program.kept <= len(self.program.steps), "more steps before the call than there are")
         _expect(0 <= self.program.multiprocessors < 1 << 16, "a GPU that nobody builds")

@@ -76,11 +76,8 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
 
 
 def parse(body: bytes | bytearray) -> Any:
-    """The value that the JSON in `body` encodes.
-
-    Raises:
-        WireError: it is not JSON, or has more than MOST_PARTS lists and objects.
-    """
+    """The value that the JSON in `body` encodes. Raises WireError where it is not JSON, or has more than MOST_PARTS
+    lists and objects."""
     if body.count(b"[") + body.count(b"{") > MOST_PARTS:
         raise WireError(f"more than {MOST_PARTS} parts in a message")
     try:
@@ -90,11 +87,8 @@ def parse(body: bytes | bytearray) -> Any:
 
 
 def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
-    """Sends file descriptors, with the single byte that carries them; the request that they belong to follows.
-
-    Raises:
-        ConnectionClosed: the other side is gone.
-    """
+    """Sends file descriptors, with the single byte that carries them; the request that they belong to follows. Raises
+    ConnectionClosed where the other side is gone."""
     try:
         socket.send_fds(sock, [b"."], descriptors)
     except OSError as error:
@@ -102,12 +96,8 @@ def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
 
 
 def receive_descriptors(sock: socket.socket, deadline: float | None = None, most: int = 1) -> list[int]:
-    """The file descriptors (so many at `most`) that the other side sent before its next message.
-
-    Raises:
-        ConnectionClosed: the other side is gone.
-        DeadlineExceeded: the other side is silent.
-    """
+    """The file descriptors (so many at `most`) that the other side sent before its next message. Raises
+    ConnectionClosed where the other side is gone, and DeadlineExceeded where the other side is silent."""
     _wait(sock, deadline, writing=False)
     byte, descriptors, _, _ = socket.recv_fds(sock, 1, most)
     if not byte:

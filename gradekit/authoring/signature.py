@@ -62,11 +62,8 @@ class Signature:
 
 
 def signature(text: str, name: str, ask: Ask) -> Signature:
-    """The signature of the function `name` in a Python text.
-
-    Raises:
-        SignatureError: there is no such function, or one of its annotations cannot be read.
-    """
+    """The signature of the function `name` in a Python text. Raises SignatureError where there is no such function, or
+    one of its annotations cannot be read."""
     try:
         functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     except SyntaxError as error:

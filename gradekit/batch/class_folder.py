@@ -53,11 +53,8 @@ class ClassFolder:
     @staticmethod
     def open(folder: Path, url: str | None = None, *, new: bool = False, **given: Path | None) -> ClassFolder:
         """The class in `folder`; its store is OUT/class.db unless `url` names another. A `roster` and a `course` may be
-        given; else they are as they were last.
-
-        Raises:
-            UsageError: there is none, and it is not to be a `new` one; or the database at `url` cannot be reached.
-        """
+        given; else they are as they were last. Raises UsageError where there is none, and it is not to be a `new` one;
+        or the database at `url` cannot be reached."""
         if not new and not url and not (folder / "class.db").is_file():
             raise UsageError(
                 f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
@@ -135,11 +132,8 @@ class ClassFolder:
         return loaded
 
     def student(self, assignment: str, word: str) -> str:
-        """The key of whom `word` means: a key, a key as the grade book prints it, a name or an email address.
-
-        Raises:
-            UsageError: nobody of whom there is a hand-in is called so, or several are.
-        """
+        """The key of whom `word` means: a key, a key as the grade book prints it, a name or an email address. Raises
+        UsageError where nobody of whom there is a hand-in is called so, or several are."""
         theirs = {hand_in.student: hand_in for hand_in in self.store.hand_ins(assignment)}
         if word in theirs:
             return word
@@ -157,10 +151,8 @@ class ClassFolder:
         """Keep a person's decision, which counts for the answer that is there now; returns a line that says it.
 
         The name of a parametrized test stands for all its checks: each gets its share of the points. "total" stands for
-        a whole submission that was rejected, or that gradekit failed to grade.
-
-        Raises:
-            MarkError: the student has no hand-in, their report has no such check, or it is not worth that much.
+        a whole submission that was rejected, or that gradekit failed to grade. Raises MarkError where the student has
+        no hand-in, their report has no such check, or it is not worth that much.
         """
         student = self.student(assignment, student)
         reports = self._reports(assignment, student)
@@ -180,11 +172,8 @@ class ClassFolder:
         return f"{student}, {check}: " + ("a comment" if mark.points is None else f"{mark.points:g} points")
 
     def ask(self, assignment: str, student: str, check: str, text: str) -> None:
-        """Keep a student's request that a check, or the "total", be looked at again.
-
-        Raises:
-            MarkError: the student has no graded submission, or no such check.
-        """
+        """Keep a student's request that a check, or the "total", be looked at again. Raises MarkError where the student
+        has no graded submission, or no such check."""
         student = self.student(assignment, student)
         report = self._reports(assignment, student)[0]
         if check != TOTAL and not _of_group(report, check):
@@ -214,10 +203,7 @@ def _of_group(report: Report, name: str) -> list[Check]:
 
 def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
     """A mark for each check of the group: of the points, the share that the check has in what the group is worth.
-
-    Raises:
-        MarkError: the group is not worth that much.
-    """
+    Raises MarkError where the group is not worth that much."""
     possible = total(check.possible for check in group)
     if mark.points is None or len(group) == 1:
         return {check.id: mark for check in group}
@@ -254,12 +240,8 @@ class GradingSession:
     # --- what to grade ------------------------------------------------------------------------------------------------
 
     def take_in(self, folder: Path, times: Path | None = None) -> list[str]:
-        """Take in the hand-ins of `folder`; what there is to say of them. The file `times` says when they came.
-
-        Raises:
-            IntakeError: nothing there looks like a submission.
-            IntakeError: the file does not say it.
-        """
+        """Take in the hand-ins of `folder`; what there is to say of them. The file `times` says when they came. Raises
+        IntakeError where nothing there looks like a submission, or the file does not say it."""
         folder, wanted = folder.resolve(), intake.Wanted.by(self.request.assignment)
         came = intake.hand_ins(folder, wanted)  # found again from wherever the next command is given
         if times:
@@ -303,11 +285,7 @@ class GradingSession:
             yield f"left aside: {listed(aside)}"
 
     def choose(self, *, student: str | None, check: str | None, cause: str | None) -> int:
-        """Choose what to grade again; how many submissions.
-
-        Raises:
-            UsageError: there are none: who and what there is.
-        """
+        """Choose what to grade again; how many. Raises UsageError where there is none, with what there is."""
         records, given = self.records(), self.folder.store.hand_ins(self._id)
         if not given:
             raise UsageError(f"there is no hand-in for {self._id}")
@@ -323,10 +301,7 @@ class GradingSession:
     def run(self, say: Say, count: int | None = None, cluster: str | None = None) -> None:
         """Grade what is to be graded, with a line for each submission and how long the rest will take: by `count`
         graders of this machine (one a core, if nobody says so), or by the workers of the Dask scheduler at `cluster`.
-
-        Raises:
-            UsageError: the cluster cannot be reached; what was graded is kept.
-        """
+        Raises UsageError where the cluster cannot be reached; what was graded is kept."""
         store = self.folder.store
         whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(self._id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}

@@ -51,11 +51,7 @@ def fill(
     export: Path, target: Path, lines: Sequence[Line], assignment: str, *, column: str | None, grade_column: str
 ) -> Filled:
     """Write to `target` the file `export` of an LMS with the points of `lines`; nbgrader's database takes its place
-    once it is whole.
-
-    Raises:
-        ExportError: it cannot be filled: see `canvas`, `moodle` and `nbgrader`.
-    """
+    once it is whole. Raises ExportError where it cannot be filled: see `canvas`, `moodle` and `nbgrader`."""
     possible = worth(lines)
     if is_nbgrader(export):
         with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
@@ -82,10 +78,8 @@ def worth(lines: Iterable[Line]) -> float:
 
 def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Filled:
     """Canvas's grade book with the column `column` (its title, or its id) filled; the other assignments left out.
-
-    Raises:
-        ExportError: it is no Canvas file, has no such column or several, or the assignment is worth other points there.
-    """
+    Raises ExportError where it is no Canvas file, has no such column or several, or the assignment is worth other
+    points there."""
     rows, write = _table(text)
     header = rows[0]
     if not _is_canvas(header):
@@ -105,11 +99,8 @@ def is_canvas(text: str) -> bool:
 
 
 def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "Grade") -> Filled:
-    """Moodle's grading worksheet, filled. On a site in another language, name its header for the grade.
-
-    Raises:
-        ExportError: it is no worksheet, or the assignment is worth other points there.
-    """
+    """Moodle's grading worksheet, filled. On a site in another language, name its header for the grade. Raises
+    ExportError where it is no worksheet, or the assignment is worth other points there."""
     rows, write = _table(text)
     header = rows[0]
     if grade not in header:
@@ -126,11 +117,8 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
-    """See that an assignment is worth as much in the `lms` as it is here; None where that is not said.
-
-    Raises:
-        ExportError: it is not; what mends the difference.
-    """
+    """See that an assignment is worth as much in the `lms` as it is here; None where that is not said. Raises
+    ExportError where it is not, with what mends the difference."""
     if there not in (None, here):
         mend = f"say scale = {there:g} for the assignment in course.toml, or change the points there"
         raise ExportError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")
@@ -150,12 +138,9 @@ def is_nbgrader(file: Path) -> bool:
 
 def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, possible: float) -> Filled:
     """nbgrader's gradebook.db with points for one grade cell of `assignment`, written by nbgrader's own API: the cell
-    called `cell`, else the only one, else one of ours. A person's mark in the formgrader stays, and wins there.
-
-    Raises:
-        ExportError: nbgrader is not installed here, does not know the assignment, or the cell cannot be told or is
-            worth other points.
-    """
+    called `cell`, else the only one, else one of ours. A person's mark in the formgrader stays, and wins there. Raises
+    ExportError where nbgrader is not installed here, does not know the assignment, or the cell cannot be told or is
+    worth other points."""
     try:
         from nbgrader import api
     except ImportError:
@@ -310,11 +295,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Canvas:
-    """An assignment of a course at `url`, with the `token` of a person who may grade it.
-
-    Raises:
-        ExportError: the address is not one of https.
-    """
+    """An assignment of a course at `url`, with the `token` of a person who may grade it. Raises ExportError where the
+    address is not one of https."""
 
     url: str
     course: int
@@ -332,12 +314,8 @@ class Canvas:
 
     def planned(self, lines: Sequence[Line], possible: float) -> dict[str, tuple[str, str]]:
         """What to send, by Canvas's number of the student: points that Canvas does not have yet, and those that it has
-        ("" for none).
-
-        Raises:
-            ExportError: the assignment is worth other points there, none of the students is known there, or Canvas
-                cannot be asked.
-        """
+        ("" for none). Raises ExportError where the assignment is worth other points there, none of the students is
+        known there, or Canvas cannot be asked."""
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         if lines and not any(line.student in submissions for line in lines):
@@ -353,11 +331,7 @@ class Canvas:
         return plan
 
     def send(self, plan: Mapping[str, tuple[str, str]]) -> None:
-        """Send the points, in one request.
-
-        Raises:
-            ExportError: Canvas refuses them.
-        """
+        """Send the points, in one request. Raises ExportError where Canvas refuses them."""
         form = {f"grade_data[{student}][posted_grade]": worth for student, (worth, _) in plan.items()}
         self._open(f"{self._place}/submissions/update_grades", urllib.parse.urlencode(form).encode())
 

@@ -26,11 +26,7 @@ def write(
     folder: Path, student: str, found: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = ()
 ) -> Path:
     """Write the report `found` of `student` under `folder`; the folder that it is in. The page shows the submission's
-    `source`, and facts on the hand-in by name.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    `source`, and facts on the hand-in by name. Raises OSError where it cannot be written."""
     place = folder / safe_name(student)
     place.mkdir(parents=True, exist_ok=True)
     record.write(record.dumps(found), place / "report.json")

@@ -141,11 +141,7 @@ class Graders:
         self._graders = set[ChildProcess]()
 
     def grade(self, job: Job, seconds: float) -> JobResult:
-        """The report record of `job`, with what is to be kept.
-
-        Raises:
-            GraderFailed: no record within `seconds`, or a process that died.
-        """
+        """The report record of `job`, with what is to be kept. Raises GraderFailed where there is none in `seconds`."""
         grader = self._forked(job)
         assert grader.sock is not None
         deadline = time.monotonic() + seconds
@@ -401,12 +397,9 @@ def _place() -> Path:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a submission's file; of a Python file, with the student's own modules that it imports.
-
-    Raises:
-        OSError: it cannot be read.
-        SubmissionError: it is larger than any submission, or its files cannot be made one source.
-    """
+    """The bytes of a submission's file; of a Python file, with the student's own modules that it imports. Raises
+    OSError where it cannot be read, and SubmissionError where it is larger than any submission, or its files cannot be
+    made one source."""
     if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
         return with_modules(path, modules_beside(path))
     with path.open("rb") as stream:

@@ -92,11 +92,7 @@ class HandIn:
 
 
 def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
-    """The hand-ins under `root`, by student.
-
-    Raises:
-        IntakeError: nothing there looks like a submission.
-    """
+    """The hand-ins under `root`, by student. Raises IntakeError where nothing there looks like a submission."""
     for reader in (_gradescope, _moodle, _nbgrader, _canvas, _folders):
         found = reader(root, wanted)
         if found:
@@ -350,12 +346,8 @@ _TIME = re.compile(r"(?:\w+, )?(\d{1,2}) ([A-Z][a-z]{2})[a-z]* (\d{4}), (\d{1,2}
 
 def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
     """By the LMS's number or the student's key, when the hand-in came; a worksheet's times are of the `zone` (by
-    default, this machine's).
-
-    Raises:
-        IntakeError: it is none of these files, or a time cannot be read.
-        OSError: it cannot be opened.
-    """
+    default, this machine's). Raises IntakeError where it is none of these files, or a time cannot be read, and OSError
+    where it cannot be opened."""
     text = path.read_text(encoding="utf-8-sig")
     if text.lstrip().startswith("["):
         found = ((str(each["user_id"]), each.get("submitted_at")) for each in json.loads(text))
@@ -418,12 +410,8 @@ class Student:
 
 
 def class_list(path: Path) -> list[Student]:
-    """The students of a CSV file with a header; any of the usual names for the columns will do.
-
-    Raises:
-        IntakeError: no column tells one student from another.
-        OSError: it cannot be read.
-    """
+    """The students of a CSV file with a header; any of the usual names for the columns will do. Raises IntakeError
+    where no column tells one student from another, and OSError where it cannot be read."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
         header = list(rows[0]) if rows else []

@@ -64,11 +64,8 @@ class Marking:
         return {"title": f"{one_line(self.id)}: marking", "rows": rows, "requests": asked}
 
     def one(self, number: int) -> dict[str, Any]:
-        """One hand-in: its checks, its source with what is said of each line, and reasons to give again.
-
-        Raises:
-            IndexError: there are not so many.
-        """
+        """One hand-in: its checks, its source with what is said of each line, and reasons to give again. Raises
+        IndexError where there are not so many."""
         lines = self.handed_in()
         if not 0 <= number < len(lines):
             raise IndexError(number)
@@ -94,12 +91,8 @@ class Marking:
         }  # fmt: skip
 
     def decide(self, number: int, form: Mapping[str, str]) -> None:
-        """Do what a form of the page asks for: mark a check, comment a line, or answer a request.
-
-        Raises:
-            MarkError: there is no such check, or it is not worth that much.
-            ValueError: a number cannot be read.
-        """
+        """Do what a form of the page asks for: mark a check, comment a line, or answer a request. Raises MarkError
+        where there is no such check, or it is not worth that much, and ValueError where a number cannot be read."""
         student = self.handed_in()[number].student
         if "request" in form:
             self.folder.store.answer_request(int(form["request"]), form["answer"], self.person)

@@ -178,11 +178,8 @@ class Course:
 
 
 def load(path: Path) -> Course:
-    """The course that the file at `path` describes.
-
-    Raises:
-        PolicyError: it cannot be read, is not TOML, or an entry is not what it may be.
-    """
+    """The course that the file at `path` describes. Raises PolicyError where it cannot be read, is not TOML, or an
+    entry is not what it may be."""
     text, said = read(path, PolicyError)
     data = _with_times_as_text(said)
     for problem in (*problems(data, schema("course")), *_said_by_no_schema(data)):

@@ -67,11 +67,7 @@ class ClusterLost(ConnectionError):
 
 
 def graded(text: str) -> JobResult:
-    """What `run_job` answered.
-
-    Raises:
-        GraderFailed: anything else.
-    """
+    """What `run_job` answered. Raises GraderFailed where that is no result."""
     try:
         answer = JobResult(**json.loads(text))
         record.validate(answer.record)
@@ -126,11 +122,7 @@ class GraderPool:
         return self._threads[type(job)].submit(lambda: _answer(self.graded(job)))
 
     def graded(self, job: Job, seconds: float = SECONDS) -> JobResult:
-        """What an idle grader answers.
-
-        Raises:
-            GraderFailed: its process died, or took longer than so many seconds.
-        """
+        """What an idle grader answers. Raises GraderFailed where its process died, or took longer than `seconds`."""
         graders = self._idle[type(job)].get()
         try:
             return graders.grade(job, seconds)
@@ -138,11 +130,7 @@ class GraderPool:
             self._idle[type(job)].put(graders)
 
     def grade(self, request: GradingRequest) -> Report:
-        """The report on a submission that is a file; as `gradekit.plugin.grade`, in another process.
-
-        Raises:
-            GraderFailed: see `graded`.
-        """
+        """The report on a submission that is a file: as `gradekit.plugin.grade`, by `graded` in another process."""
         path = request.submission
         assert isinstance(path, Path), "a pool grades files"
         asked = grading_job(request.assignment, path.name, path.read_bytes(), request.options)
@@ -178,11 +166,7 @@ _GRADERS = Graders(os.environ.get(CARD, ""), warms=not os.environ.get(CARD))
 
 
 def run_job(job: Job) -> str:
-    """What `job` comes to, as JSON. Runs on a worker of a cluster.
-
-    Raises:
-        GraderFailed: there is no result.
-    """
+    """What `job` comes to, as JSON. Runs on a worker of a cluster. Raises GraderFailed where there is no result."""
     return _answer(_GRADERS.grade(job, SECONDS))
 
 
@@ -210,11 +194,7 @@ class ClusterPool:
         self._client_of: weakref.WeakKeyDictionary[Future[str], Client] = weakref.WeakKeyDictionary()
 
     def submit(self, job: Job) -> Future[str]:
-        """The future of what `run_job` answers on a worker.
-
-        Raises:
-            ClusterLost: the scheduler did not come back.
-        """
+        """The future of what `run_job` answers on a worker. Raises ClusterLost where the scheduler stays away."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -249,11 +229,7 @@ class ClusterPool:
         return any(resource in worker.get("resources", {}) for worker in workers)
 
     def _connected(self) -> Client:
-        """A client of the scheduler that has workers; waited for, if need be.
-
-        Raises:
-            ClusterLost: not within the patience.
-        """
+        """A client of the scheduler that has workers; waited for, if need be. Raises ClusterLost after the patience."""
         from distributed import Client
 
         deadline = time.monotonic() + self.patience

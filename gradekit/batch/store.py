@@ -160,10 +160,8 @@ class StoreError(UsageError):
 class Store:
     """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."); made on first use.
 
-    Safe to use from several threads and processes: a transaction is one short statement or two.
-
-    Raises:
-        StoreError: there is no such database, or no driver for it.
+    Safe to use from several threads and processes: a transaction is one short statement or two. Raises StoreError where
+    there is no such database, or no driver for it.
     """
 
     def __init__(self, url: str) -> None:
@@ -277,11 +275,7 @@ class Store:
         self._add(_REQUESTS, row | {"answer": "", "person": ""})
 
     def answer_request(self, id: int, answer: str, person: str) -> None:
-        """Answer a request; the first answer stays.
-
-        Raises:
-            StoreError: there is no open request of this number.
-        """
+        """Answer a request; the first answer stays. Raises StoreError where there is no open request of this number."""
         change = sa.update(_REQUESTS).where(_REQUESTS.c.id == id, _REQUESTS.c.answer == "")
         with self._engine.begin() as connection:
             if not connection.execute(change.values(answer=answer, person=person)).rowcount:

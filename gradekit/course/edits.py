@@ -40,11 +40,8 @@ class _Place:
 
 
 def edited(text: str, edit: str, name: str) -> str:
-    """`text` after `edit`; `name` is what messages call the text.
-
-    Raises:
-        EditError: the edit has no place, a line without a sign, or a place that is not found exactly once.
-    """
+    """`text` after `edit`; `name` is what messages call the text. Raises EditError where the edit has no place, a line
+    without a sign, or a place that is not found exactly once."""
     lines = text.splitlines()
     found = sorted(_found(place, lines, name) for place in _places(edit))
     for (_, end, _), (start, *_) in itertools.pairwise(found):
@@ -98,12 +95,8 @@ def _functions(text: str) -> list[ast.FunctionDef]:
 
 
 def edit_between(old: str, new: str) -> str:
-    """The edit that makes `new` of `old`, with as few lines that stay as tell its places from others:
-    `edited(old, edit_between(old, new), "")` is `new`.
-
-    Raises:
-        EditError: they are the same, or no edit tells its places.
-    """
+    """The edit that makes `new` of `old`, with as few lines that stay as tell its places from others. Raises
+    EditError where they are the same, or no edit tells its places."""
     before, after = old.splitlines(), new.splitlines()
     for context in range(len(before) + 1):
         lines = difflib.unified_diff(before, after, n=context, lineterm="")

@@ -54,20 +54,13 @@ class Mistake:
 
 
 def names(assignment: Assignment) -> list[str]:
-    """The names of an assignment's mistakes, sorted.
-
-    Raises:
-        MistakeError: mistakes.toml is not TOML.
-    """
+    """The names of an assignment's mistakes, sorted. Raises MistakeError where mistakes.toml is not TOML."""
     return sorted(_tables_of(assignment))
 
 
 def mistake(assignment: Assignment, name: str, tables: Mapping[str, dict[str, Any]] | None = None) -> Mistake:
-    """The mistake called `name`, from the `tables` of the file where these have been read.
-
-    Raises:
-        MistakeError: there is none, it is described wrongly, or its edit does not fit its base.
-    """
+    """The mistake called `name`, from the `tables` of the file where these have been read. Raises MistakeError where
+    there is none, it is described wrongly, or its edit does not fit its base."""
     tables = _tables_of(assignment) if tables is None else tables
     if name not in tables:
         raise MistakeError(f"{assignment.id} has no mistake {name}; it has {', '.join(sorted(tables)) or 'none'}")
@@ -131,11 +124,8 @@ def _expected(text: str) -> tuple[str, Cause]:
 
 
 def all_of(assignment: Assignment) -> Iterator[Mistake]:
-    """Every mistake of an assignment.
-
-    Raises:
-        MistakeError: one of them is described wrongly, or its edit does not fit its base.
-    """
+    """Every mistake of an assignment. Raises MistakeError where one of them is described wrongly, or its edit does not
+    fit its base."""
     tables = _tables_of(assignment)
     return (mistake(assignment, name, tables) for name in sorted(tables))
 

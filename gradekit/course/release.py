@@ -18,11 +18,8 @@ from gradekit.quiz.questions import load
 
 
 def generated(assignment: Assignment) -> str:
-    """The text of the starter that the assignment's solution holds, or that its questions make.
-
-    Raises:
-        AssignmentError: there is no solution here, or its regions are marked wrongly.
-    """
+    """The text of the starter that the assignment's solution holds, or that its questions make. Raises AssignmentError
+    where there is no solution here, or its regions are marked wrongly."""
     path = _solution(assignment)
     if assignment.is_quiz:
         return blank(assignment.id, assignment.title, load(assignment))
@@ -41,11 +38,8 @@ def _solution(assignment: Assignment) -> Path:
 
 
 def stale(assignment: Assignment) -> str:
-    """How the committed starter differs from what its solution holds, as a diff; "" where it does not.
-
-    Raises:
-        AssignmentError: as `generated`.
-    """
+    """How the committed starter differs from what its solution holds, as a diff; "" where it does not. Raises
+    AssignmentError as `generated`."""
     there = assignment.starter.read_text(encoding="utf-8") if assignment.starter.is_file() else ""
     names = str(assignment.starter), f"{assignment.starter} as {_solution(assignment)} has it"
     return "".join(difflib.unified_diff(there.splitlines(True), generated(assignment).splitlines(True), *names))
@@ -54,11 +48,8 @@ def stale(assignment: Assignment) -> str:
 def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
     """Write the starter into the assignment's own folder, or everything that students get into `folder`/<id>.
 
-    Returns the files that were written.
-
-    Raises:
-        AssignmentError: as `generated`.
-        OSError: a file or folder cannot be written.
+    Returns the files that were written. Raises AssignmentError as `generated`, and OSError where a file or folder
+    cannot be written.
     """
     text = generated(assignment)
     target = assignment.folder if folder is None else folder / assignment.id
@@ -72,11 +63,8 @@ def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
 
 
 def notebook(assignment: Assignment, folder: Path, source: str = "") -> Path:
-    """Write the assignment's notebook, `folder`/<id>/submission.ipynb, which installs gradekit from `source`.
-
-    Raises:
-        OSError: a page cannot be read, or the notebook not written.
-    """
+    """Write the assignment's notebook, `folder`/<id>/submission.ipynb, which installs gradekit from `source`. Raises
+    OSError where a page cannot be read, or the notebook not written."""
     path = folder / assignment.id / "submission.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(worksheet(assignment, source), encoding="utf-8")

@@ -17,12 +17,9 @@ def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook
     """Copy the handout, its pictures, the starter (as submission.py), the tests and their description into `folder`.
 
     With `notebook`, the handout and the starter are one file, submission.ipynb. Returns the new files. Nothing is
-    copied unless everything can be. Where `force` overwrites what a student has written, a copy stays beside it,
-    and is among the new files.
-
-    Raises:
-        UsageError: there are files of these names, and `force` is not given.
-        OSError: the folder cannot be made or written.
+    copied unless everything can be. Where `force` overwrites what a student has written, a copy stays beside it, and is
+    among the new files. Raises UsageError where there are files of these names, and `force` is not given, and OSError
+    where the folder cannot be made or written.
     """
     files = {folder / name: content for name, content in _files(assignment, notebook).items()}
     existing = [path for path in files if path.exists()]

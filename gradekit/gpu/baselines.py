@@ -49,21 +49,13 @@ class Baseline:
 
 
 def eager(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Baseline:
-    """`function` as it is.
-
-    Raises:
-        BaselineError: it fails on these inputs.
-    """
+    """`function` as it is. Raises BaselineError where it fails on these inputs."""
     return Baseline("eager", _clock("eager", function, sets, card))
 
 
 def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Baseline:
     """`function` under torch.compile as most people write it, for this shape alone: nothing that it learnt of another
-    shape is used.
-
-    Raises:
-        BaselineError: it fails, or cannot be compiled on this machine.
-    """
+    shape is used. Raises BaselineError where it fails, or cannot be compiled on this machine."""
     if card.device.type == "cpu":
         return Baseline("compiled", _clock("compiled", function, sets, card))
     with warnings.catch_warnings():

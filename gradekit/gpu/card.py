@@ -56,10 +56,7 @@ class Reading:
 
 def find(device: str = "auto") -> Card | None:
     """The card that `device` names: "auto" is the current one or None, "cpu" is None, "cuda" or "cuda:1" must exist.
-
-    Raises:
-        ValueError: a device that is not there, or no name of one.
-    """
+    Raises ValueError where there is no such device, or it is no name of one."""
     if device == "cpu" or (device == "auto" and not torch.cuda.is_available()):
         return None
     if not torch.cuda.is_available():

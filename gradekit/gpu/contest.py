@@ -40,11 +40,8 @@ class Contest:
             torch_compile.load()
 
     def begin(self, sets: int) -> None:
-        """Makes torch's sides ready, with so many sets of inputs.
-
-        Raises:
-            BaselineError: torch cannot run or compile the function here.
-        """
+        """Makes torch's sides ready, with so many sets of inputs. Raises BaselineError where torch cannot run or
+        compile the function here."""
         made = self._made(sets)
         self.sides.append(baselines.eager(self._against, made, self._card))
         if self.compiled is None:

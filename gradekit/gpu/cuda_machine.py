@@ -57,12 +57,8 @@ class CudaMachine:
     def launch(
         self, kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Argument], memory: DeviceMemory
     ) -> Callable[[], None]:
-        """The launch of a kernel that has been compiled, bound to the addresses of its arguments.
-
-        Raises:
-            RuntimeError: the card cannot hold the kernel.
-            ProgramError: the arguments are not those that the kernel takes.
-        """
+        """The launch of a kernel that has been compiled, bound to the addresses of its arguments. Raises RuntimeError
+        where the card cannot hold the kernel, and ProgramError where the kernel takes other arguments."""
         compiled = self._compiled[key_of(kernel)]
         values = _values(compiled, args, memory)
         run = compiled[grid]
@@ -131,11 +127,8 @@ def _values(compiled: Any, args: Sequence[Argument], memory: DeviceMemory) -> li
 
 
 def number_for(kind: str, value: Any) -> int | float:
-    """A number as the launcher takes it for an argument of that type: integers wrapped to its signed range.
-
-    Raises:
-        ProgramError: it is no number.
-    """
+    """A number as the launcher takes it for an argument of that type: integers wrapped to its signed range. Raises
+    ProgramError where it is no number."""
     if not isinstance(value, (int, float)):
         raise ProgramError(f"{value!r} for an argument of type {kind}")
     if kind.startswith(("fp", "bf")):

@@ -128,11 +128,7 @@ class DeviceMemory:
     # --- what lies in them -------------------------------------------------------------------------------------------
 
     def view(self, view: View) -> Tensor:
-        """The elements of a view, sharing the storage's memory.
-
-        Raises:
-            ProgramError: the view does not lie within its storage.
-        """
+        """The elements of a view, sharing memory. Raises ProgramError where it does not lie within its storage."""
         data, itemsize = self._data(view), ITEMSIZE[view.dtype]
         if not _within(view, data.numel() // itemsize):
             raise ProgramError(f"{view} does not lie within its storage of {data.numel()} bytes")

@@ -62,11 +62,7 @@ class Preparation:
 
     def make_ready(self, watch: Watch) -> Clock | CpuClock:
         """Compiles, runs everything once with each action awaited, picks the fastest options and starts the clock;
-        `watch` is told what is done at each moment.
-
-        Raises:
-            CardFault: no configuration works.
-        """
+        `watch` is told what is done at each moment. Raises CardFault where no configuration works."""
         watch("compile", "", None)
         self.replay.machine.compile(list(self.replay.program.kernels.values()))  # what cannot be shows when it is bound
         found = self.replay.program.choices()

@@ -102,22 +102,15 @@ class Replay:
         self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None
     ) -> ReplayResult:
         """One run in which every choice takes that option (modulo how many it has). Inputs are tensors on any device;
-        they are copied.
-
-        Raises:
-            CardFault: with the kernel and the line that it comes from.
-        """
+        they are copied. Raises CardFault with the kernel and the line that it comes from."""
         chosen = tuple(option % len(choice.options) for choice in self.program.choices())
         watch("compile", self.only_kernel(chosen), None)
         bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)
         return ReplayResult(bound.results, self.awaited(bound, watch))
 
     def awaited(self, bound: BoundProgram, watch: Watch) -> list[CaughtWrite]:
-        """One call of `bound` in which the device is awaited after each action; the stores into red zones.
-
-        Raises:
-            CardFault: with the kernel and the line of the action that went wrong.
-        """
+        """One call of `bound` in which the device is awaited after each action; the stores into red zones. Raises
+        CardFault with the kernel and the line of the action that went wrong."""
         launches = 0
         caught: list[CaughtWrite] = []
         for action in bound.actions:
@@ -131,19 +124,13 @@ class Replay:
         """The program on tensors of the device, taking option `chosen[k]` of the k-th choice (0 where there is none).
 
         Memory that is no result is shared by everything that this replay binds, as a caching allocator would have it;
-        calls must follow one another on one stream.
-
-        Raises:
-            CardFault: a kernel cannot be compiled, or memory is short.
+        calls must follow one another on one stream. Raises CardFault where a kernel cannot be compiled, or memory is
+        short.
         """
         return self._bound(inputs, chosen, careful=False)
 
     def compile(self, chosen: Sequence[int] = ()) -> None:
-        """Makes the kernels of these options ready.
-
-        Raises:
-            CardFault: the first that cannot be.
-        """
+        """Makes the kernels of these options ready. Raises CardFault of the first that cannot be."""
         launches = [step for step in run_steps(self.program.steps, chosen) if isinstance(step, Launch)]
         faults = self.machine.compile([self._kernel(launch) for launch in launches])
         for fault in faults.values():
@@ -294,11 +281,8 @@ def _with_storage(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _by_storage(program: Program, inputs: Sequence[Tensor]) -> dict[int, Tensor]:
-    """A tensor for each storage of the inputs.
-
-    Raises:
-        CardFault: there are not as many tensors as inputs, or one of them is laid out in another way.
-    """
+    """A tensor for each storage of the inputs. Raises CardFault where there are not as many tensors as inputs, or one
+    of them is laid out in another way."""
     if len(inputs) != len(program.inputs):
         raise CardFault("crash", f"the program takes {len(program.inputs)} tensors, {len(inputs)} were given")
     for view, tensor in zip(program.inputs, inputs, strict=True):

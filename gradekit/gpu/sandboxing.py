@@ -42,11 +42,7 @@ _TOOLKITS = ("/usr/local/cuda*", "/usr/local/nvidia*")
 
 def enter(folder: Path, device: str, without: Collection[str] = ()) -> Means:
     """Confines this process, and ends it with the thread that started it; `device` is "cpu" or names a card. What is in
-    force from now on.
-
-    Raises:
-        OSError: this machine offered something that it then refused.
-    """
+    force from now on. Raises OSError where this machine offered something that it then refused."""
     card = devices() if device != "cpu" else []
     needed = [one for pattern in _NEEDED for one in card if fnmatch.fnmatch(one, pattern)]
     confinement = for_compilers(rules(card), needed, without)
@@ -57,11 +53,8 @@ def enter(folder: Path, device: str, without: Collection[str] = ()) -> Means:
 
 
 def close(means: Means) -> None:
-    """Takes away what only meeting the card needed; called once the card is ready, before the first program.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
+    """Takes away what only meeting the card needed; called once the card is ready, before the first program. Raises
+    OSError where the kernel refuses."""
     if means.seccomp:
         seccomp.refuse(_SOCKETS)
 

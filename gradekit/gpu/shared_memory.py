@@ -36,11 +36,7 @@ class SharedMemory:
 
 
 def shared(sizes: Sequence[int]) -> SharedMemory:
-    """New memory for tensors of so many bytes each.
-
-    Raises:
-        OSError: there is no room.
-    """
+    """New memory for tensors of so many bytes each. Raises OSError where there is no room."""
     pieces, end = list[Piece](), 0
     for size in sizes:
         pieces.append((end, size))

@@ -46,9 +46,7 @@ class Clock:
     `how` is "graph", or "stream" where the calls cannot be captured (`why` says what torch said): then the host's
     launches count too, as they do for everybody who calls the function. `refresh` is called before each round of calls,
     outside of what is timed: what they left in memory is not there for the next. Close it to give its memory back.
-
-    Raises:
-        whatever a call raises when it is made outside of a graph.
+    It raises whatever a call raises outside of a graph.
     """
 
     def __init__(self, calls: Sequence[Call], card: Card, refresh: Callable[[], None] = lambda: None) -> None:

@@ -103,10 +103,7 @@ class Worker:
         """What `program` computes from CPU tensors laid out as `program.inputs`, every choice taking that option.
 
         `names` are what the student calls the inputs, for findings; `seconds` limits the wall time, compilation
-        included (starting the process is not).
-
-        Raises:
-            CardFault: it could not be run.
+        included (starting the process is not). Raises CardFault where it could not be run.
         """
         with self._shared(program, inputs) as (memory, given, wanted, tensors):
             answer = self._ask({
@@ -130,11 +127,8 @@ class Worker:
         meanwhile: Callable[[], object] = lambda: None,
     ) -> Prepared:
         """Makes `program` ready to be timed: inputs from `specs` on the card, the fastest options, a clock. `meanwhile`
-        is called while the worker does that, and is not to keep the card busy where there are options.
-
-        Raises:
-            CardFault: it cannot be run, or that took more than `seconds`.
-        """
+        is called while the worker does that, and is not to keep the card busy where there are options. Raises CardFault
+        where it cannot be run, or that took more than `seconds`."""
         self._next += 1
         request = {
             "do": "prepare", "id": self._next, "program": encode(program), "arguments": arguments_to(specs),
@@ -149,11 +143,8 @@ class Worker:
             return replace(prepared, id=self._next)
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
-        """One turn of the clock of what was prepared under `id`, of about that long.
-
-        Raises:
-            CardFault: the process that had prepared it is gone.
-        """
+        """One turn of the clock of what was prepared under `id`, of about that long. Raises CardFault where the process
+        that had prepared it is gone."""
         self._prepared(id)
         answer = self._ask(
             {"do": "turn", "id": id, "milliseconds": milliseconds}, Limit.ANSWER_SECONDS + milliseconds / 1e3
@@ -163,11 +154,8 @@ class Worker:
             return turn
 
     def results(self, id: int, device: torch.device = CPU) -> Iterator[list[Result]]:
-        """For each set of inputs, what the timed calls wrote: results in the program's order, on this device.
-
-        Raises:
-            CardFault: the process that had prepared it is gone.
-        """
+        """For each set of inputs, what the timed calls wrote: results in the program's order, on this device. Raises
+        CardFault where the process that had prepared it is gone."""
         program, sets = self._prepared(id)
         with self._shared(program, ()) as (memory, _, wanted, tensors):
             for number in range(sets):
@@ -200,11 +188,8 @@ class Worker:
 
     @property
     def means(self) -> Means:
-        """By what means the process is confined; it is started for that, if it does not run.
-
-        Raises:
-            CardFault: it cannot be started.
-        """
+        """By what means the process is confined; it is started for that, if it does not run. Raises CardFault where it
+        cannot be started."""
         return self._ready().means or Means()
 
     def start(self) -> None:

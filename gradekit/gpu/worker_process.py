@@ -71,12 +71,8 @@ class WorkerProcess:
         self.pid = self.child.pid
 
     def ready(self) -> None:
-        """Waits until it has met the card, confined at least as strongly as is required.
-
-        Raises:
-            wire.WireError, ValueError: it could not be started.
-            CardFault: it is confined less strongly than is required.
-        """
+        """Waits until it has met the card, confined at least as strongly as is required. Raises wire.WireError or
+        ValueError where it could not be started, and CardFault where it is confined less strongly than is required."""
         if self.means is None:
             answer = wire.receive(self._sock, wire.CAP, time.monotonic() + START_SECONDS)
             if not isinstance(answer, dict) or not isinstance(answer.get("ok"), dict):
@@ -90,11 +86,8 @@ class WorkerProcess:
         self, request: dict[str, Any], seconds: float, memory: int | None, meanwhile: Callable[[], object]
     ) -> dict[str, Any]:
         """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called while the
-        process works on it, which does not count in the `seconds`.
-
-        Raises:
-            CardFault: the answer tells of one, or none came within `seconds`, or it makes no sense.
-        """
+        process works on it, which does not count in the `seconds`. Raises CardFault where the answer tells of one, or
+        none came within `seconds`, or it makes no sense."""
         for descriptor in (self._said, self._printed):
             os.ftruncate(descriptor, 0)
         try:
@@ -163,11 +156,7 @@ class LostWorker(CardFault):
 
 
 def checked(answer: Any) -> dict[str, Any]:
-    """What an answer of the worker's holds.
-
-    Raises:
-        CardFault: it tells of one, or makes no sense.
-    """
+    """What an answer of the worker's holds. Raises CardFault where it tells of one, or makes no sense."""
     if isinstance(answer, dict) and isinstance(answer.get("ok"), dict):
         return answer["ok"]
     raise CardFault.from_json(answer.get("fault") if isinstance(answer, dict) else None)

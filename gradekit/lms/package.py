@@ -35,11 +35,8 @@ class PackageError(UsageError):
 def build(lms: str, assignment: Assignment, target: Path, **more: Any) -> list[str]:
     """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
 
-    `more` is as in `contents`.
-
-    Raises:
-        PackageError: there are no scripts for this LMS, or students would read what is secret.
-        OSError: it cannot be written.
+    `more` is as in `contents`. Raises PackageError where there are no scripts for this LMS, or students would read what
+    is secret, and OSError where it cannot be written.
     """
     files = contents(lms, assignment, **more)
     target.write_bytes(_tar(files) if target.suffix == ".tar" else _zip(files))
@@ -54,10 +51,8 @@ def contents(
 
     With the hidden tests and a secret seed (by default a new one) where `hidden`; by default, unless students read the
     package. `pending` says what points count that are not measured. The container sends programs to be timed to the
-    scheduler at the address `cluster`, with the `certificates` in that folder.
-
-    Raises:
-        PackageError: there are no scripts for this LMS, or students would read what is secret.
+    scheduler at the address `cluster`, with the `certificates` in that folder. Raises PackageError where there are no
+    scripts for this LMS, or students would read what is secret.
     """
     is_read = lms in PLATFORMS and PLATFORMS[lms].is_read_by_students
     if is_read and (hidden or secret_seed is not None):

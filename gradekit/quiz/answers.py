@@ -40,11 +40,8 @@ class Answers:
 
 
 def locate(path: Path) -> Path:
-    """The file that `path` means: itself, or in a folder answers.toml, or the only other .toml file or notebook.
-
-    Raises:
-        NoSuchSubmission: there is none, or there are several.
-    """
+    """The file that `path` means: itself, or in a folder answers.toml, or the only other .toml file or notebook. Raises
+    NoSuchSubmission where there is none, or there are several."""
     if path.is_dir():
         return _within(path)
     if not path.is_file():
@@ -67,12 +64,8 @@ def _within(folder: Path) -> Path:
 
 
 def read(path: Path) -> Answers:
-    """The answers in the file at `path`, or in the folder.
-
-    Raises:
-        NoSuchSubmission: there is no such file.
-        SubmissionError: it is not TOML, or not a notebook; its cause is UNREADABLE or SYNTAX_ERROR.
-    """
+    """The answers in the file at `path`, or in the folder. Raises NoSuchSubmission where there is no such file, and
+    SubmissionError where it is not TOML, or not a notebook; its cause is UNREADABLE or SYNTAX_ERROR."""
     file = locate(path)
     data = content(file)
     try:

@@ -53,11 +53,8 @@ class Question:
 
 
 def load(assignment: Assignment) -> list[Question]:
-    """The questions of `assignment`, with the keys that are here: the staff's, else the one for practice.
-
-    Raises:
-        AssignmentError: a file is missing or wrong; the message names the question.
-    """
+    """The questions of `assignment`, with the keys that are here: the staff's, else the one for practice. Raises
+    AssignmentError where a file is missing or wrong; the message names the question."""
     path = assignment.folder / "questions.toml"
     keys = {id: _key(id, data) for id, data in _keys(assignment).items()}
     try:

@@ -114,11 +114,7 @@ def schema() -> dict[str, Any]:
 
 
 def validate(data: Any) -> None:
-    """Check `data` against the schema.
-
-    Raises:
-        RecordError: it is not a record; the message names the field.
-    """
+    """Check `data` against the schema. Raises RecordError where it is not a record; the message names the field."""
     import jsonschema  # here alone: a check need not wait for it
 
     errors = jsonschema.Draft202012Validator(schema()).iter_errors(data)
@@ -141,10 +137,7 @@ UNFINISHED = ".gradekit-unfinished-"
 
 def write(text: str, path: Path) -> None:
     """Put `text` at `path` whole or not at all: a reader never sees half of it, and a failure leaves what was there.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    Raises OSError where the folder cannot be written."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=UNFINISHED)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

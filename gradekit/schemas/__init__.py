@@ -44,11 +44,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def read(path: Path, error: type[Exception]) -> tuple[str, dict[str, Any]]:
-    """The text of the TOML file at `path`, and what it holds.
-
-    Raises:
-        error: it cannot be opened, or is not TOML.
-    """
+    """The text of the TOML file at `path`, and what it holds. Raises `error` where it cannot be read so."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         return text, tomllib.loads(text)

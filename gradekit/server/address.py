@@ -47,11 +47,8 @@ def _place() -> Path:
 
 
 def folder() -> Path:
-    """The folder of this user's sockets, which nobody else may enter.
-
-    Raises:
-        NoFolder: it cannot be made, or is not this user's alone.
-    """
+    """The folder of this user's sockets, which nobody else may enter. Raises NoFolder where it cannot be made, or is
+    not this user's alone."""
     found = _place()
     try:
         found.mkdir(mode=0o700, exist_ok=True)
@@ -103,11 +100,8 @@ def listening(path: Path) -> socket.socket:
 
 
 def connection(path: Path) -> socket.socket:
-    """A connection to the socket at `path`.
-
-    Raises:
-        OSError: nobody listens there; PermissionError: another user does.
-    """
+    """A connection to the socket at `path`. Raises OSError where nobody listens there: PermissionError where
+    another user does."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         sock.connect(str(path))
@@ -127,11 +121,8 @@ def connections() -> Iterator[tuple[Path, socket.socket]]:
 
 
 def listener(sock: socket.socket) -> int:
-    """The id of the process that listens on the other side of a connection.
-
-    Raises:
-        PermissionError: it is another user's.
-    """
+    """The id of the process that listens on the other side of a connection. Raises PermissionError where it is another
+    user's."""
     pid, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if user != os.getuid():
         raise PermissionError("another user listens")
@@ -164,9 +155,5 @@ def note(event: str, **facts: object) -> None:
 
 
 def log() -> Path:
-    """Where `note` writes.
-
-    Raises:
-        NoFolder: there is no folder of this user's.
-    """
+    """Where `note` writes. Raises NoFolder where there is no folder of this user's."""
     return folder() / "server.log"

@@ -44,11 +44,7 @@ class ForkedChild(Forked):
         return self.returncode is None and not select.select([self._pidfd], [], [], 0)[0]
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, as subprocess gives it.
-
-        Raises:
-            TimeoutExpired: it is still running.
-        """
+        """Its exit code, as subprocess gives it. Raises TimeoutExpired where it is still running."""
         if self.returncode is None:
             if not select.select([self._pidfd], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
@@ -251,10 +247,7 @@ class Forker:
 
 def told(number: int, count: int = 1) -> tuple[list[int], dict[str, Any]]:
     """The descriptors, so many, and the request that a fork was given; it has its environment and folder from now on.
-
-    Raises:
-        WireError, OSError: there is nobody who says it.
-    """
+    Raises WireError or OSError where there is nobody who says it."""
     with socket.socket(fileno=number) as sock:
         deadline = time.monotonic() + 30.0
         descriptors = wire.receive_descriptors(sock, deadline, count)

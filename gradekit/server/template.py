@@ -67,11 +67,8 @@ class Kept(BaseException):
 
 
 def _become_grader(number: int, module: str, control: socket.socket) -> NoReturn:
-    """Makes this fork the process that a client asks for, and runs it to its end; `control` leads to tracers.
-
-    Raises:
-        Kept: in a fork of it.
-    """
+    """Makes this fork the process that a client asks for, and runs it to its end; `control` leads to tracers. Raises
+    Kept in a fork of it."""
     try:
         os.setsid()
         tracing = forks.connected(control)
@@ -156,11 +153,7 @@ def _leave() -> None:
 def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
     """Forks what has this grader's caches (see gradekit.reuse), and forks the graders of the next commands, as long as
     the assignments' files are those that the caches come from. It listens at `where` once this returns, so that the
-    next command finds it; what listened there before ends.
-
-    Raises:
-        Kept: in that fork.
-    """
+    next command finds it; what listened there before ends. Raises Kept in that fork."""
     from gradekit.sandbox import host
 
     why = _why_not(where)
