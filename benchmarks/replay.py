@@ -22,8 +22,8 @@ from speed import CASES, Case, programs, versions
 
 from gradekit.gpu import Limit, baselines, card
 from gradekit.gpu.card import Card
+from gradekit.gpu.contest import interleave
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.worker import Worker
 from gradekit.judge.speed import ratio, seconds
 from gradekit.program import Program

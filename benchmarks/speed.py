@@ -30,8 +30,8 @@ import torch
 
 from gradekit.gpu import Limit, baselines, card
 from gradekit.gpu.card import Card
+from gradekit.gpu.contest import interleave
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.worker import Prepared, Worker
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import Round, Verdict, decide, ratio, seconds, settled

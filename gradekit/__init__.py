@@ -19,13 +19,8 @@ _OFFERED = {
     "gradekit.judge.failure": ("Failure",),
     "gradekit.judge.framework_claims": ("assert_compiles", "assert_opcheck", "assert_operator"),
     "gradekit.judge.memory_checks": (
-        "assert_allocates",
-        "assert_bytes_moved",
-        "assert_growth",
-        "assert_inputs_unmodified",
-        "assert_launches",
-        "assert_memory_clean",
-        "least_bytes",
+        "assert_allocates", "assert_bytes_moved", "assert_growth", "assert_inputs_unmodified", "assert_launches",
+        "assert_memory_clean", "least_bytes",
     ),
     "gradekit.judge.tolerance": ("Rounding",),
     "gradekit.judge.reference": ("Reference", "conditioned", "own_tolerance", "reference"),
@@ -40,7 +35,7 @@ _OFFERED = {
     "gradekit.session": ("check", "view"),
     "gradekit.relations.holding": ("assert_independent", "assert_relation"),
     "gradekit.relations.relation": ("Relation", "relations_of"),
-}
+}  # fmt: skip
 
 _HOME = {name: module for module, names in _OFFERED.items() for name in names}
 

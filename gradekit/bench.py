@@ -94,14 +94,9 @@ def _resized(arg: Any, vary: int, size: int) -> Any:
 
 
 def bench(
-    path: Path,
-    given_id: str | None = None,
-    *,
-    sizes: Sequence[int] = (),
-    vary: int | None = None,
-    device: str = "auto",
-    on_row: Callable[[dict[str, Any]], None] = lambda row: None,
-) -> dict[str, Any]:
+    path: Path, given_id: str | None = None, *, sizes: Sequence[int] = (), vary: int | None = None,
+    device: str = "auto", on_row: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> dict[str, Any]:  # fmt: skip
     """The record of a sweep, with every sample; `on_row` sees each row when it is there.
 
     Raises:
@@ -119,14 +114,9 @@ def bench(
             on_row(row)
             rows.append(row)
     return {
-        "schema": SCHEMA,
-        "assignment": assignment.id,
-        "submission": submission.facts(),
-        "entry": plan.call.entry,
-        "vary": plan.vary,
-        "rows": rows,
-        "environment": environment() | card.names,
-    }
+        "schema": SCHEMA, "assignment": assignment.id, "submission": submission.facts(), "entry": plan.call.entry,
+        "vary": plan.vary, "rows": rows, "environment": environment() | card.names,
+    }  # fmt: skip
 
 
 def _rows(subject: Subject, plan: Sweep) -> Iterator[dict[str, Any]]:

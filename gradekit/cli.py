@@ -178,14 +178,9 @@ def _target(ctx: click.Context, parameter: click.Parameter, value: str | None) -
 @click.option("--quick", is_flag=True, help="Try few examples: a first look in seconds.")
 @click.option("-x", "--exitfirst", "stop", is_flag=True, help="Stop at the first check that fails.")
 @click.option(
-    "--require-isolation",
-    "isolation",
-    metavar="[LEVEL]",
-    type=click.IntRange(0, 3),
-    is_flag=False,
-    flag_value=2,
+    "--require-isolation", "isolation", metavar="[LEVEL]", type=click.IntRange(0, 3), is_flag=False, flag_value=2,
     help="Refuse to run where submissions are isolated below LEVEL (2): see doctor.",
-)
+)  # fmt: skip
 @click.option("--device", metavar="DEVICE", default="auto", help="auto: a GPU if there is one; cpu; cuda or cuda:1.")
 @click.option(
     "-j", "--jobs", metavar="N", type=click.IntRange(1),
@@ -331,11 +326,9 @@ def _can_encode(text: str, encoding: str | None) -> bool:
 @click.option("--mutants", is_flag=True, help="Try small edits of the solution in place of the claims: each must fail.")
 @click.option("--most", metavar="N", type=click.IntRange(1), help="With --mutants: N of them, of every kind.")
 @click.option(
-    "--jobs",
-    metavar="N",
-    type=click.IntRange(1),
+    "--jobs", metavar="N", type=click.IntRange(1),
     help="Grade N at once, without a GPU; by default one for each core, and claims one by one where there is a GPU.",
-)
+)  # fmt: skip
 @click.option(
     "--results", metavar="DIR", default="mutants", show_default=True, type=click.Path(file_okay=False, path_type=Path),
     help="With --mutants: where results are kept, so that the next run goes on.",

@@ -62,9 +62,8 @@ def checked(report: Report, marks: Mapping[str, Mark]) -> None:
 
 def _fits_total(report: Report, mark: Mark) -> None:
     if report.status is Status.GRADED:
-        raise MarkError(
-            f"this submission was graded: mark its checks, which are {', '.join(c.id for c in report.checks)}"
-        )
+        ids = ", ".join(check.id for check in report.checks)
+        raise MarkError(f"this submission was graded: mark its checks, which are {ids}")
     if mark.points is None:
         raise MarkError("a mark for the whole submission has points")
 
@@ -120,12 +119,7 @@ def _marked(check: Check, mark: Mark) -> Check:
         return replace(check, outcome=Outcome.PENDING, earned=0.0, message=words, cause=None)
     earned = min(float(mark.points), check.possible)
     return replace(
-        check,
-        outcome=Outcome.PASSED if earned == check.possible else Outcome.FAILED,
-        earned=earned,
-        message=f"{mark.comment} (marked by {mark.person})".strip(),
-        cause=None,
-        source=None,
-        counterexample=None,
+        check, outcome=Outcome.PASSED if earned == check.possible else Outcome.FAILED, earned=earned,
+        message=f"{mark.comment} (marked by {mark.person})".strip(), cause=None, source=None, counterexample=None,
         details=details | {"points_by": mark.person},
-    )
+    )  # fmt: skip

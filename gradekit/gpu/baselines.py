@@ -20,9 +20,8 @@ from typing import Any
 import torch
 
 from gradekit.compat import torch_compile
-from gradekit.gpu.card import Card
+from gradekit.gpu.card import Card, keep, known
 from gradekit.gpu.cpu_emulation import CpuClock
-from gradekit.gpu.known_facts import keep, known
 from gradekit.gpu.timing import Clock
 from gradekit.inputs.spec import Input
 from gradekit.judge.speed import Ratio

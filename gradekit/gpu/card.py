@@ -6,20 +6,24 @@ had, and what was measured says "clock unknown".
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import json
+import os
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-_THROTTLES = {
-    0x08: "hardware slowdown",
-    0x20: "too hot (software)",
-    0x40: "too hot (hardware)",
-    0x80: "power brake",
-}
+from gradekit.versions import cache_folder, version
+
+T = TypeVar("T")
+
+_THROTTLES = {0x08: "hardware slowdown", 0x20: "too hot (software)", 0x40: "too hot (hardware)", 0x80: "power brake"}
 """NVML's reasons for which a card runs slower than it would: what is timed then says little of the kernel."""
 
 _POWER_CAP = 0x04
@@ -77,15 +81,8 @@ def _index(device: str) -> int:
 @functools.cache
 def _card(index: int) -> Card:
     found = torch.cuda.get_device_properties(index)
-    return Card(
-        name=found.name,
-        uuid=f"GPU-{found.uuid}",
-        index=index,
-        capability=(found.major, found.minor),
-        sms=found.multi_processor_count,
-        l2_bytes=found.L2_cache_size,
-        memory_bytes=found.total_memory,
-    )
+    capability, sms = (found.major, found.minor), found.multi_processor_count
+    return Card(found.name, f"GPU-{found.uuid}", index, capability, sms, found.L2_cache_size, found.total_memory)
 
 
 def read(card: Card) -> Reading | None:
@@ -141,3 +138,28 @@ def _nvml() -> Any:
     except pynvml.NVMLError:
         return None
     return pynvml
+
+
+# --- what was measured on a card before, kept in the user's cache folder, where no submission's process can write -----
+
+
+def known(card: Card, name: str, kind: Callable[..., T]) -> T | None:
+    """What was kept under that name; None where nothing was, or nothing that makes one of this kind."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return kind(**json.loads(_file(card, name).read_text(encoding="utf-8")))
+    return None
+
+
+def keep(card: Card, name: str, facts: Any) -> None:
+    """Keep what a dataclass holds, if it can be kept: as a whole, whoever else reads or writes it."""
+    file = _file(card, name)
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps(asdict(facts)), encoding="utf-8")
+        new.replace(file)
+
+
+def _file(card: Card, name: str) -> Path:
+    versions = [name, card.uuid, driver(), torch.__version__, torch.version.cuda, version("triton")]
+    return cache_folder() / "cards" / hashlib.sha256(repr(versions).encode()).hexdigest()[:32]

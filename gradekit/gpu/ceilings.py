@@ -14,8 +14,7 @@ import torch
 
 from gradekit.compat.torch import float8_product
 from gradekit.gpu import Limit
-from gradekit.gpu.card import Card
-from gradekit.gpu.known_facts import keep, known
+from gradekit.gpu.card import Card, keep, known
 from gradekit.gpu.timing import Clock
 from gradekit.judge.speed import Ceilings
 

@@ -1,8 +1,15 @@
-"""A submission, the eager and the compiled reference, in turn on one card: who takes part, and for how long."""
+"""A submission, the eager and the compiled reference, in turn on one card: who takes part, and for how long.
+
+`interleave` knows neither worker nor card: a side is anything that takes a turn.
+
+    interleave({"student": lambda: worker.turn(prepared.id, milliseconds=Limit.TURN_MS),
+                "eager": lambda: eager.clock.turn(Limit.TURN_MS)}, settled({"eager": [1.5]}))
+"""
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,12 +17,12 @@ from gradekit.compat import torch_compile
 from gradekit.gpu import Limit, baselines
 from gradekit.gpu.card import Card
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.timing import Turn
 from gradekit.gpu.worker import Prepared, Worker
-from gradekit.judge.speed import Round, ratio, settled
+from gradekit.judge.speed import LEAST_ROUNDS, Round, ratio, settled
 
 Rounds = Sequence[Round]
+TakeTurn = Callable[[], Turn]
 Thresholds = Mapping[str, Sequence[float]]
 
 
@@ -50,7 +57,7 @@ class Contest:
     def rounds(self, before: Rounds, thresholds: Thresholds, budget: float) -> Rounds:
         """More rounds than `before`, of all sides, for about so many wall seconds."""
         worker, id = self._worker, self._ready.id
-        turns: dict[str, Callable[[], Turn]] = {"student": lambda: worker.turn(id, milliseconds=Limit.TURN_MS)}
+        turns: dict[str, TakeTurn] = {"student": lambda: worker.turn(id, milliseconds=Limit.TURN_MS)}
         turns |= {side.name: functools.partial(side.clock.turn, Limit.TURN_MS) for side in self.sides}
         taken = interleave(turns, settled(thresholds), before=before, budget=budget)
         if "compiled" in turns:
@@ -77,3 +84,46 @@ class Contest:
 
     def _made(self, sets: int) -> list[list[Any]]:
         return [make_set(self._args, number, self._card.device) for number in range(sets)]
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+def interleave(
+    sides: Mapping[str, TakeTurn], settled: Callable[[Rounds], bool], *, before: Rounds = (),
+    rounds: int = Limit.ROUNDS, budget: float = Limit.SECONDS, clock: Callable[[], float] = time.monotonic,
+) -> tuple[Round, ...]:  # fmt: skip
+    """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
+
+    Rounds come in laps of two, there and back. A round that does not count goes before them, so that the card gets as
+    warm as it will be: a power limit bites only after a while. Sides that are very slow get fewer rounds than `rounds`,
+    but never fewer than the judge needs. To measure longer, pass what was taken `before`: those rounds count, and come
+    first.
+    """
+    start, taken, enough = clock(), list(before), False
+    for take in sides.values():
+        take()
+    look = max(rounds, len(taken) + 1)
+    while not enough and (len(taken) < LEAST_ROUNDS or clock() - start < budget):
+        for way in order(list(sides), len(taken) // 2):
+            taken.append(to_round({side: sides[side]() for side in way}))
+        if len(taken) >= look:
+            enough, look = settled(taken), look + 2 * max(1, look // (2 * Limit.LOOKS))
+    return tuple(taken)
+
+
+def order(sides: Sequence[str], lap: int) -> tuple[list[str], list[str]]:
+    """The order there and back: each side begins in turn, and each follows each other one equally often."""
+    start = lap % len(sides)
+    there = [*sides[start:], *sides[:start]]
+    return there, there[::-1]
+
+
+def to_round(turns: Mapping[str, Turn]) -> Round:
+    """What the judge is to know of one turn of each side."""
+    readings = {side: [r for r in (turn.before, turn.after) if r is not None] for side, turn in turns.items()}
+    return Round(
+        seconds={side: turn.seconds for side, turn in turns.items()},
+        sm_mhz={side: min((r.sm_mhz for r in several), default=None) for side, several in readings.items()},
+        throttled=tuple(sorted({why for s in readings.values() for r in s if r.throttled for why in r.reasons})),
+    )

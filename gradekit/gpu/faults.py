@@ -21,12 +21,9 @@ _REFUSED = (
 """CUDA's words for a launch that this card does not do."""
 
 _BY_NAME: dict[str, Kind] = {
-    "OutOfResources": "resources",
-    "OutOfMemoryError": "out-of-memory",
-    "MemoryError": "out-of-memory",
-    "PTXASError": "compile",
-    "CompilationError": "compile",
-}
+    "OutOfResources": "resources", "OutOfMemoryError": "out-of-memory", "MemoryError": "out-of-memory",
+    "PTXASError": "compile", "CompilationError": "compile",
+}  # fmt: skip
 
 
 class CardFault(Exception):
@@ -55,10 +52,8 @@ class CardFault(Exception):
         """The inverse of `to_json`; data that is none of it becomes a crash."""
         if not isinstance(data, dict) or data.get("kind") not in KINDS:
             return CardFault("crash", "the worker sent an answer that makes no sense")
-        line = data.get("line")
-        return CardFault(
-            data["kind"], str(data.get("message")), str(data.get("kernel", "")), line if type(line) is int else None
-        )
+        line = data["line"] if type(data.get("line")) is int else None
+        return CardFault(data["kind"], str(data.get("message")), str(data.get("kernel", "")), line)
 
 
 def fault_of(error: BaseException, kernel: str = "", line: int | None = None) -> CardFault:

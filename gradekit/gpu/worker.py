@@ -91,15 +91,9 @@ class Worker:
 
     @_again_if_killed
     def run(
-        self,
-        program: Program,
-        inputs: Sequence[Tensor],
-        *,
-        option: int = 0,
-        allow: Collection[str] = (),
-        seconds: float = 20.0,
-        names: Sequence[str] = (),
-    ) -> CardRun:
+        self, program: Program, inputs: Sequence[Tensor], *, option: int = 0, allow: Collection[str] = (),
+        seconds: float = 20.0, names: Sequence[str] = (),
+    ) -> CardRun:  # fmt: skip
         """What `program` computes from CPU tensors laid out as `program.inputs`, every choice taking that option.
 
         `names` are what the student calls the inputs, for findings; `seconds` limits the wall time, compilation
@@ -118,14 +112,9 @@ class Worker:
 
     @_again_if_killed
     def prepare(
-        self,
-        program: Program,
-        specs: Sequence[Argument],
-        *,
-        allow: Collection[str] = (),
-        seconds: float = 120.0,
+        self, program: Program, specs: Sequence[Argument], *, allow: Collection[str] = (), seconds: float = 120.0,
         meanwhile: Callable[[], object] = lambda: None,
-    ) -> Prepared:
+    ) -> Prepared:  # fmt: skip
         """Makes `program` ready to be timed: inputs from `specs` on the card, the fastest options, a clock. `meanwhile`
         is called while the worker does that, and is not to keep the card busy where there are options. Raises CardFault
         where it cannot be run, or that took more than `seconds`."""
@@ -146,9 +135,8 @@ class Worker:
         """One turn of the clock of what was prepared under `id`, of about that long. Raises CardFault where the process
         that had prepared it is gone."""
         self._prepared(id)
-        answer = self._ask(
-            {"do": "turn", "id": id, "milliseconds": milliseconds}, Limit.ANSWER_SECONDS + milliseconds / 1e3
-        )
+        request = {"do": "turn", "id": id, "milliseconds": milliseconds}
+        answer = self._ask(request, Limit.ANSWER_SECONDS + milliseconds / 1e3)
         with _sensible():
             turn: Turn = decode(answer, Turn)
             return turn
@@ -199,12 +187,9 @@ class Worker:
             self._process = WorkerProcess(self.device, self._without)
 
     def _ask(
-        self,
-        request: dict[str, Any],
-        seconds: float,
-        memory: int | None = None,
+        self, request: dict[str, Any], seconds: float, memory: int | None = None,
         meanwhile: Callable[[], object] = lambda: None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any]:  # fmt: skip
         """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called once the
         process works on it."""
         process = self._ready()

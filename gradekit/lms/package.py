@@ -91,13 +91,8 @@ def _pins(*, with_cluster: bool) -> Iterator[str]:
 def _metadata() -> dict[str, bytes]:
     """By which gradekit is known where it lies uninstalled: reports name its version, the doctor what it accepts."""
     number = version("gradekit")
-    lines = [
-        "Metadata-Version: 2.4",
-        "Name: gradekit",
-        f"Version: {number}",
-        f"Requires-Python: {supported()['python']}",
-    ]
-    lines += [f"Requires-Dist: {needed}" for needed in requirements()]
+    lines = ["Metadata-Version: 2.4", "Name: gradekit", f"Version: {number}"]
+    lines += [f"Requires-Python: {supported()['python']}", *(f"Requires-Dist: {needed}" for needed in requirements())]
     text = "\n".join([*lines, ""]).encode()
     return {f"grader/gradekit-{number}.dist-info/METADATA": text} if number else {}
 

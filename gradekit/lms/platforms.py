@@ -12,7 +12,7 @@ from typing import Any
 
 from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
-from gradekit.report import classroom, gradescope, junit, page, prairielearn, printed, terminal
+from gradekit.report import classroom, for_lms, junit, page, terminal
 from gradekit.report import record as records
 from gradekit.report.grade import Grade, grade
 from gradekit.report.plain_text import summary
@@ -80,7 +80,7 @@ def _log(graded: Grade) -> str:
 def _codegrade(graded: Grade) -> str:
     """Structured output has a descriptor of its own, 3, which the script opens."""
     with os.fdopen(os.dup(3), "w", encoding="utf-8") as stream:
-        stream.write(printed.codegrade(graded))
+        stream.write(for_lms.codegrade(graded))
     return ""
 
 
@@ -92,11 +92,11 @@ def _gitlab(root: Path, graded: Grade) -> None:
 
 PLATFORMS = {
     "gradescope": Platform(
-        "autograder/submission", 600, left=_json("autograder/results/results.json", gradescope.render),
+        "autograder/submission", 600, left=_json("autograder/results/results.json", for_lms.gradescope),
         shows_hidden=True,
     ),
-    "prairielearn": Platform("grade/student", 600, left=_json("grade/results/results.json", prairielearn.render)),
-    "autolab": Platform(None, 600, printed.autolab),
+    "prairielearn": Platform("grade/student", 600, left=_json("grade/results/results.json", for_lms.prairielearn)),
+    "autolab": Platform(None, 600, for_lms.autolab),
     "classroom": Platform(  # of two lines in the file of a step's output, the later counts
         None, 600, _log, lambda root, graded: _append("GITHUB_OUTPUT", f"result={classroom.encoded(graded)}\n"),
         is_read_by_students=True,
@@ -105,9 +105,9 @@ PLATFORMS = {
         None, 600, lambda graded: summary(graded) + "\n", _gitlab, tells_by_exit_code=True, is_read_by_students=True
     ),
     "vpl": Platform(  # the grade is of the points that the activity has
-        None, 240, lambda graded: printed.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
+        None, 240, lambda graded: for_lms.vpl(graded, float(os.environ.get("GRADEKIT_GRADE_MAX") or 100))
     ),
-    "coderunner": Platform(None, 120, printed.coderunner),
+    "coderunner": Platform(None, 120, for_lms.coderunner),
     "codegrade": Platform(None, 600, _codegrade),
     "oci": Platform(
         "submission", 3600, lambda graded: terminal.render(visible(graded.record, False)),

@@ -102,15 +102,7 @@ def _made(
     details: dict[str, Any] | None = None,
 ) -> Check:  # fmt: skip
     return Check(
-        id=question.id,
-        title=question.title,
-        kind=Kind.QUIZ,
-        outcome=outcome,
-        earned=earned,
-        possible=question.points,
-        message=message,
-        cause=cause,
-        details=details or {},
+        question.id, question.title, Kind.QUIZ, outcome, earned, question.points, message, cause, details=details or {}
     )
 
 

@@ -75,14 +75,8 @@ def _keys(assignment: Assignment) -> dict[str, Any]:
 
 
 def _question(data: Mapping[str, Any], keys: Mapping[str, Key]) -> Question:
-    return Question(
-        id=data["id"],
-        title=data["title"],
-        points=float(data["points"]),
-        text=_one(data["text"]),
-        choices=data.get("choices", {}),
-        key=keys.get(data["id"]),
-    )
+    said = data["id"], data["title"], float(data["points"]), _one(data["text"])
+    return Question(*said, data.get("choices", {}), keys.get(data["id"]))
 
 
 def _key(id: str, data: Mapping[str, Any]) -> Key:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradekit.gpu import card, ceilings, known_facts
+from gradekit.gpu import card, ceilings
 from gradekit.gpu.card import Card, find, read, to_reading
 from gradekit.judge.speed import Ceilings
 
@@ -72,7 +72,7 @@ def now_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Says how many bytes a second each kernel moves from now on; the arithmetic stays at 1e6 operations a second."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
-    monkeypatch.setattr(known_facts, "driver", lambda: "580.1")
+    monkeypatch.setattr(card, "driver", lambda: "580.1")
     monkeypatch.setattr(ceilings, "_products", lambda card: [("float32", lambda: "product", 500.0)])
 
     def now(rates: Mapping[str, float]) -> None:
@@ -103,7 +103,7 @@ def test_another_card_or_another_driver_is_measured_for_itself(
     asked_anew(CARD)
     now_moves({"copy_": 2e9})
     assert asked_anew(OTHER).bytes_per_second == 2e9
-    monkeypatch.setattr(known_facts, "driver", lambda: "590.2")
+    monkeypatch.setattr(card, "driver", lambda: "590.2")
     assert asked_anew(CARD).bytes_per_second == 2e9
 
 

@@ -9,8 +9,8 @@ import torch
 from gradekit.gpu import Limit, baselines, ceilings
 from gradekit.gpu.baselines import BaselineError
 from gradekit.gpu.card import Card, find, read
+from gradekit.gpu.contest import interleave
 from gradekit.gpu.inputs import make_set
-from gradekit.gpu.interleaved import interleave
 from gradekit.gpu.timing import Clock, sets_for
 from gradekit.inputs.spec import Input, normal
 from gradekit.judge.speed import ratio, settled

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.gpu import known_facts
+from gradekit.gpu import card
 from gradekit.gpu.baselines import Comparison
 from gradekit.gpu.card import Card
 from gradekit.inputs.spec import normal
@@ -29,7 +29,7 @@ def scaled(by: Any) -> Any:
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(known_facts, "driver", lambda: "580.1")
+    monkeypatch.setattr(card, "driver", lambda: "580.1")
 
 
 @pytest.mark.parametrize("function", [twice, torch.softmax, scaled(3)])
@@ -45,7 +45,7 @@ def test_another_shape_number_function_or_card_is_another_ratio(monkeypatch: pyt
     assert Comparison(scaled(2), [X, 6], CARD).found is None
     assert Comparison(scaled(4), [X, 5], CARD).found is None
     assert Comparison(scaled(2), [X, 5], replace(CARD, uuid="GPU-2")).found is None
-    monkeypatch.setattr(known_facts, "driver", lambda: "590.2")
+    monkeypatch.setattr(card, "driver", lambda: "590.2")
     assert Comparison(scaled(2), [X, 5], CARD).found is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gradekit.gpu import Limit
 from gradekit.gpu.card import Card, Reading
-from gradekit.gpu.interleaved import TakeTurn, interleave, order, to_round
+from gradekit.gpu.contest import TakeTurn, interleave, order, to_round
 from gradekit.gpu.timing import Turn, samples, sets_for
 from gradekit.judge.speed import LEAST_ROUNDS, Round, Verdict, decide, ratio, settled
 

@@ -12,7 +12,7 @@ from gradekit.batch import exports, feedback, gradebook
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
 from gradekit.credit import PendingPolicy
-from gradekit.report import classroom, gradescope, prairielearn, printed
+from gradekit.report import classroom, for_lms
 from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, record
@@ -49,14 +49,14 @@ def in_classroom(found: Mapping[str, Any], policy: PendingPolicy) -> float:
 
 
 def in_autolab(found: Mapping[str, Any], policy: PendingPolicy) -> float:
-    result = json.loads(printed.autolab(grade(found, policy)).splitlines()[-1])
+    result = json.loads(for_lms.autolab(grade(found, policy)).splitlines()[-1])
     assert result["scoreboard"][0] == sum(result["scores"].values())
     return sum(result["scores"].values()) / found["score"]["possible"]
 
 
 LEAVING = {
-    "Gradescope": lambda found, policy: gradescope.render(grade(found, policy))["score"] / found["score"]["possible"],
-    "PrairieLearn": lambda found, policy: prairielearn.render(grade(found, policy))["score"],
+    "Gradescope": lambda found, policy: for_lms.gradescope(grade(found, policy))["score"] / found["score"]["possible"],
+    "PrairieLearn": lambda found, policy: for_lms.prairielearn(grade(found, policy))["score"],
     "Autolab": in_autolab, "Classroom": in_classroom, "Canvas": in_canvas, "Moodle": in_moodle,
 }  # fmt: skip
 
@@ -70,9 +70,9 @@ def test_every_grade_that_leaves_counts_what_is_pending_alike(leaving: Any) -> N
 
 
 def test_a_perfect_submission_without_a_gpu_is_a_whole_by_default() -> None:
-    assert grade(PERFECT).part == 1 and prairielearn.render(grade(PERFECT))["score"] == 1
-    assert gradescope.render(grade(PERFECT))["score"] == 70
-    assert json.loads(printed.autolab(grade(PERFECT)).splitlines()[-1])["scores"] == {"Correctness": 40, "Speed": 30}
+    assert grade(PERFECT).part == 1 and for_lms.prairielearn(grade(PERFECT))["score"] == 1
+    assert for_lms.gradescope(grade(PERFECT))["score"] == 70
+    assert json.loads(for_lms.autolab(grade(PERFECT)).splitlines()[-1])["scores"] == {"Correctness": 40, "Speed": 30}
 
 
 def test_a_fault_is_lost_for_nobody() -> None:
@@ -89,16 +89,16 @@ def test_a_bonus_comes_on_top_and_does_not_hide_what_was_lost() -> None:
 def test_where_nothing_was_measured_there_is_no_grade_unless_the_course_says_so() -> None:
     found = record(PENDING)
     assert line(found, LEFT_OUT).status == "pending" and not line(found, LEFT_OUT).counts
-    assert "score" not in gradescope.render(grade(found)) and prairielearn.render(grade(found))["gradable"] is False
-    assert '"scores"' not in printed.autolab(grade(found))
+    assert "score" not in for_lms.gradescope(grade(found)) and for_lms.prairielearn(grade(found))["gradable"] is False
+    assert '"scores"' not in for_lms.autolab(grade(found))
     assert (line(found, LOST).points, line(found, GIVEN).points) == (0, 30)
 
 
 @pytest.mark.parametrize(("policy", "word"), [(LEFT_OUT, "are left out"), (LOST, "as lost"), (GIVEN, "gives them")])
 def test_each_report_says_what_pending_points_count(policy: PendingPolicy, word: str) -> None:
     said = [
-        gradescope.render(grade(PERFECT, policy))["output"], prairielearn.render(grade(PERFECT, policy))["output"],
-        printed.autolab(grade(PERFECT, policy)), classroom.render(grade(PERFECT, policy))["message"],
+        for_lms.gradescope(grade(PERFECT, policy))["output"], for_lms.prairielearn(grade(PERFECT, policy))["output"],
+        for_lms.autolab(grade(PERFECT, policy)), classroom.render(grade(PERFECT, policy))["message"],
         " ".join(feedback.with_grade(PERFECT, line(PERFECT, policy), policy)["notes"]),
     ]  # fmt: skip
     assert all("30 points were not measured" in text and word in text for text in said), said

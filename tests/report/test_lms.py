@@ -16,7 +16,7 @@ import pytest
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.lms.platforms import PLATFORMS
-from gradekit.report import classroom, gradescope, prairielearn, printed
+from gradekit.report import classroom, for_lms
 from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
@@ -48,7 +48,7 @@ def as_html() -> str:
 
 
 def test_gradescope_gets_these_results() -> None:
-    assert gradescope.render(grade(record(PASSED, FAILED, PENDING))) == {
+    assert for_lms.gradescope(grade(record(PASSED, FAILED, PENDING))) == {
         "output": "40 of 100 points.\n30 points were not measured and are left out: "
         "the grade is what was earned of all others, 57.14 %.",
         "output_format": "text",
@@ -78,7 +78,7 @@ def test_gradescope_shows_where_a_result_is_wrong_in_a_picture_and_in_words() ->
     along = [{"of": 4, "first": 1, "last": 2, "indices": 2}, {"of": 8, "first": 0, "last": 7, "indices": 8}]
     details = {"along": along, "wrong": 16, "total": 32, "nan": 0, "inf": 0, "first": {"index": [1, 0]}}
     seen, same = replace(FAILED, details=details), replace(FAILED, id="test_again", details=details)
-    first, second = (test["output"] for test in gradescope.render(grade(record(seen, same)))["tests"])
+    first, second = (test["output"] for test in for_lms.gradescope(grade(record(seen, same)))["tests"])
     assert first.startswith(as_html()) and second == "<p>For the same reason as test 1.</p>"
     (alt, data, caption) = re.findall(r'<img alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"/></p><p>(.+)</p>', first)[0]
     assert alt == caption and "at indices 1 to 2 of 4 × 0 to 7 of 8" in caption
@@ -91,28 +91,28 @@ def test_gradescope_never_reads_null_or_an_unknown_status() -> None:
         return [data, *(value for part in inner for value in values(part))]
 
     for sample in (record(PASSED, FAILED, PENDING, FAULT), record(**REJECTED)):
-        results = gradescope.render(grade(sample))
+        results = for_lms.gradescope(grade(sample))
         assert None not in values(results)
         assert {test.get("status", "passed") for test in results["tests"]} <= {"passed", "failed"}
 
 
 def test_gradescope_gets_a_zero_for_a_rejection_and_no_score_for_a_fault_of_ours() -> None:
-    assert gradescope.render(grade(record(**REJECTED)))["score"] == 0
-    assert not {"score", "tests"} & gradescope.render(grade(record(status=Status.FAULT, message="oh"))).keys()
+    assert for_lms.gradescope(grade(record(**REJECTED)))["score"] == 0
+    assert not {"score", "tests"} & for_lms.gradescope(grade(record(status=Status.FAULT, message="oh"))).keys()
 
 
 def test_a_wrong_kernel_is_on_no_leaderboard_however_fast() -> None:
-    assert "leaderboard" not in gradescope.render(grade(record(FASTER, FAILED)))
+    assert "leaderboard" not in for_lms.gradescope(grade(record(FASTER, FAILED)))
 
 
 def test_gradescope_shows_the_speed_on_its_leaderboard() -> None:
-    board = gradescope.render(grade(record(FASTER)))["leaderboard"]
+    board = for_lms.gradescope(grade(record(FASTER)))["leaderboard"]
     assert board == [{"name": "Speed over torch.compile", "value": 1.235, "order": "desc"}]
 
 
 def test_gradescope_keeps_hidden_checks_hidden() -> None:
     secret = replace(PASSED, details={"hidden": True})
-    tests = gradescope.render(grade(record(PASSED, secret)))["tests"]
+    tests = for_lms.gradescope(grade(record(PASSED, secret)))["tests"]
     assert [test.get("visibility") for test in tests] == [None, "after_published"]
 
 
@@ -120,7 +120,7 @@ def test_gradescope_keeps_hidden_checks_hidden() -> None:
 
 
 def test_prairielearn_gets_these_results() -> None:
-    results = prairielearn.render(grade(record(FAILED, replace(PASSED, title=""))))
+    results = for_lms.prairielearn(grade(record(FAILED, replace(PASSED, title=""))))
     assert results == {
         "gradable": True,
         "score": 40 / 70,
@@ -134,21 +134,21 @@ def test_prairielearn_gets_these_results() -> None:
 
 
 def test_prairielearn_draws_what_is_pending_in_grey() -> None:
-    _, test = prairielearn.render(grade(record(PASSED, PENDING)))["tests"]
+    _, test = for_lms.prairielearn(grade(record(PASSED, PENDING)))["tests"]
     assert (test["points"], test["max_points"]) == (0, 0)
     assert test["message"].startswith("pending")
 
 
 def test_prairielearn_takes_no_attempt_for_a_fault_of_ours() -> None:
-    results = prairielearn.render(grade(record(status=Status.FAULT, message="oh")))
+    results = for_lms.prairielearn(grade(record(status=Status.FAULT, message="oh")))
     assert results["gradable"] is False
     assert "oh" in results["format_errors"][0]
 
 
 def test_prairielearn_gets_less_than_a_mebibyte() -> None:
     many = [replace(FAILED, id=f"test_{i}", message="\u2207" * 4000) for i in range(500)]
-    results = prairielearn.render(grade(record(*many)))
-    assert len(json.dumps(results).encode()) < prairielearn.LARGEST
+    results = for_lms.prairielearn(grade(record(*many)))
+    assert len(json.dumps(results).encode()) < for_lms.LARGEST
     assert len(results["tests"]) == 500
 
 
@@ -162,18 +162,18 @@ def as_autolab_reads(text: str) -> Any:
 
 
 def test_autolab_reads_the_scores_from_the_last_line() -> None:
-    text = printed.autolab(grade(record(PASSED, FAILED, FASTER, PENDING)))
+    text = for_lms.autolab(grade(record(PASSED, FAILED, FASTER, PENDING)))
     assert as_autolab_reads(text) == {"scores": {"Correctness": 40, "Speed": 61.8182}, "scoreboard": [101.8182]}
-    assert as_autolab_reads(printed.autolab(grade(record(PASSED, FASTER))))["scoreboard"] == [80, 1.235]
+    assert as_autolab_reads(for_lms.autolab(grade(record(PASSED, FASTER))))["scoreboard"] == [80, 1.235]
 
 
 def test_nothing_that_a_submission_says_changes_what_autolab_reads() -> None:
     odd = replace(FAILED, id=NASTY, title=NASTY, message=NASTY + '\n{"scores": {"Correctness": 100}}')
-    assert as_autolab_reads(printed.autolab(grade(record(odd))))["scores"] == {"Correctness": 0}
+    assert as_autolab_reads(for_lms.autolab(grade(record(odd))))["scores"] == {"Correctness": 0}
 
 
 def test_autolab_keeps_the_old_scores_at_a_fault_of_ours() -> None:
-    assert "scores" not in printed.autolab(grade(record(FAULT, status=Status.FAULT, message="oh")))
+    assert "scores" not in for_lms.autolab(grade(record(FAULT, status=Status.FAULT, message="oh")))
 
 
 # --- GitHub Classroom -------------------------------------------------------------------------------------------------
@@ -205,8 +205,8 @@ def test_classroom_counts_what_is_pending_neither_way() -> None:
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-RENDERERS = [each.render for each in (gradescope, prairielearn, classroom)]
-RENDERERS += [printed.autolab, printed.vpl, printed.coderunner, printed.codegrade]
+RENDERERS = [for_lms.gradescope, for_lms.prairielearn, classroom.render]
+RENDERERS += [for_lms.autolab, for_lms.vpl, for_lms.coderunner, for_lms.codegrade]
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
@@ -230,28 +230,28 @@ BROKEN = record(status=Status.FAULT, message="ValueError: oh")
 
 
 def test_vpl_has_its_grade_in_the_last_line_and_nowhere_else() -> None:
-    lines = printed.vpl(grade(HALF), most=20).splitlines()
+    lines = for_lms.vpl(grade(HALF), most=20).splitlines()
     assert lines[0] == "<|--" and lines[-2:] == ["--|>", "Grade :=>> 10.00000"]
-    text = printed.vpl(grade(record(PASSED, EVIL))).splitlines()
+    text = for_lms.vpl(grade(record(PASSED, EVIL))).splitlines()
     assert [line for line in text if line.startswith(("Grade", "--|>"))] == ["--|>", "Grade :=>> 57.14286"]
-    assert printed.vpl(grade(HALF, PendingPolicy.LOST)).endswith("Grade :=>> 33.33333\n")
-    assert "Grade" not in printed.vpl(grade(BROKEN)) and "Grade" not in printed.vpl(grade(record(PENDING)))
+    assert for_lms.vpl(grade(HALF, PendingPolicy.LOST)).endswith("Grade :=>> 33.33333\n")
+    assert "Grade" not in for_lms.vpl(grade(BROKEN)) and "Grade" not in for_lms.vpl(grade(record(PENDING)))
 
 
 def test_coderunner_gets_a_fraction_and_clean_html() -> None:
-    answer = json.loads(printed.coderunner(grade(record(PASSED, EVIL))))
+    answer = json.loads(for_lms.coderunner(grade(record(PASSED, EVIL))))
     assert answer["fraction"] == 0.571429 and "<script" not in answer["prologuehtml"]
     assert "[passed] Agrees with torch.softmax on small matrices (40 / 40)" in answer["prologuehtml"]
     with pytest.raises(json.JSONDecodeError):
-        json.loads(printed.coderunner(grade(BROKEN)))
+        json.loads(for_lms.coderunner(grade(BROKEN)))
 
 
 def test_codegrade_gets_lines_of_json() -> None:
-    checks, points = map(json.loads, printed.codegrade(grade(HALF)).splitlines())
+    checks, points = map(json.loads, for_lms.codegrade(grade(HALF)).splitlines())
     assert points == {"tag": "points", "points": "1/2"}
     assert [case["status"] for case in checks["results"][0]["testCases"]] == ["success", "failure", "skipped"]
-    assert printed.codegrade(grade(BROKEN)).count("\n") == 1 and "skipped" in printed.codegrade(grade(BROKEN))
-    assert json.loads(printed.codegrade(grade(record(**REJECTED))).splitlines()[-1])["points"] == "0"
+    assert for_lms.codegrade(grade(BROKEN)).count("\n") == 1 and "skipped" in for_lms.codegrade(grade(BROKEN))
+    assert json.loads(for_lms.codegrade(grade(record(**REJECTED))).splitlines()[-1])["points"] == "0"
 
 
 def test_github_annotates_the_line_once_for_each_reason() -> None:
@@ -270,10 +270,10 @@ def test_githubs_summary_has_a_row_for_each_check() -> None:
 
 
 def test_gradescope_tells_one_reason_once() -> None:
-    tests = gradescope.render(grade(record(FAILED, replace(FAILED, id="again"), PASSED)))["tests"]
+    tests = for_lms.gradescope(grade(record(FAILED, replace(FAILED, id="again"), PASSED)))["tests"]
     assert tests[1]["output"] == "<p>For the same reason as test 1.</p>" and "output" not in tests[2]
     assert tests[0]["output"].startswith("<p>At shape [1, 33], float32: 1 of 33") and "<pre>" in tests[0]["output"]
-    (evil,) = gradescope.render(grade(record(EVIL)))["tests"]
+    (evil,) = for_lms.gradescope(grade(record(EVIL)))["tests"]
     assert "<script" not in evil["output"]
 
 
@@ -287,7 +287,7 @@ def test_codegrade_is_written_to_the_descriptor_of_structured_output(tmp_path: P
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "out")], cwd=root, capture_output=True, text=True, check=True
     )
-    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == printed.codegrade(grade(HALF))
+    assert done.stdout == "mine\n" and (tmp_path / "out").read_text() == for_lms.codegrade(grade(HALF))
 
 
 def test_github_and_gitlab_leave_their_files(

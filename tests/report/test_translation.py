@@ -15,7 +15,7 @@ from gradekit.confine import Means
 from gradekit.doctor import Item, State
 from gradekit.report import (
     bench_table,
-    gradescope,
+    for_lms,
     inspection,
     page,
     plain_text,
@@ -125,7 +125,7 @@ def test_a_report_of_a_wrong_submission_has_no_english_left(language: str, tmp_p
     assert translated["submission"] == data["submission"] and len(translated["checks"]) == len(data["checks"])
     shown = [line for line in terminal.render(data).splitlines() if "│" not in line and "gradekit check" not in line]
     assert [line for line in shown if translation.english(line)] == []
-    result = gradescope.render(grade(translated))
+    result = for_lms.gradescope(grade(translated))
     assert translation.english(" ".join(test["name"] for test in result["tests"])) == []
 
 

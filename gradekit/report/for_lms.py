@@ -1,0 +1,224 @@
+"""The report as each LMS reads it: from a file (Gradescope, PrairieLearn) or from standard output (Autolab, Moodle's
+VPL and CodeRunner, CodeGrade). GitHub's are in classroom.py.
+
+Each is a pure function of a record's grade. Where there is none, since the grader failed or nothing could be measured,
+there is none in the text either: an LMS then keeps the one that it has, or shows a fault.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from gradekit.report.grade import Grade
+from gradekit.report.grouping import blame, ending, is_right
+from gradekit.report.pictures import wrong_image
+from gradekit.report.plain_text import as_html, explanation, summary
+from gradekit.report.text import for_html, one_line, points
+
+Record = Mapping[str, Any]
+
+
+def _titled(check: Mapping[str, Any]) -> str:
+    return one_line(check["title"]) or one_line(check["id"])
+
+
+def _headed(record: Record) -> Iterable[tuple[Mapping[str, Any], str]]:
+    """Each check with its line: "[failed] Is right (0 / 30)"."""
+    for check in record["checks"]:
+        worth = f"{points(check['earned'])} / {points(check['possible'])}"
+        yield check, f"[{check['outcome']}] {one_line(check['title'])} ({worth})"
+
+
+def over_compiled(record: Record) -> float | None:
+    """The least of the measured speeds of a right kernel over torch.compile, to three digits; None for none."""
+    ratios = [check["details"].get("speed", {}).get("ratios", {}).get("compiled", {}) for check in record["checks"]]
+    values = [round(ratio["value"], 3) for ratio in ratios if "value" in ratio]
+    return min(values, default=None) if is_right(record) else None
+
+
+# --- Gradescope: results.json, by docs/specs.md of gradescope/autograder_samples --------------------------------------
+
+HIDDEN = "after_published"
+"""When Gradescope shows what hidden tests found."""
+
+
+def gradescope(graded: Grade) -> dict[str, Any]:
+    """results.json as data. Keys are left out, never null; a test's status is passed or failed and nothing else, so
+    that a pending check stands there without status and score. A fault of the grader has no score at all: Gradescope
+    then says that the autograder failed, which is true, and nobody gets a zero."""
+    record = graded.record
+    results: dict[str, Any] = {
+        "output": summary(graded), "output_format": "text", "execution_time": record["seconds"],
+        "stdout_visibility": "hidden",
+    }  # fmt: skip
+    if record["status"] == "fault":
+        return results
+    if not graded.is_open:
+        results["score"] = graded.points
+    results["tests"] = _told_once(record)
+    if (ratio := over_compiled(record)) is not None:
+        results["leaderboard"] = [{"name": "Speed over torch.compile", "value": ratio, "order": "desc"}]
+    return results
+
+
+def _told_once(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The tests; of those that failed for one reason, the first tells it, and the others name that one."""
+    tests, told = [], dict[Any, str]()
+    for number, check in enumerate(record["checks"], start=1):
+        reason = (blame(check), check["details"].get("hidden")) if ending(check) == "failed" else number
+        same = told.get(reason)
+        picture = wrong_image(check["details"]) if ending(check) == "failed" else ""
+        story = as_html(check, record["submission"]) + picture
+        output = f"<p>For the same reason as test {same}.</p>" if same else story
+        told.setdefault(reason, str(number))
+        tests.append(_tested(check, str(number), output))
+    return tests
+
+
+def _tested(check: Mapping[str, Any], number: str, output: str) -> dict[str, Any]:
+    name = {"pending": "pending: ", "fault": "not graded: "}.get(check["outcome"], "") + _titled(check)
+    formats = {"name_format": "text", "output_format": "html"}
+    test: dict[str, Any] = {"name": name, "number": number, **formats, "tags": [check["kind"]]}
+    test |= {"output": output} if output else {}
+    if check["outcome"] in ("passed", "failed"):
+        test |= {"score": check["earned"], "max_score": check["possible"]}
+        test |= {"status": check["outcome"]} if ending(check) != "accepted" else {}
+    if check["details"].get("hidden"):
+        test["visibility"] = HIDDEN
+    return test
+
+
+# --- PrairieLearn: results.json, by its docs/externalGrading.md -------------------------------------------------------
+
+LARGEST = 1024 * 1024
+"""Bytes of results.json from which PrairieLearn fails the job."""
+
+
+def prairielearn(graded: Grade) -> dict[str, Any]:
+    """results.json as data: the score is a share from 0 to 1, every test has points and max_points (one without them
+    would hide the points of all).
+
+    A submission that was rejected is gradable and worth 0. Where the grader failed, or nothing could be measured, it is
+    not gradable: no attempt is used up.
+    """
+    record, said = graded.record, summary(graded)
+    if not graded.is_given:
+        return {"gradable": False, "format_errors": [said], "message": said}
+    tests = [_weighed(check, record["submission"]) for check in record["checks"]]
+    worth = {"score": graded.part, "max_points": graded.possible}
+    return _fitting({"gradable": True, **worth, "output": said, "tests": tests})
+
+
+def _weighed(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+    waiting = check["outcome"] in ("pending", "fault")
+    return {
+        "name": _titled(check),
+        "points": check["earned"],
+        "max_points": 0 if waiting else check["possible"],  # 0 of 0 is drawn grey, and is no loss
+        "message": "pending: not measured yet" if waiting else "",
+        "output": explanation(check, submission),
+    }
+
+
+def _fitting(results: dict[str, Any]) -> dict[str, Any]:
+    """`results`, with the longest explanations cut until they fit."""
+    longest = max((len(test["output"]) for test in results["tests"]), default=0)
+    while longest > 16 and len(json.dumps(results).encode()) >= LARGEST:
+        longest //= 2
+        for test in results["tests"]:
+            test["output"] = test["output"][:longest]
+    return results
+
+
+# --- Autolab: feedback lines, and last of all one line of scores ------------------------------------------------------
+
+_REWRITTEN = re.compile(r"([a-zA-Z0-9]+):")
+"""What the server rewrites in the last line before it decodes it (docs/lab.md of Autolab), also in a string: the names
+of problems are the kinds of checks, which have no colon."""
+
+KINDS = ("correctness", "memory", "structure", "speed", "quiz")
+
+
+def autolab(graded: Grade) -> str:
+    """The text for standard output, ending in the line of scores."""
+    record, lines = graded.record, [summary(graded), ""]
+    for check, head in _headed(record):
+        lines += [head, *(f"    {line}" for line in explanation(check, record["submission"]).splitlines())]
+    scores = [_scores(graded)] if graded.is_given else []
+    return "\n".join([*lines, "", *scores]) + "\n"
+
+
+def problems(graded: Grade) -> dict[str, float]:
+    """What the checks count by their kinds, which are the names of the problems that the lab must define."""
+    by_kind = {kind: [check for check in graded.record["checks"] if check["kind"] == kind] for kind in KINDS}
+    return {kind.capitalize(): round(sum(map(graded.of, mine)), 4) for kind, mine in by_kind.items() if mine}
+
+
+def _scores(graded: Grade) -> str:
+    """One line of JSON without `alnum:` in it: a key's colon follows its quote, and no name holds one."""
+    ratio = over_compiled(graded.record)
+    board = [round(graded.points, 4), *([] if ratio is None else [ratio])]
+    line = json.dumps({"scores": problems(graded), "scoreboard": board}, allow_nan=False)
+    assert not _REWRITTEN.search(line), line
+    return line
+
+
+# --- Moodle: a comment and a grade; a fraction and feedback -----------------------------------------------------------
+
+
+def vpl(graded: Grade, most: float = 100.0) -> str:
+    """A comment between `<|--` and `--|>`, and a line with the grade, of at most `most`.
+
+    In a comment, a line that begins with `-` is a heading, and one with `>` is shown as it is: every line from the
+    submission gets a `>`, so that none of them can be a grade.
+    """
+    record, lines = graded.record, ["<|--", *(f">{line}" for line in summary(graded).splitlines())]
+    for check, head in _headed(record):
+        lines += [f"-{head}", *(f">{line}" for line in explanation(check, record["submission"]).splitlines())]
+    found = [f"Grade :=>> {most * graded.part:.5f}"] if graded.is_given else []
+    return "\n".join([*lines, "--|>", *found]) + "\n"
+
+
+def coderunner(graded: Grade) -> str:
+    """The answer of a template grader: a JSON object with the fraction and the feedback.
+
+    A fault of the grader is no such object: CodeRunner shows the text as an error, and counts 0 until somebody regrades
+    it.
+    """
+    record, said = graded.record, summary(graded)
+    if not graded.is_given:
+        return f"gradekit has no grade: {one_line(said)}\n"
+    parts = [f"<p>{for_html(line)}</p>" for line in said.splitlines()]
+    for check, head in _headed(record):
+        parts += [f"<h5>{for_html(head)}</h5>", as_html(check, record["submission"])]
+    return json.dumps({"fraction": round(graded.part, 6), "prologuehtml": "".join(parts)}, allow_nan=False) + "\n"
+
+
+# --- CodeGrade's AutoTest v2: lines of JSON with the checks, and one with the points ----------------------------------
+
+_STATUS = {"failed": "failure", "pending": "skipped", "fault": "skipped"}
+
+
+def codegrade(graded: Grade) -> str:
+    """The lines of its structured output."""
+    record = graded.record
+    cases = [_case(check, record["submission"]) for check in record["checks"]] or [
+        {"name": "submission", "status": "skipped" if record["status"] == "fault" else "failure",
+         "reason": summary(graded)}
+    ]  # fmt: skip
+    suite = {"id": "gradekit", "name": one_line(record["assignment"]) or "gradekit", "testCases": cases}
+    lines: list[dict[str, Any]] = [{"tag": "unit-test", "results": [suite]}]
+    if graded.is_given:
+        lines += [{"tag": "points", "points": str(Fraction(graded.part).limit_denominator())}]
+    return "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)
+
+
+def _case(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+    case = {"name": _titled(check), "status": _STATUS.get(ending(check), "success")}
+    reason = explanation(check, submission)
+    weight = str(Fraction(check["possible"]).limit_denominator())
+    return case | {"weight": weight} | ({"reason": reason} if reason else {})
