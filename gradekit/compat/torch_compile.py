@@ -42,14 +42,10 @@ def prepare() -> None:
     with relies_on("torch"):
         import torch.utils._triton as about_triton
 
-        about_triton.has_triton = _yes  # type: ignore[assignment]  # before it is imported from there: it wants a GPU
+        about_triton.has_triton = lambda: True  # type: ignore[assignment]  # before it is imported: it wants a GPU
         from torch._dynamo import config
         from torch.testing._internal import optests  # noqa: F401  (what torch.library.opcheck will import)
     config.disable = config.suppress_errors = False
-
-
-def _yes() -> bool:
-    return True
 
 
 def as_one_graph(model: torch.nn.Module, backend: Compiler) -> Callable[..., Any]:

@@ -136,9 +136,7 @@ def signature(path: str) -> list[str]:
 
 class Lowering:
     """The kernel whose TTIR the file `path` holds, on its way to machine code for `target`, one stage after another.
-
-    `module` is what the last stage gave (text from ptx or amdgcn on, bytes of a cubin), `metadata` what stages told.
-    """
+    `module` is what the last stage gave (text from ptx or amdgcn on, bytes of a cubin), `metadata` what stages told."""
 
     def __init__(self, path: str, target: GPUTarget, options: dict[str, Any]) -> None:
         backend, context = make_backend(target), ir.context()

@@ -164,7 +164,8 @@ def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collecti
         return Confinement(means, rules, tasks=identity.tasks())
     groups = tuple({os.stat(device).st_gid for device in devices})
     candidates = (_HIGH + os.getpid() % 1_000_000, _LOW + os.getpid() % 2048)
-    chosen = free_user(candidates, lambda user, keep: _works_as(user, groups, keep, rules, devices), bool(version))
+    fits = lambda user, keep: _list_as(user, groups, keep, _folders(rules), devices)
+    chosen = free_user(candidates, fits, bool(version))
     if "user" in without or chosen is None:
         return Confinement(replace(means, user=False), rules, tasks=identity.tasks())
     return Confinement(means, rules, chosen[0], groups, chosen[1])
@@ -173,7 +174,8 @@ def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collecti
 def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -> Confinement:
     """The strongest confinement of submissions whose files lie in `scratch`, `without` those means. As root, its user
     is the first of 256 that are free."""
-    offered = {"seccomp": seccomp.available(), "landlock": landlock.version(), "apart": _may_leave()}
+    may_leave = (os.geteuid() != 0 or identity.has(identity.SYS_ADMIN)) and namespaces.possible(_apart, lambda: None)
+    offered = {"seccomp": seccomp.available(), "landlock": landlock.version(), "apart": may_leave}
     offered = {name: value for name, value in offered.items() if name not in without}
     found = Confinement(Means.of(Means().as_data() | offered), rules)
     if found.means.apart and "root" not in without and namespaces.possible(_apart, enter_root, scratch, rules):
@@ -198,12 +200,6 @@ def free_user(candidates: Collection[int], fits: Fits, landlocked: bool) -> tupl
     keeps = (None, *identity.READERS) if landlocked else (None,)
     tries = ((user, keep) for keep in keeps for user in candidates)
     return next((one for one in tries if namespaces.possible(fits, *one)), None)
-
-
-def _may_leave() -> bool:
-    if os.geteuid() == 0 and not identity.has(identity.SYS_ADMIN):
-        return False
-    return namespaces.possible(_apart, lambda: None)
 
 
 def _apart(action: Callable[..., object], *arguments: object) -> None:
@@ -237,19 +233,17 @@ def _read_as(rules: Rules, scratch: str, user: int, keep: int | None) -> None:
     _list_as(user, (), keep, [*_folders(rules), home])
 
 
-def _works_as(user: int, groups: Collection[int], keep: int | None, rules: Rules, devices: Collection[str]) -> None:
-    _list_as(user, groups, keep, _folders(rules))
-    for device in devices:
-        if not os.access(device, os.R_OK | os.W_OK):
-            raise PermissionError(device)
-
-
 def _folders(rules: Rules) -> list[str]:
     return [path for path in rules.read if os.path.isdir(path)]  # found before: a user who may not look would see none
 
 
-def _list_as(user: int, groups: Collection[int], keep: int | None, folders: Collection[str]) -> None:
+def _list_as(
+    user: int, groups: Collection[int], keep: int | None, folders: Collection[str], devices: Collection[str] = ()
+) -> None:
     identity.become(user, groups=groups, keep=keep)
     identity.drop_capabilities(keep)
     for folder in folders:
         os.listdir(folder)
+    for device in devices:
+        if not os.access(device, os.R_OK | os.W_OK):
+            raise PermissionError(device)

@@ -31,9 +31,7 @@ def has(capability: int) -> bool:
 
 def become(user: int, *, groups: Iterable[int] = (), keep: int | None = None) -> None:
     """This process is `user` (and the group of the same number) from now on, in no other group but `groups`, for good.
-
-    `keep` is a capability that it does not lose by this; `drop_capabilities` is to be told of it too.
-    """
+    `keep` is a capability that it does not lose by this; `drop_capabilities` is to be told of it too."""
     if keep is not None:
         linux.prctl(linux.PR_SET_KEEPCAPS, 1)
     os.setgroups(list(groups))
@@ -69,19 +67,8 @@ def close_to_others() -> None:
 
 def tasks() -> int:
     """How many tasks the user of this process has at this moment, threads included."""
-    mine = os.getuid()
-    return sum(_threads(name) for name in os.listdir("/proc") if name.isdecimal() and _owner(name) == mine)
-
-
-def _owner(pid: str) -> int | None:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid
-    except OSError:
-        return None
-
-
-def _threads(pid: str) -> int:
-    try:
-        return len(os.listdir(f"/proc/{pid}/task"))
-    except OSError:
-        return 1
+    mine, found = os.getuid(), 0
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended
+            found += len(os.listdir(f"/proc/{pid}/task")) if os.stat(f"/proc/{pid}").st_uid == mine else 0
+    return found

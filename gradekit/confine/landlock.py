@@ -46,7 +46,8 @@ def restrict(rules: Rules) -> None:
     """
     newest = version()
     handled = _ALL.get(newest, _SINCE_5)
-    ruleset = syscall("landlock_create_ruleset", *_attributes(newest, handled), 0)
+    fields = [handled] + [_TCP] * (newest >= 4) + [_SCOPES] * (newest >= 6)
+    ruleset = syscall("landlock_create_ruleset", struct.pack(f"={len(fields)}Q", *fields), 8 * len(fields), 0)
     try:
         _allow(ruleset, rules.read, _READ & handled)
         _allow(ruleset, rules.run, (_READ | EXECUTE) & handled)
@@ -54,11 +55,6 @@ def restrict(rules: Rules) -> None:
         syscall("landlock_restrict_self", ruleset, 0)
     finally:
         os.close(ruleset)
-
-
-def _attributes(newest: int, handled: int) -> tuple[bytes, int]:
-    fields = [handled] + [_TCP] * (newest >= 4) + [_SCOPES] * (newest >= 6)
-    return struct.pack(f"={len(fields)}Q", *fields), 8 * len(fields)
 
 
 def _allow(ruleset: int, paths: Iterable[str], access: int) -> None:

@@ -28,7 +28,8 @@ def readable(own: Collection[str] = ()) -> list[str]:
     prefixes = {os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
     roots = [*prefixes, *filter(_is_of_packages, sys.path), *_SYSTEM, *_MACHINE]
     found = {part for root in roots if os.path.exists(root) for part in _around(os.path.abspath(root), package)}
-    return sorted({*_outermost(found), *(os.path.join(package, name) for name in own)})
+    outermost = {path for path in found if not any(str(parent) in found for parent in Path(path).parents)}
+    return sorted({*outermost, *(os.path.join(package, name) for name in own)})
 
 
 def settle_in(folder: str) -> None:
@@ -57,10 +58,6 @@ def _around(folder: str, hole: str) -> Iterator[str]:
     elif folder != hole:
         for name in os.listdir(folder):
             yield from _around(os.path.join(folder, name), hole)
-
-
-def _outermost(paths: set[str]) -> set[str]:
-    return {path for path in paths if not any(str(parent) in paths for parent in Path(path).parents)}
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------

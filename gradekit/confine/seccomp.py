@@ -11,7 +11,7 @@ import ctypes
 import errno
 import platform
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from gradekit.confine import linux
 from gradekit.confine.linux import number
@@ -61,7 +61,7 @@ def refuse(names: Collection[str]) -> None:
         OSError: the kernel refuses, or a thread has a filter of its own.
     """
     refused = [_refuse(name, errno.EPERM) for name in names]
-    _add(b"".join([_head(), *refused, _allowed()]), _NO_MITIGATION | _ALL_THREADS)
+    _add(b"".join([_head(), *refused, _instruction(_RETURN, _ALLOW)]), _NO_MITIGATION | _ALL_THREADS)
 
 
 def _add(code: bytes, flags: int) -> None:
@@ -74,65 +74,43 @@ def _add(code: bytes, flags: int) -> None:
 def program(pid: int, *, later: Collection[str] = ()) -> bytes:
     """The filter, 8 bytes for each instruction."""
     own = (pid, 0)
+    only = {"kill": (0, (*own, -pid)), "tgkill": (0, (pid,)), "prlimit64": (0, own), "setpriority": (1, own)}
+    only |= {f"sched_set{what}": (0, own) for what in ("affinity", "scheduler", "attr", "param")}
+    never = {"fcntl": (1, _OWNERS), "ioctl": (1, _TERMINALS), "prctl": (0, _PRCTLS)}
     parts = [_head()]
     parts += [_refuse(name, errno.ENOSYS) for name in ABSENT]
     parts += [_refuse(name, errno.EPERM) for name in REFUSED if name not in later]
-    parts += [_only("kill", 0, (*own, -pid)), _only("tgkill", 0, (pid,)), _only("prlimit64", 0, own)]
-    parts += [_only(f"sched_set{what}", 0, own) for what in ("affinity", "scheduler", "attr", "param")]
-    parts += [_only("setpriority", 1, own)]
-    parts += [_never("fcntl", 1, _OWNERS), _never("ioctl", 1, _TERMINALS), _never("prctl", 0, _PRCTLS)]
-    parts += [_without("clone", 0, _NAMESPACES | _CLONE_PARENT), _instruction(_RETURN, _ALLOW)]
+    parts += [_where(name, place, _EQUAL, values, allowed=True) for name, (place, values) in only.items()]
+    parts += [_where(name, place, _EQUAL, values, allowed=False) for name, (place, values) in never.items()]
+    parts += [_where("clone", 0, _ANY_BIT, [_NAMESPACES | _CLONE_PARENT], allowed=False), _instruction(_RETURN, _ALLOW)]
     return b"".join(parts)
 
 
 def _head() -> bytes:
     """Another machine's calls (32-bit ones included) end the process; calls that nobody has judged do not exist."""
-    return b"".join(
-        [
-            _instruction(_LOAD, _ARCHITECTURE_AT),
-            _instruction(_EQUAL, _ARCHITECTURES[platform.machine()], 1, 0),
-            _instruction(_RETURN, _KILL),
-            _instruction(_LOAD, _NUMBER_AT),
-            _instruction(_AT_LEAST, _X32, 0, 1),
-            _instruction(_RETURN, _KILL),
-            _instruction(_AT_LEAST, linux.NEWEST + 1, 0, 1),
-            _instruction(_RETURN, _ERRNO | errno.ENOSYS),
-        ]
-    )
+    steps = [
+        (_LOAD, _ARCHITECTURE_AT), (_EQUAL, _ARCHITECTURES[platform.machine()], 1, 0), (_RETURN, _KILL),
+        (_LOAD, _NUMBER_AT), (_AT_LEAST, _X32, 0, 1), (_RETURN, _KILL),
+        (_AT_LEAST, linux.NEWEST + 1, 0, 1), (_RETURN, _ERRNO | errno.ENOSYS),
+    ]  # fmt: skip
+    return b"".join(_instruction(*step) for step in steps)
 
 
 def _refuse(name: str, error: int) -> bytes:
     return _about(name, [_instruction(_RETURN, _ERRNO | error)])
 
 
-def _only(name: str, argument: int, allowed: tuple[int, ...]) -> bytes:
-    """The call with one of these values as its argument, and no other."""
-    checks = [_instruction(_EQUAL, value & 0xFFFFFFFF, len(allowed) - i, 0) for i, value in enumerate(allowed)]
-    return _about(name, [_argument(argument), *checks, _instruction(_RETURN, _ERRNO | errno.EPERM), _allowed()])
-
-
-def _never(name: str, argument: int, refused: tuple[int, ...]) -> bytes:
-    checks = [_instruction(_EQUAL, value, len(refused) - i, 0) for i, value in enumerate(refused)]
-    return _about(name, [_argument(argument), *checks, _allowed(), _instruction(_RETURN, _ERRNO | errno.EPERM)])
-
-
-def _without(name: str, argument: int, bits: int) -> bytes:
-    check = _instruction(_ANY_BIT, bits, 1, 0)
-    return _about(name, [_argument(argument), check, _allowed(), _instruction(_RETURN, _ERRNO | errno.EPERM)])
+def _where(name: str, place: int, comparison: int, values: Sequence[int], *, allowed: bool) -> bytes:
+    """The call is `allowed`, or else refused, where its argument at `place` compares so with one of the values, and
+    only there. Of the argument its low half counts: all that are looked at are C ints or flags below 2**32."""
+    checks = [_instruction(comparison, value & 0xFFFFFFFF, len(values) - i, 0) for i, value in enumerate(values)]
+    ends = [_instruction(_RETURN, _ALLOW), _instruction(_RETURN, _ERRNO | errno.EPERM)]
+    return _about(name, [_instruction(_LOAD, _ARGUMENTS_AT + 8 * place), *checks, *(ends[::-1] if allowed else ends)])
 
 
 def _about(name: str, then: list[bytes]) -> bytes:
     code = number(name)
     return b"" if code is None else _instruction(_EQUAL, code, 0, len(then)) + b"".join(then)
-
-
-def _argument(position: int) -> bytes:
-    """Its low half: all arguments that are looked at are C ints or flags below 2**32."""
-    return _instruction(_LOAD, _ARGUMENTS_AT + 8 * position)
-
-
-def _allowed() -> bytes:
-    return _instruction(_RETURN, _ALLOW)
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

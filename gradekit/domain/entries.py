@@ -164,11 +164,7 @@ class EntryDomain:
         return tuple(argument for argument in self.arguments if isinstance(argument, ScalarDomain))
 
     def argument(self, name: str) -> Tensor | ScalarDomain:
-        """The argument called `name`.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """The argument called `name`; KeyError where there is none."""
         return {argument.name: argument for argument in self.arguments}[name]
 
     def dtype_choices(self, dtype: str) -> tuple[str, ...]:
@@ -176,10 +172,8 @@ class EntryDomain:
         return self.dtypes.get(dtype, (dtype,))
 
     def within(self, sizes: Mapping[str, int]) -> bool:
-        """Whether calls with these sizes are promised, as far as they tell: ranges, limits, and `MOST_ELEMENTS`.
-
-        Of a shape with dimensions that are not named, the others are counted.
-        """
+        """Whether calls with these sizes are promised, as far as they tell: ranges, limits, and `MOST_ELEMENTS`. Of a
+        shape with dimensions that are not named, the others are counted."""
         ranges = all(self.sizes[name].least <= size <= self.sizes[name].most for name, size in sizes.items())
         return ranges and all(evaluate(limit, sizes) for limit in self.limits) and self.elements(sizes) <= MOST_ELEMENTS
 

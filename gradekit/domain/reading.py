@@ -143,18 +143,11 @@ def _results(table: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _senseless(table: Mapping[str, Any]) -> Iterator[Problem]:
     """What an entry's table names must be there, ranges must not be empty, and each size must be seen in a call."""
-    unclear = list(_of_results(table))
-    if unclear:
+    if unclear := list(_of_results(table)):
         yield from unclear
         return
-    yield from _of_names(table)
-    yield from _of_arguments(table)
-    yield from _of_sizes(table)
-    yield from _of_optional(table)
-    for place, expression in _expressions(table):
-        yield from _unknown(place, expression, table.get("sizes", {}))
-    yield from _of_scalars(table)
-    yield from _of_relations(table)
+    for rule in (_of_names, _of_arguments, _of_sizes, _of_optional, _of_expressions, _of_scalars, _of_relations):
+        yield from rule(table)
 
 
 def _of_names(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -197,18 +190,15 @@ def _of_results(table: Mapping[str, Any]) -> Iterator[Problem]:
     if not _results(table):
         yield Problem((), "has no result")
     for result in _results(table):
-        if result.get("argument", written and written[0]) not in written and "argument" in result:
-            name = result["argument"]
-            yield Problem(
-                ("result",), f"has the argument {name!r}, which is no tensor that is written ({near(name, written)})"
-            )
+        if (name := result.get("argument")) is not None and name not in written:
+            message = f"has the argument {name!r}, which is no tensor that is written ({near(name, written)})"
+            yield Problem(("result",), message)
         elif "shape" not in result or "dtype" not in result:
             yield Problem(("result",), "has neither shape and dtype nor the argument that is written")
     for name in written:
         if SHARED in [one.partition(":")[0] for one in table["tensors"][name].get("layouts", [])]:
-            yield Problem(
-                ("tensors", name, "layouts"), f"has {SHARED}, in which elements of what is written share memory"
-            )
+            message = f"has {SHARED}, in which elements of what is written share memory"
+            yield Problem(("tensors", name, "layouts"), message)
 
 
 def _of_arguments(table: Mapping[str, Any]) -> Iterator[Problem]:
@@ -240,7 +230,7 @@ def _of_optional(table: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
-    told = [part for _, tensor in table.get("tensors", {}).items() for part in tensor["shape"]]
+    told = [part for tensor in table.get("tensors", {}).values() for part in tensor["shape"]]
     told += [str(value) for scalar in table.get("scalars", {}).values() for value in scalar["values"]]
     result = [part for result in _results(table) for part in result["shape"]]
     for name, size in table.get("sizes", {}).items():
@@ -248,10 +238,8 @@ def _of_sizes(table: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(("sizes", name), f"has no sizes: they go from {size.get('least', 1)} to {size['most']}")
         if not _stands(name, told):
             where = "the result's shape alone" if _stands(name, result) else "no shape"
-            yield Problem(
-                ("sizes", name),
-                f"stands in {where}: no argument tells it. Put it into a tensor's shape, or a scalar's values",
-            )
+            message = f"stands in {where}: no argument tells it. Put it into a tensor's shape, or a scalar's values"
+            yield Problem(("sizes", name), message)
 
 
 def _stands(name: str, expressions: Sequence[str]) -> bool:
@@ -279,32 +267,26 @@ def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
         yield from ((("scalars", name, "values"), value) for value in scalar["values"] if isinstance(value, str))
 
 
-def _unknown(place: Place, expression: str, sizes: Mapping[str, Any]) -> Iterator[Problem]:
-    try:
-        names = sorted(names_in(expression) - set(sizes))
-    except ValueError as error:
-        yield Problem(place, f"has what is no expression: {error}")
-        return
-    for name in names:
-        yield Problem(place, f"has {name!r} in {expression!r}, which is no size ({near(name, sizes)})")
+def _of_expressions(table: Mapping[str, Any]) -> Iterator[Problem]:
+    sizes = table.get("sizes", {})
+    for place, expression in _expressions(table):
+        try:
+            for name in sorted(names_in(expression) - set(sizes)):
+                yield Problem(place, f"has {name!r} in {expression!r}, which is no size ({near(name, sizes)})")
+        except ValueError as error:
+            yield Problem(place, f"has what is no expression: {error}")
 
 
 def _of_scalars(table: Mapping[str, Any]) -> Iterator[Problem]:
     for name, scalar in table.get("scalars", {}).items():
         for value in scalar["values"]:
             if scalar["type"] == "int" and (isinstance(value, float) or not _is_whole(value)):
-                yield Problem(
-                    ("scalars", name, "values"),
-                    f"has {value!r}, which need not be whole: an int is made of sizes and whole numbers by + - * // %",
-                )
+                needs = "which need not be whole: an int is made of sizes and whole numbers by + - * // %"
+                yield Problem(("scalars", name, "values"), f"has {value!r}, {needs}")
 
 
 def _is_whole(value: Any) -> bool:
-    return (
-        not isinstance(value, str)
-        or not any(operation in value for operation in ("**", "."))
-        and not re.search(r"(?<!/)/(?!/)", value)
-    )
+    return not isinstance(value, str) or not re.search(r"\*\*|\.|(?<!/)/(?!/)", value)
 
 
 def _of_relations(table: Mapping[str, Any]) -> Iterator[Problem]:

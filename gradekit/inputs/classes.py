@@ -22,10 +22,8 @@ class SizeClass:
 
 @functools.lru_cache(maxsize=1024)
 def classes(least: int, most: int) -> tuple[SizeClass, ...]:
-    """The classes of the sizes from `least` to `most`, simplest first; each has members that no earlier one has.
-
-    0, 1, 2; one less than a power of two, a power of two, one more; primes that are none of these; and `most` itself.
-    """
+    """The classes of the sizes from `least` to `most`, simplest first; each has members that no earlier one has. 0, 1,
+    2; one less than a power of two, a power of two, one more; primes that are none of these; and `most` itself."""
     powers = [1 << k for k in range(2, most.bit_length() + 1)]
     proposed = {
         "0": [0],
@@ -57,11 +55,8 @@ def _prime_from(number: int) -> int:
 
 
 class Sizes(Sequence[int]):
-    """What Hypothesis draws a size from: all from `least` to `most` once, then the members
-    of `preferred` three times as often.
-
-    Each size can be reached by a smaller index than a larger one, which is how Hypothesis shrinks.
-    """
+    """What Hypothesis draws a size from: all from `least` to `most` once, then the members of `preferred` three times
+    as often. Each size can be reached by a smaller index than a larger one, which is how Hypothesis shrinks."""
 
     def __init__(self, least: int, most: int, preferred: Sequence[SizeClass]) -> None:
         self.least, self.span = least, most - least + 1

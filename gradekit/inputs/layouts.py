@@ -73,18 +73,6 @@ def variants(name: str, rank: int) -> int:
 # --- one by one ------------------------------------------------------------------------------------------------------
 
 
-def _contiguous(shape: tuple[int, ...], variant: int) -> Placement:
-    return row_major(shape), 0
-
-
-def _offset(shape: tuple[int, ...], variant: int) -> Placement:
-    return row_major(shape), GAPS[variant]
-
-
-def _every_second(shape: tuple[int, ...], variant: int) -> Placement:
-    return tuple(2 * s for s in row_major(shape)), 0
-
-
 def _stepped(shape: tuple[int, ...], variant: int) -> Placement:
     if len(shape) == 1:
         return (STEPS[variant],), 0
@@ -115,9 +103,7 @@ def _transposed(shape: tuple[int, ...], variant: int) -> Placement:
 
 def _permuted(shape: tuple[int, ...], variant: int) -> Placement:
     orders = _orders(len(shape))
-    turn, number = divmod(
-        variant, len(orders)
-    )  # each order comes up once before the first does again, dense and with gaps in turn
+    turn, number = divmod(variant, len(orders))  # each order comes up once before the first does again
     return _ordered(shape, orders[number], gap=(number + turn) % 2), 0
 
 
@@ -151,13 +137,14 @@ class _Layout:
 
 
 _LAYOUTS = {
-    "contiguous": _Layout(_contiguous, 0),
-    "offset": _Layout(_offset, 0, lambda rank: len(GAPS)),  # contiguous, but so many elements into its storage
+    "contiguous": _Layout(lambda shape, variant: (row_major(shape), 0), 0),
+    # contiguous, but so many elements into its storage
+    "offset": _Layout(lambda shape, variant: (row_major(shape), GAPS[variant]), 0, lambda rank: len(GAPS)),
     "transposed": _Layout(_transposed, 2, lambda rank: 2),  # x.mT, dense or with gaps
     "permuted": _Layout(_permuted, 3, lambda rank: 2 * len(_orders(rank))),  # any other order, dense or with gaps
     "sliced_columns": _Layout(_sliced_columns, 2, lambda rank: len(GAPS)),  # x[:, a:b]
     "sliced_rows": _Layout(_sliced_rows, 2, lambda rank: len(GAPS)),  # x[a:, :]
-    "every_second": _Layout(_every_second, 1),  # x[..., ::2]
+    "every_second": _Layout(lambda shape, variant: (tuple(2 * s for s in row_major(shape)), 0), 1),  # x[..., ::2]
     # every third of a dimension that is not the last; of a vector, every third, 16th or 7th element
     "stepped": _Layout(_stepped, 1, lambda rank: rank - 1 if rank > 1 else len(STEPS)),
     # x.expand(...): one dimension has stride 0 (an inner one beside strides of a contiguous tensor), or

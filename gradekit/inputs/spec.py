@@ -130,9 +130,7 @@ class Input:
 
     @property
     def _reach(self) -> int:
-        if self.numel == 0:
-            return self.offset
-        return self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+        return self.view(0).reach
 
     @property
     def identity(self) -> Any:
@@ -239,10 +237,8 @@ def values_of(arg: Any) -> Any:
 
 
 def laid_out_as(arg: Input | torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them.
-
-    Where `arg` is contiguous, so are they: a check of contiguous tensors is none of strides.
-    """
+    """`values` in a storage of their own, with the strides and the offset of `arg`, and poison around them. Where `arg`
+    is contiguous, so are they: a check of contiguous tensors is none of strides."""
     like = values_of(arg)
     strides = row_major(tuple(values.shape)) if like.is_contiguous() else like.stride()
     size = like.untyped_storage().nbytes() // like.element_size()

@@ -42,10 +42,8 @@ def shaped(
     profiles: Sequence[str] = COMMON_KINDS,
     max_numel: int = 1 << 18,
 ) -> st.SearchStrategy[Input]:
-    """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1.
-
-    Later sizes are drawn smaller where the whole would have more than `max_numel` elements.
-    """
+    """Tensors of exactly `shape`, or with sizes from the ranges that stand in it, often such as 2**k + 1. Later sizes
+    are drawn smaller where the whole would have more than `max_numel` elements."""
     ends = [extent if isinstance(extent, tuple) else (extent, extent) for extent in shape]
     ranges = {f"N{place}": extent for place, extent in enumerate(ends)}
     for low, high in ranges.values():

@@ -48,7 +48,9 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
         raise ValueError(f"no kind of values {name!r} ({near(name, known())})")
-    return (PROFILES[word] if dtype.is_floating_point else _integer_kind(word))(shape, dtype, generator)
+    if dtype.is_floating_point:
+        return PROFILES[word](shape, dtype, generator)
+    return _ints(*_integer_range(word, dtype), shape, generator)
 
 
 def known() -> tuple[str, ...]:
@@ -464,10 +466,6 @@ PROFILES: dict[str, Kind] = {
     "large": _large,  # from half the dtype's maximum to the maximum itself
 }
 """gradekit's own kinds by name, simplest first; integer dtypes know fewer."""
-
-
-def _integer_kind(profile: str) -> Kind:
-    return lambda shape, dtype, generator: _ints(*_integer_range(profile, dtype), shape, generator)
 
 
 def _integer_range(profile: str, dtype: torch.dtype) -> tuple[int, int]:

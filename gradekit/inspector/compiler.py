@@ -94,7 +94,8 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinem
     try:
         folder.mkdir(mode=0o700)
         settle_in(str(folder))
-        _say_into(folder / "said")
+        with (folder / "said").open("wb") as stream:  # MLIR says why on the standard error descriptor
+            os.dup2(stream.fileno(), 2)
         _limit(request["seconds"], request["memory"])
         confinement.enter(str(folder), parent)
         compile_to(folder, job)
@@ -103,22 +104,11 @@ def _forked(folder: Path, job: dict[str, Any], request: dict[str, Any], confinem
         os._exit(status)
 
 
-def _say_into(file: Path) -> None:
-    """MLIR says why on the standard error descriptor."""
-    with file.open("wb") as stream:
-        os.dup2(stream.fileno(), 2)
-
-
 def _limit(seconds: int, memory: int) -> None:
     """The alarm's default action ends the process, in the middle of C++ too."""
-    confinement.lower(
-        {
-            resource.RLIMIT_AS: memory,
-            resource.RLIMIT_CPU: seconds + 1,  # else it would kill, without a reason, just before the alarm
-            resource.RLIMIT_FSIZE: Limit.FILE_BYTES,
-            resource.RLIMIT_CORE: 0,
-        }
-    )
+    limits = {resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: Limit.FILE_BYTES, resource.RLIMIT_CORE: 0}
+    # with less time of the processor, it would be killed, without a reason, just before the alarm
+    confinement.lower(limits | {resource.RLIMIT_CPU: seconds + 1})
     signal.alarm(seconds)
 
 
@@ -144,14 +134,11 @@ def _stages(source: Path, job: dict[str, Any]) -> Iterator[tuple[str, str]]:
     from gradekit.compat.triton import Lowering, target
 
     lowering = Lowering(str(source), target(job["arch"]), job["options"])
-    if _is_for_another(job):  # the passes of TTIR are Triton's own way to do without the TMA units of newer cards
+    has_units = isinstance(job["arch"], int) and job["arch"] >= 90
+    if "tensordesc" in job["ttir"] and not has_units:  # the passes of TTIR are Triton's own way to do without TMA units
         lowering.run("ttir")
     yield "ttir", str(lowering.module)
     yield from _lowered(source.parent, lowering, job)
-
-
-def _is_for_another(job: dict[str, Any]) -> bool:
-    return not (isinstance(job["arch"], int) and job["arch"] >= 90) and "tensordesc" in job["ttir"]
 
 
 def _lowered(folder: Path, lowering: Lowering, job: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from gradekit.engine.ttir import Function, Module, Op, TTIRError, Type, parse
 from gradekit.engine.ttir_locations import line_of
 from gradekit.engine.values import FLOAT
 from gradekit.inspector.compile import Compiled
-from gradekit.inspector.instructions import Instruction, Usage, instructions, usage
+from gradekit.inspector.instructions import Instruction, instructions, usage
 from gradekit.inspector.targets import Occupancy, Target, occupancy
 from gradekit.program import Kernel, Launch
 
@@ -130,11 +130,8 @@ WIDEST = 16
 
 @dataclass(frozen=True)
 class DotUse:
-    """A product, and how often each tensor-core instruction of PTX stands on its line.
-
-    `uses` is None where that cannot be told: such instructions stand where no product
-    is, or this line computes nothing.
-    """
+    """A product, and how often each tensor-core instruction of PTX stands on its line. `uses` is None where that cannot
+    be told: such instructions stand where no product is, or this line computes nothing."""
 
     dot: Dot
     instructions: dict[str, int]
@@ -260,7 +257,8 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
         stack=used.stack if used else 0,
         has_stack_array=".local " in text,
         shared=shared,
-        occupancy=_occupancy(target, warps, used, shared),
+        occupancy=occupancy(target, warps=warps, registers=used.registers, shared=shared)
+        if used is not None and shared is not None else None,
         local=_local(code),
         error=compiled.error,
         failed=compiled.failed,
@@ -269,12 +267,6 @@ def facts(subject: Launched, compiled: Compiled, target: Target) -> Facts:
 
 
 _DEFAULTS = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
-
-
-def _occupancy(target: Target, warps: int, used: Usage | None, shared: int | None) -> Occupancy | None:
-    if used is None or shared is None:
-        return None
-    return occupancy(target, warps=warps, registers=used.registers, shared=shared)
 
 
 def _joined(
@@ -302,14 +294,8 @@ def _dot_uses(wanted: Sequence[Dot], asked: Sequence[Instruction], code: Sequenc
     for dot in dict.fromkeys(wanted):
         found = Counter(i.short for i in products if i.line == dot.line)
         alike = len({(d.left, d.right, d.precision) for d in wanted if d.line == dot.line}) == 1
-        unclear = dot.line is None or not alike or not code
-        yield DotUse(dot, dict(found), None if unclear else _uses(bool(found), astray, dot.line in multiplied))
-
-
-def _uses(found: bool, astray: bool, multiplied: bool) -> bool | None:
-    if found:
-        return True
-    return False if multiplied and not astray else None
+        unclear = dot.line is None or not alike or not code or not found and (astray or dot.line not in multiplied)
+        yield DotUse(dot, dict(found), None if unclear else bool(found))
 
 
 # --- global memory ----------------------------------------------------------------------------------------------------

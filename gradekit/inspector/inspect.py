@@ -17,7 +17,7 @@ from typing import Any
 from gradekit.assignment import Assignment, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.inspector.compile import Compiled, CompileJob, compile_all
+from gradekit.inspector.compile import CompileJob, compile_all
 from gradekit.inspector.facts import Facts, Launched, facts
 from gradekit.inspector.instructions import rows
 from gradekit.inspector.narrow_access import explained
@@ -47,12 +47,9 @@ def inspect(program: Program, where: Target, *, kernel: str | None = None) -> li
     `kernel`; in the order of their launches."""
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
     compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
-    return [_inspected(item, result, where) for item, result in zip(launched, compiled, strict=True)]
-
-
-def _inspected(item: Launched, compiled: Compiled, where: Target) -> Inspected:
-    known = explained(item, facts(item, compiled, where))
-    return Inspected(known, tuple(sentences(known)), compiled.stages)
+    pairs = zip(launched, compiled, strict=True)
+    known = [(explained(item, facts(item, result, where)), result.stages) for item, result in pairs]
+    return [Inspected(one, tuple(sentences(one)), stages) for one, stages in known]
 
 
 def _launched(program: Program) -> list[Launched]:

@@ -35,20 +35,10 @@ def sentences(facts: Facts) -> list[Sentence]:
 
 def _not_compiled(facts: Facts) -> Iterable[Sentence]:
     if facts.error:
-        why = _first_reason(facts.error)
-        yield Sentence(
-            "not-compiled",
-            f"{facts.kernel} cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed}).",
-        )
-
-
-_PTXAS = re.compile(r"; error\s*: (.*)")
-
-
-def _first_reason(error: str) -> str:
-    """ptxas's own words where it speaks, else the first line."""
-    said = _PTXAS.search(error)
-    return (said[1] if said else error.splitlines()[0]).strip().rstrip(".")
+        ptxas = re.search(r"; error\s*: (.*)", facts.error)  # its own words where it speaks, else the first line
+        why = (ptxas[1] if ptxas else facts.error.splitlines()[0]).strip().rstrip(".")
+        text = f"{facts.kernel} cannot be compiled for {facts.target.name}: {why} (at the stage {facts.failed})."
+        yield Sentence("not-compiled", text)
 
 
 def _does_not_fit(facts: Facts) -> Iterable[Sentence]:
@@ -93,11 +83,8 @@ def _older_instruction(facts: Facts) -> Iterable[Sentence]:
         older = bool(use.instructions) and all(op.startswith("mma.sync") for op in use.instructions)
         reason = _older_reason(use, facts)
         if new and older and use.uses and reason:
-            text = (
-                f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}: "
-                f"{reason}."
-            )
-            yield Sentence("older-tensor-instruction", text, use.dot.line)
+            text = f"The dot on line {use.dot.line} uses the tensor cores as an A100 would (mma.sync), not {new}"
+            yield Sentence("older-tensor-instruction", f"{text}: {reason}.", use.dot.line)
 
 
 def _older_reason(use: DotUse, facts: Facts) -> str:
@@ -142,23 +129,15 @@ def _reasons(blame: Sequence[NarrowAccess]) -> Iterable[str]:
     if unknown:
         yield f"{' and '.join(unknown)} {'is' if len(unknown) == 1 else 'are'} not known to be a multiple of 16"
     yield from (f"the address of {b.argument} is no multiple of 16" for b in blame if b.kind == "address")
-    yield from (
-        f"neighbouring elements lie {b.argument} = {b.value} elements apart" for b in blame if b.kind == "apart"
-    )
+    apart = [b for b in blame if b.kind == "apart"]
+    yield from (f"neighbouring elements lie {b.argument} = {b.value} elements apart" for b in apart)
 
 
 def _not_asynchronous(use: AccessUse, facts: Facts) -> str:
     """Copies that run beside the products move four bytes at least."""
-    stages = facts.options["num_stages"]
-    if (
-        facts.target.capability < 80
-        or stages < 2
-        or not use.access.feeds_dot
-        or use.is_asynchronous
-        or (use.width or 4) >= 4
-    ):
-        return ""
-    return "; and an asynchronous copy takes at least 4, so this is none"
+    is_small = use.access.feeds_dot and not use.is_asynchronous and (use.width or 4) < 4
+    may_copy = facts.target.capability >= 80 and facts.options["num_stages"] >= 2
+    return "; and an asynchronous copy takes at least 4, so this is none" if is_small and may_copy else ""
 
 
 def _spills(facts: Facts) -> Iterable[Sentence]:
@@ -167,11 +146,8 @@ def _spills(facts: Facts) -> Iterable[Sentence]:
     most = facts.local[0]
     where = f", most of it on line {most.line} (loads: {most.loads}, stores: {most.stores})" if most.line else ""
     what = "Registers do not suffice" if not facts.has_stack_array else "Not all of its values are in registers"
-    text = (
-        f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local "
-        f"memory{where}."
-    )
-    yield Sentence("spills", text, most.line)
+    text = f"{what} ({facts.registers} for each thread): {facts.stack} bytes of each thread go through local memory"
+    yield Sentence("spills", f"{text}{where}.", most.line)
 
 
 # --- the whole kernel -------------------------------------------------------------------------------------------------
@@ -186,15 +162,11 @@ def _few_programs(facts: Facts) -> Iterable[Sentence]:
     programs, ctas = prod(facts.grid), facts.options["num_ctas"]
     sms = facts.target.sms
     if 0 < programs * ctas < sms and programs * ctas != SEEN_SMS:
-        count = (
-            f"Only one program of {facts.kernel} is"
-            if programs == 1
-            else f"Only {programs} programs of {facts.kernel} are"
-        )
+        few, verb = ("one program", "is") if programs == 1 else (f"{programs} programs", "are")
         busy = "one" if programs * ctas == 1 else str(programs * ctas)
         card = f"{'an' if facts.target.card[0] in 'AHLMR' else 'a'} {facts.target.card}"
-        text = f"{count} launched for this input: {busy} of the {sms} {facts.target.unit}s of {card} can work at most."
-        yield Sentence("few-programs", text)
+        text = f"Only {few} of {facts.kernel} {verb} launched for this input: {busy} of the {sms} {facts.target.unit}s "
+        yield Sentence("few-programs", f"{text}of {card} can work at most.")
 
 
 KINDS: dict[str, Callable[[Facts], Iterable[Sentence]]] = {

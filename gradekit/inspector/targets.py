@@ -94,9 +94,7 @@ def target(name: str) -> Target:
 @dataclass(frozen=True)
 class Occupancy:
     """How many `blocks` of a kernel one SM holds at once, their `warps`, of `most` warps; and `limit`, what stops more.
-
-    `limit` is "registers", "shared memory", "warps" or "blocks"; 0 blocks mean that the kernel cannot be launched.
-    """
+    `limit` is "registers", "shared memory", "warps" or "blocks"; 0 blocks mean that the kernel cannot be launched."""
 
     blocks: int
     warps: int

@@ -143,19 +143,13 @@ def _assert_same_form(result: Any, reference: Reference, what: str) -> None:
         found = "None" if result is None else f"of Python's type {type(result).__name__}"
         raise Failure(Cause.WRONG_TYPE, f"{_upper(what)} must be a tensor, and is {found}{hint}")
     if result.shape != native.shape:
-        facts = {"shape": list(result.shape), "expected_shape": list(native.shape)}
-        raise Failure(
-            Cause.WRONG_SHAPE,
-            f"{_upper(what)} has shape {list(result.shape)}, and must have {list(native.shape)}.",
-            facts=facts,
-        )
+        mine, wanted = list(result.shape), list(native.shape)
+        said = f"{_upper(what)} has shape {mine}, and must have {wanted}."
+        raise Failure(Cause.WRONG_SHAPE, said, facts={"shape": mine, "expected_shape": wanted})
     if result.dtype != native.dtype:
-        names = {"dtype": _name(result.dtype), "expected_dtype": _name(native.dtype)}
-        raise Failure(
-            Cause.WRONG_DTYPE,
-            f"{_upper(what)} is {_name(result.dtype)}, and must be {_name(native.dtype)}.",
-            facts=names,
-        )
+        name, expected = _name(result.dtype), _name(native.dtype)
+        said = f"{_upper(what)} is {name}, and must be {expected}."
+        raise Failure(Cause.WRONG_DTYPE, said, facts={"dtype": name, "expected_dtype": expected})
 
 
 def _upper(text: str) -> str:
@@ -180,10 +174,8 @@ def wrong_values(comparison: Comparison, what: str) -> Failure:
 
 
 def summary(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as facts for a report, JSON-codable; numbers that may be NaN or infinite are strings.
-
-    `along` says for each dimension how many of its indices have a wrong element, and the first and the last of them.
-    """
+    """The comparison as facts for a report, JSON-codable; numbers that may be NaN or infinite are strings. `along` says
+    for each dimension how many of its indices have a wrong element, and the first and the last of them."""
     wrong, error = comparison.wrong, comparison.error
     first, worst = (index_of(int(each.flatten().argmax()), wrong.shape) for each in (wrong.to(torch.uint8), error))
     return {
@@ -299,12 +291,8 @@ def ties(x: Input | torch.Tensor, dim: int = -1, result: int = 1) -> UpTo:
             return list(results)
         inside = places.clamp(0, values.shape[dim] - 1)
         same = (inside == places) & (values.gather(dim, inside.long()) == values.gather(dim, expected.long()))
-        ordered = places.sort(dim).values
-        twice = (ordered.diff(dim=dim) == 0).any(dim, keepdim=True)
-        return [
-            torch.where(same & ~twice, expected, places) if number == result else one
-            for number, one in enumerate(results)
-        ]
+        twice = (places.sort(dim).values.diff(dim=dim) == 0).any(dim, keepdim=True)
+        return [*results[:result], torch.where(same & ~twice, expected, places), *results[result + 1 :]]
 
     return chosen
 

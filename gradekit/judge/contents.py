@@ -47,10 +47,8 @@ def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
 
 
 class Results(Sequence[Any]):
-    """The results of a call in order: `made` by a function when somebody looks at them, and then kept.
-
-    `values` has of each the Content of a tensor, or the value of anything else.
-    """
+    """The results of a call in order: `made` by a function when somebody looks at them, and then kept. `values` has of
+    each the Content of a tensor, or the value of anything else."""
 
     def __init__(self, values: Sequence[Any], make: Callable[[], Sequence[Any]]) -> None:
         self._values = tuple(values)
@@ -121,7 +119,7 @@ def reference_key(function: Any, args: Sequence[Any], *options: Any) -> Hashable
 
 def _comparable(value: Any) -> Hashable:
     """`value` such that equality means equality: 1, 1.0 and True are three values."""
-    if isinstance(value, Input):
+    if isinstance(value, (Input, types.BuiltinFunctionType)):
         return value
     if isinstance(value, _SCALARS):
         return (type(value), repr(value) if isinstance(value, float) else value)
@@ -129,8 +127,6 @@ def _comparable(value: Any) -> Hashable:
         return tuple(map(_comparable, value))
     if isinstance(value, types.FunctionType):
         return _function(value)
-    if isinstance(value, types.BuiltinFunctionType):
-        return value
     raise _NotComparable
 
 
@@ -145,23 +141,13 @@ def _function(function: types.FunctionType) -> Hashable:
         stat = os.stat(file)
     except OSError:
         raise _NotComparable from None
-    return (
-        function.__code__,
-        file,
-        stat.st_mtime_ns,
-        stat.st_size,
-        _comparable(function.__defaults__),
-        _comparable(attributes),
-        *map(_comparable, cells),
-    )
+    parts = map(_comparable, (function.__defaults__, attributes, *cells))
+    return (function.__code__, file, stat.st_mtime_ns, stat.st_size, *parts)
 
 
 class TensorCache:
-    """An LRU cache of values that hold tensors; a value whose tensors somebody has written to is made again.
-
-    `tensors` lists those of a value: their bytes are its weight, and torch's version
-    counters tell whether they changed.
-    """
+    """An LRU cache of values that hold tensors; a value whose tensors somebody has written to is made again. `tensors`
+    lists those of a value: their bytes are its weight, and torch's version counters tell whether they changed."""
 
     def __init__(self, tensors: Callable[[Any], list[torch.Tensor]]) -> None:
         self._tensors = tensors

@@ -10,11 +10,8 @@ from gradekit.judge.comparison import Comparison
 
 
 class NeedsPerson(Exception):
-    """A check passes by what the submission's own process says, which that could have
-    made up: a person must confirm it.
-
-    `message` tells why, in one sentence.
-    """
+    """A check passes by what the submission's own process says, which that could have made up: a person must confirm
+    it. `message` tells why, in one sentence."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -45,12 +45,8 @@ def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
         raise Failure(Cause.EXCEPTION, message)
     if kernels and not seen.kernels:
         called = ", ".join(name for name in seen.forward if not name.startswith("aten::")) or "nothing else"
-        raise Failure(
-            Cause.NO_KERNEL,
-            f"torch.compile sees no Triton kernel in the model, only {called}: launch with "
-            "wrap_triton(kernel)[grid](...), "
-            "in a triton_op.",
-        )
+        how = "launch with wrap_triton(kernel)[grid](...), in a triton_op."
+        raise Failure(Cause.NO_KERNEL, f"torch.compile sees no Triton kernel in the model, only {called}: {how}")
     _confirmed(seen)
 
 
@@ -61,9 +57,8 @@ def assert_opcheck(seen: Inspection, check: str) -> None:
         Failure: what it found, or that there is no operator. NeedsPerson: only the submission says so.
     """
     if seen.schema and seen.checks[check]:
-        raise Failure(
-            Cause.EXCEPTION, f"torch.library.opcheck finds a fault{_said(', by ' + check, seen.checks[check])}"
-        )
+        said = _said(f", by {check}", seen.checks[check])
+        raise Failure(Cause.EXCEPTION, f"torch.library.opcheck finds a fault{said}")
     assert_operator(seen)
 
 

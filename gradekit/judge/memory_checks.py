@@ -89,9 +89,8 @@ def assert_result_is_new(program: Program, gradients: bool = False) -> None:
         raise Failure(Cause.KEPT_RESULT, message)
     if program.results_kept:
         message = (
-            "The result lies in memory that was allocated before the call and kept: the next call overwrites a "
-            "result that "
-            "the caller still has. It must be a new tensor."
+            "The result lies in memory that was allocated before the call and kept: the next call overwrites a result "
+            "that the caller still has. It must be a new tensor."
         )
         raise Failure(Cause.KEPT_RESULT, message)
 
@@ -105,17 +104,10 @@ def _assert_watched(observation: Observed) -> None:
 
 
 def _facts(finding: Finding) -> dict[str, Any]:
-    return {
-        "cause": str(finding.cause),
-        "line": finding.line,
-        "kernel": finding.kernel,
-        "launch": finding.launch,
-        "tensor": finding.tensor,
-        "elements": [list(e) for e in finding.elements],
-        "programs": [list(p) for p in finding.programs],
-        "count": finding.count,
-        "size": finding.facts.get("elements_in_storage"),
-    }
+    as_they_are = {name: getattr(finding, name) for name in ("line", "kernel", "launch", "tensor")}
+    lists = {name: [list(one) for one in getattr(finding, name)] for name in ("elements", "programs")}
+    size = finding.facts.get("elements_in_storage")
+    return {"cause": str(finding.cause), **as_they_are, **lists, "count": finding.count, "size": size}
 
 
 def assert_launches(observation: Observed, at_most: int = 1) -> None:
@@ -239,7 +231,11 @@ def assert_growth(
             top = 1 << large.bit_length() - 1
             calls = [{**sizes, name: top // TIMES**step} for step in range(STEPS, -1, -1)]
             if calls[0][name] >= max(domain.sizes[name].least, 1):
-                made = [(_args(domain, args, one), _backward(domain, upstream, wanted, one)) for one in calls]
+                made = [
+                    (_args(domain, args, one),
+                     {"upstream": _spec(upstream, domain.results[0].shape, one), "wanted": wanted} if upstream else {})
+                    for one in calls
+                ]  # fmt: skip
                 _hold(domain, entry, name, calls, made, is_run=large == sizes[name])
 
 
@@ -364,14 +360,6 @@ def _args(domain: EntryDomain, args: Sequence[Any], sizes: Mapping[str, int]) ->
         else:
             made.append(next((type(arg)(evaluate(value, sizes)) for value in _computed(argument)), arg))
     return made
-
-
-def _backward(
-    domain: EntryDomain, upstream: Input | None, wanted: Sequence[int], sizes: Mapping[str, int]
-) -> dict[str, Any]:
-    if upstream is None:
-        return {}
-    return {"upstream": _spec(upstream, domain.results[0].shape, sizes), "wanted": wanted}
 
 
 def _spec(spec: Input, shape: Sequence[str], sizes: Mapping[str, int]) -> Input:

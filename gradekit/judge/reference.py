@@ -73,8 +73,7 @@ class Asked:
 
 
 class Reference:
-    """One expected result: that at `place` of those that `work` gives, once somebody
-    looks at it, and what was `asked`.
+    """One expected result: that at `place` of those that `work` gives, once somebody looks at it, and what was `asked`.
 
     `exact` is the result in float64, and of integers equal to `native`: what torch gives at the inputs' dtype, with the
     dtype and shape that the submission must return. `allowance` is how far from `exact` each element may be, in

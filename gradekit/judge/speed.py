@@ -123,7 +123,9 @@ def kept(rounds: Sequence[Round]) -> list[Round]:
     Raises:
         Unmeasurable: there are fewer than `LEAST_ROUNDS`.
     """
-    usual = _usual_clocks(rounds)
+    sides = {side for r in rounds for side in r.sm_mhz}
+    readings = {side: [mhz for r in rounds if (mhz := r.sm_mhz.get(side)) is not None] for side in sides}
+    usual = {side: median(values) for side, values in readings.items() if values}
     good = [r for lap in laps(rounds) if not any(r.throttled or _slow(r, usual) for r in lap) for r in lap]
     if len(good) >= LEAST_ROUNDS:
         return good
@@ -164,10 +166,8 @@ def middle(values: Sequence[float]) -> float:
 
 
 def settled(thresholds: Mapping[str, Sequence[float]]) -> Callable[[Sequence[Round]], bool]:
-    """A rule for when to stop measuring, for thresholds by the name of their baseline.
-
-    Enough is known once the interval of every ratio is narrow, and has none of its thresholds inside.
-    """
+    """A rule for when to stop measuring, for thresholds by the name of their baseline. Enough is known once the
+    interval of every ratio is narrow, and has none of its thresholds inside."""
 
     def is_settled(rounds: Sequence[Round]) -> bool:
         try:
@@ -185,14 +185,6 @@ def settled(thresholds: Mapping[str, Sequence[float]]) -> Callable[[Sequence[Rou
 def laps(values: Sequence[T]) -> list[tuple[T, T]]:
     """The first two, the next two, and so on; a last one that has no other is left out."""
     return list(zip(values[::2], values[1::2], strict=False))
-
-
-def _usual_clocks(rounds: Sequence[Round]) -> dict[str, float]:
-    readings: dict[str, list[int]] = {}
-    for side, mhz in ((side, mhz) for r in rounds for side, mhz in r.sm_mhz.items()):
-        if mhz is not None:
-            readings.setdefault(side, []).append(mhz)
-    return {side: median(values) for side, values in readings.items()}
 
 
 def _slow(taken: Round, usual: Mapping[str, float]) -> bool:

@@ -25,10 +25,8 @@ import torch
 from torch import Tensor
 
 ULPS = {torch.float32: 16.0, torch.float64: 64.0}
-"""The floor in units of the last place of the result, for dtypes in which intermediate values are computed too.
-
-A GPU's exp is off by 2 ulp, its division by 2, a product by 1/2 and a tree of sums by a few: 5 in all, times three.
-"""
+"""The floor in units of the last place of the result, for dtypes in which intermediate values are computed too. A GPU's
+exp is off by 2 ulp, its division by 2, a product by 1/2 and a tree of sums by a few: 5 in all, times three."""
 ULPS_NARROW = 1.5
 """The floor for float16, bfloat16 and narrower, where each step may round: half an ulp, times three."""
 ROUNDED_ONCE = 0.5

@@ -63,7 +63,7 @@ class Trials:
             yield from graders.map(lambda text: self._trial(text, graders), texts)
 
     def _trial(self, text: str, graders: GraderPool) -> Trial:
-        key = self._key(text)
+        key = hashlib.sha256(f"{self._release}\0public first\0{text}".encode()).hexdigest()[:24]
         if key not in self._known:
             self._remember(key, self._graded(graders, text))
         return self._known[key]
@@ -85,9 +85,6 @@ class Trials:
         except GraderFailed as error:
             return Trial(fault=str(error), seconds=time.monotonic() - began)
         return _of_record(graded.record, graded.digests, time.monotonic() - began)
-
-    def _key(self, text: str) -> str:
-        return hashlib.sha256(f"{self._release}\0public first\0{text}".encode()).hexdigest()[:24]
 
     def _remember(self, key: str, trial: Trial) -> None:
         self._known[key] = trial

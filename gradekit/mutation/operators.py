@@ -189,17 +189,13 @@ def grid_capped(source: ParsedSource) -> Iterator[Edit]:
 def _grid_sizes(source: ParsedSource) -> Iterator[ast.expr]:
     """The sizes of grids: what stands in the tuple of a launch, and in any other tuple whose sizes come from a cdiv."""
     nodes = source.on_host
-    grids = {
-        id(node.func.slice) for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)
-    }
+    launches = (node.func for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript))
+    grids = {id(launch.slice) for launch in launches if isinstance(launch, ast.Subscript)}
+    is_rounded_up = lambda size: any(called(node) == "triton.cdiv" for node in ast.walk(size))
     for node in nodes:
         if isinstance(node, ast.Tuple):
             sizes = [size for size in node.elts if not isinstance(size, ast.Tuple)]
-            yield from sizes if id(node) in grids else filter(_is_rounded_up, sizes)
-
-
-def _is_rounded_up(size: ast.expr) -> bool:
-    return any(called(node) == "triton.cdiv" for node in ast.walk(size))
+            yield from sizes if id(node) in grids else filter(is_rounded_up, sizes)
 
 
 _ALLOCATIONS = ("torch.empty", "torch.zeros", "torch.empty_like", "torch.zeros_like", "torch.full")

@@ -168,6 +168,5 @@ def shown(
     for name in survey.stale:
         say(f"  stale     {FILE}: an edit of [{name}] makes no mutant")
     say(f"  {score(results)}\n")
-    return int(
-        bool(survey.stale) or any(result.outcome in (MutantOutcome.SURVIVED, MutantOutcome.FAULT) for result in results)
-    )
+    left = (MutantOutcome.SURVIVED, MutantOutcome.FAULT)
+    return int(bool(survey.stale) or any(result.outcome in left for result in results))

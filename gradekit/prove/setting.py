@@ -61,10 +61,8 @@ class Shape:
 
 @dataclass(frozen=True)
 class Setting:
-    """`tensors` in the order of the program's inputs, `scalars` by argument; `hypotheses` hold for all of them.
-
-    `sizes` are the variables that a person would name, by name; `assumptions` say in words what is taken for granted.
-    """
+    """`tensors` in the order of the program's inputs, `scalars` by argument; `hypotheses` hold for all of them. `sizes`
+    are the variables that a person would name, by name; `assumptions` say in words what is taken for granted."""
 
     tensors: tuple[Shape, ...]
     scalars: Mapping[int, Term]
@@ -263,9 +261,7 @@ def contents(
 
 def calls_of(entry: EntryDomain, gradient: bool = False) -> list[tuple[Argument, ...]]:
     """Calls of the entry: of each kind of scalars and number of dimensions, contiguous ones and ones with any strides.
-
-    With `gradient`, the gradient of the result is the last argument.
-    """
+    With `gradient`, the gradient of the result is the last argument."""
     found = []
     for rank, strided in itertools.product(_ranks(entry), (False, True)):
         for scalars in itertools.product(*(s.values if s.type == "bool" else s.values[:1] for s in entry.scalars)):

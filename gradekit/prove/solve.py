@@ -54,11 +54,8 @@ _answers: SharedCache[bytes, tuple[Answer, int]] = shared(1 << 14)
 
 
 class Solver:
-    """Answers questions, equal ones once; `steps` counts what they took.
-
-    Counterexamples have `sizes` that are small, where that can be. Once `limit` steps are used up,
-    everything that is not known yet is open.
-    """
+    """Answers questions, equal ones once; `steps` counts what they took. Counterexamples have `sizes` that are small,
+    where that can be. Once `limit` steps are used up, everything that is not known yet is open."""
 
     def __init__(self, limit: int = Limit.SOLVER_STEPS) -> None:
         self._known: dict[str, Answer] = {}

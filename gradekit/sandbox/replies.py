@@ -130,13 +130,10 @@ def text(data: Any) -> str:
 
 
 def _counts(data: Any) -> tuple[int, int]:
-    if (
-        isinstance(data, list)
-        and len(data) == 2
-        and all(type(count) is int and -1 <= count < 1 << 16 for count in data)
-    ):
-        return data[0], data[1]
-    raise malformed()
+    is_pair = isinstance(data, list) and len(data) == 2
+    if not is_pair or not all(type(count) is int and -1 <= count < 1 << 16 for count in data):
+        raise malformed()
+    return data[0], data[1]
 
 
 _REASONS = {
@@ -159,19 +156,11 @@ def ending(status: int) -> str:
 
 class TraceError(Exception):
     """The submission was not loaded or traced: why, at which of its lines, and what Triton or Python itself said.
+    `hint` is what to do about it, in gradekit's words; the last line of `message` where it is not empty."""
 
-    `hint` is what to do about it, in gradekit's words; the last line of `message` where it is not empty.
-    """
-
-    def __init__(
-        self, cause: Cause, message: str, line: int | None = None, detail: str = "", hint: str = ""
-    ) -> None:  # fmt: skip
+    def __init__(self, cause: Cause, message: str, line: int | None = None, detail: str = "", hint: str = "") -> None:
         super().__init__(message)
-        self.cause = cause
-        self.message = message
-        self.line = line
-        self.detail = detail
-        self.hint = hint
+        self.cause, self.message, self.line, self.detail, self.hint = cause, message, line, detail, hint
 
     @property
     def said(self) -> str:

@@ -22,25 +22,17 @@ CONFINE_SECONDS = 30.0
 
 
 class ForkServer:
-    """The process that imports torch and triton once, and forks a child for each submission.
-
-    `pace` is how much slower this machine is than the one that limits of seconds were
-    chosen on: 1 or more, 1 until known.
-    """
+    """The process that imports torch and triton once, and forks a child for each submission. `pace` is how much slower
+    this machine is than the one that limits of seconds were chosen on: 1 or more, 1 until known."""
 
     def __init__(self, without: tuple[str, ...] = ()) -> None:
         self._folder = PrivateFolder("gradekit-tracer-")
         self.scratch = str(self._folder.path)
         ours, theirs = socket.socketpair()
         with theirs:
-            arguments = (str(theirs.fileno()), self.scratch, *without)
-            command = Command(
-                "gradekit.tracer.supervisor",
-                arguments,
-                clean_environment(self.scratch),
-                self._folder.path,
-                (theirs.fileno(),),
-            )
+            arguments, environment = (str(theirs.fileno()), self.scratch, *without), clean_environment(self.scratch)
+            supervisor = "gradekit.tracer.supervisor"
+            command = Command(supervisor, arguments, environment, self._folder.path, (theirs.fileno(),))
             self.process = ChildProcess(command, ours, patience=10.0, terminate=True)
         self._control = ours
         self._means: Means | None = None

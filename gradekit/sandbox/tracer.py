@@ -168,10 +168,9 @@ class Tracer:
         return self._remembered(repr(request), ask)
 
     def prefetch(self, forms: Iterable[Form]) -> None:
-        """Asks for calls before they are wanted: the submission's process traces them, in this order, while
-        this one does something else. Each is then given, once, by `trace` or `trace_form`, errors too;
-        wanting them in the same order keeps waiting short. Where the process is lost, the rest are
-        forgotten, and traced when they are wanted.
+        """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one
+        does something else. Each is then given, once, by `trace` or `trace_form`, errors too; wanting them in the same
+        order keeps waiting short. Where the process is lost, the rest are forgotten, and traced when they are wanted.
 
         Raises:
             TraceError: the submission cannot be loaded.

@@ -67,9 +67,7 @@ class KernelDraft:
         self.source, self.node, self.name = source, node, node.name
         every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         self.all_params = [a.arg for a in every]
-        self.constexprs = [
-            a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation)
-        ]
+        self.constexprs = [a.arg for a in every if a.annotation and "constexpr" in ast.unparse(a.annotation)]
         self.params = [name for name in self.all_params if name not in self.constexprs]
         self._origins: dict[str, frozenset[str]] = {}
         self._called: dict[str, set[str]] = {}

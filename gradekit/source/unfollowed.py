@@ -71,13 +71,6 @@ def host_text(text: str) -> HostText:
     return HostText(tree, tuple(keys)[:MOST_NAMED])
 
 
-def host_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Lambda]:
-    """The functions of a module that are no kernels."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)) and not is_decorated(node, "jit"):
-            yield node
-
-
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -103,8 +96,10 @@ class _Unfollowed:
     """Which expressions depend on what is not followed: through names, and through the functions of the module."""
 
     def __init__(self, tree: ast.Module, lost: frozenset[int]) -> None:
-        self.functions, self.lost = [*host_functions(tree)], lost
-        self.tables = {name for node in ast.walk(tree) for name in _named_tables(node)}
+        functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))]
+        self.functions, self.lost = [node for node in functions if not is_decorated(node, "jit")], lost
+        given = (node.targets for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_table(node.value))
+        self.tables = {target.id for targets in given for target in targets if isinstance(target, ast.Name)}
         self.giving: dict[str, Kinds] = {}
         self.names: dict[ast.AST, Mapping[str, Kinds]] = {}
         before = None
@@ -150,10 +145,9 @@ class _Unfollowed:
             case ast.Call(func=ast.Name(id="__import__")):
                 return ("a module",)
             case ast.Call(func=ast.Name(id=name), args=args):
-                mine = name in FORGETFUL and any(map(_has_number, args)) and not _is_dtype(node)
-                return (
-                    (name,) if mine else self.giving.get(name, ("an unknown call",) if node.lineno in self.lost else ())
-                )
+                if name in FORGETFUL and any(map(_has_number, args)) and not _is_dtype(node):
+                    return (name,)
+                return self.giving.get(name, ("an unknown call",) if node.lineno in self.lost else ())
             case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)) if module in FORGETFUL_MODULES:
                 return () if name in EXACT else (module,)
             case ast.Call(func=ast.Attribute(value=value, attr="get")):
@@ -200,12 +194,6 @@ def _bounds(iterated: ast.expr) -> list[ast.expr]:
         case ast.Call(func=ast.Name(id="range"), args=args):
             return args
     return [iterated]
-
-
-def _named_tables(node: ast.AST) -> Iterator[str]:
-    """The names that a statement gives to lists, tuples, dicts and sets."""
-    if isinstance(node, ast.Assign) and _is_table(node.value):
-        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def _is_table(node: ast.AST) -> bool:
@@ -257,9 +245,8 @@ def _is_dtype(node: ast.AST) -> bool:
 def _has_number(node: ast.AST) -> bool:
     """Whether it may be a size: anything but constants, numbers of dimensions, and lengths."""
     text = ast.unparse(node)
-    return not isinstance(node, ast.Constant) and not any(
-        word in text for word in ("dim", "len(", "rank", "num_stages")
-    )
+    is_small = any(word in text for word in ("dim", "len(", "rank", "num_stages"))
+    return not isinstance(node, ast.Constant) and not is_small
 
 
 @functools.lru_cache(maxsize=256)

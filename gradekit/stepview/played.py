@@ -70,9 +70,7 @@ def _seen_by_checks(request: GradingRequest) -> list[Played]:
     raise NothingToPlay(f"No call can be played: {report.message or failed}")
 
 
-def _to_play(
-    candidates: Sequence[Played], assignment: Assignment, submission: Submission
-) -> tuple[Played, Program]:  # fmt: skip
+def _to_play(candidates: Sequence[Played], assignment: Assignment, submission: Submission) -> tuple[Played, Program]:
     """The first call of which more than one program of a grid runs, or else the first, with what it is traced to."""
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
     found: list[tuple[Played, Program]] = []

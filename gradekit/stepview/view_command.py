@@ -32,14 +32,8 @@ def whole_numbers(context: click.Context, option: click.Parameter, value: str | 
 @click.option("-k", "--keyword", metavar="EXPR", help="Play a call of the checks whose names match, as in pytest.")
 @click.option("--seed", type=int, metavar="N", help="Draw other examples than the release's.")
 @click.option("--inputs", metavar="JSON", help="Play this one example, as a report's replay line gives it (with -k).")
-@click.option(
-    "-i",
-    "--input",
-    "given",
-    metavar="SPEC",
-    multiple=True,
-    help="Play the call of these arguments: 'float32 64x64', 3.",
-)
+@click.option("-i", "--input", "given", metavar="SPEC", multiple=True,
+              help="Play the call of these arguments: 'float32 64x64', 3.")  # fmt: skip
 @click.option("--program", metavar="X,Y,Z", callback=whole_numbers, help="Play this program of the grid first.")
 @click.option("--quick", is_flag=True, help="Look for a failure among few examples.")
 def view(

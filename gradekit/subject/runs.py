@@ -53,11 +53,10 @@ class Observation:
     `inputs` are the arguments as the test gave them, `results` the tensors and numbers that the call returned, in
     order. `findings` are those of every configuration. `variants` are the same call under the other configurations of
     an autotuned kernel, each with its `label`, on a `card`, and under `conditions` that a card leaves open (see
-    gradekit.engine.trials): they must be right too. `unknown` is why nothing but
-    the results is known, where the card alone could run it. Of a backward pass, `wanted` has the positions of the
-    arguments whose gradients are its results; where only one of them is looked at, `part` is its place among these.
-    `ways` is the engine's branch coverage: for each kernel, by the number of an operation. Where no kernel made the
-    results, `idle` says so.
+    gradekit.engine.trials): they must be right too. `unknown` is why nothing but the results is known, where the card
+    alone could run it. Of a backward pass, `wanted` has the positions of the arguments whose gradients are its results;
+    where only one of them is looked at, `part` is its place among these. `ways` is the engine's branch coverage: for
+    each kernel, by the number of an operation. Where no kernel made the results, `idle` says so.
     """
 
     entry: str
@@ -153,11 +152,8 @@ def _other(spec: Input, large: bool) -> Input:
 
 @dataclass
 class Share:
-    """How many runs of a check the card gets: `most` of them, every `stride`-th, so
-    that they are not the simplest ones.
-
-    Kernels must be compiled for the card, which takes longer than the engine does.
-    """
+    """How many runs of a check the card gets: `most` of them, every `stride`-th, so that they are not the simplest
+    ones. Kernels must be compiled for the card, which takes longer than the engine does."""
 
     most: int = 0
     stride: int = 1

@@ -26,10 +26,8 @@ _accepted: SharedCache[bytes, bool] = shared()
 
 
 class Soundness:
-    """What is known of one submission's kernels: `signatures` by their text, None where Triton refuses it.
-
-    That Triton accepts a text is known of every submission's; whatever else its process says is for this one alone.
-    """
+    """What is known of one submission's kernels: `signatures` by their text, None where Triton refuses it. That Triton
+    accepts a text is known of every submission's; whatever else its process says is for this one alone."""
 
     def __init__(self) -> None:
         self.signatures: dict[str, list[str] | None] = {}

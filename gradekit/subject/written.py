@@ -81,10 +81,8 @@ class Contracts:
         return counters if contract is None else own_counters(contract, program, counters)
 
     def findings(self, entry: str, program: Program, findings: Sequence[Finding]) -> list[Finding]:
-        """The findings of a run: what lies between the elements of an argument that the call may write is no result.
-
-        Of one that is written in place, only that is never written, and whoever reads it reads outside of the argument.
-        """
+        """The findings of a run: what lies between the elements of an argument that the call may write is no result. Of
+        one that is written in place, only that is never written, and whoever reads it reads outside of the argument."""
         contract, namer = self._entries[entry], Namer(program, ())
         in_place = {tensor.name for tensor in contract.tensors if tensor.written == "in place"}
         names = {

@@ -15,7 +15,7 @@ import logging
 import re
 import symtable
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -97,7 +97,8 @@ def _read(cells: list[Cell], entry: str | None) -> Notebook:
 def _code_cells(data: str) -> list[str]:
     try:
         notebook = _load(data)
-        language = _language(notebook.metadata)
+        kernel, info = notebook.metadata.get("kernelspec", {}), notebook.metadata.get("language_info", {})
+        language = str(kernel.get("language") or info.get("name") or "python")
         texts = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     except NotebookError:
         raise
@@ -112,11 +113,6 @@ def _code_cells(data: str) -> list[str]:
     if sum(map(len, texts)) > MOST_CODE:
         raise NotebookError(f"its code is larger than {MOST_CODE >> 20} MiB")
     return [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
-
-
-def _language(metadata: Mapping[str, Any]) -> str:
-    kernel, info = metadata.get("kernelspec", {}), metadata.get("language_info", {})
-    return str(kernel.get("language") or info.get("name") or "python")
 
 
 def _load(data: str) -> Any:
@@ -237,17 +233,10 @@ def _first(node: ast.stmt) -> int:
 
 
 def _statement(cell: Cell, node: ast.stmt, lines: tuple[str, ...]) -> _Statement:
-    table = symtable.symtable("\n".join(lines), "cell", "exec")
-    return _Statement(
-        cell,
-        node,
-        lines,
-        first=_first(node),
-        last=node.end_lineno or node.lineno,
-        binds=frozenset(s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()),
-        needs=frozenset(_globals(table)),
-        changes=frozenset(_changed(node)),
-    )
+    table, last = symtable.symtable("\n".join(lines), "cell", "exec"), node.end_lineno or node.lineno
+    binds = frozenset(s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported())
+    needs, changes = frozenset(_globals(table)), frozenset(_changed(node))
+    return _Statement(cell, node, lines, _first(node), last, binds, needs, changes)
 
 
 def _globals(table: symtable.SymbolTable) -> Iterable[str]:
