@@ -66,7 +66,6 @@ def sweep(assignment: Assignment, sizes: Sequence[int] = (), vary: int | None = 
 
 
 def _varying(calls: Sequence[TimedCall], vary: int | None) -> TimedCall:
-    """The first call in which the size occurs."""
     fitting = [call for call in calls if _sizes(call) and vary in (None, *_sizes(call))]
     if not fitting:
         known = sorted({size for call in calls for size in _sizes(call)})

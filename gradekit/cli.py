@@ -26,7 +26,6 @@ from gradekit.calibrate import calibrate
 from gradekit.lms.lms_commands import COMMANDS as LMS
 from gradekit.processes import usual_jobs
 from gradekit.progress import interruptible, reading, shown
-from gradekit.proving import prove
 from gradekit.replaying import replay
 from gradekit.report import translation
 from gradekit.report.text import clean
@@ -437,6 +436,26 @@ def _show_inspected(answer: Any, stage: str | None) -> None:
 @main.command()
 @click.argument("path", default=".", type=click.Path(path_type=Path))
 @click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record in place of the report.")
+def prove(path: Path, id: str | None, as_json: bool) -> None:
+    """Prove, for all sizes that the assignment promises, that PATH stays inside its tensors and writes its results.
+
+    Each load, store and result is proved, refuted with sizes at which the engine sees it fail, or left open.
+    """
+    from gradekit.report import proofs
+
+    with reading(path):
+        from gradekit.subject.entry_proofs import prove_submission
+
+        record = prove_submission(path, id)
+    click.echo(json.dumps(record, indent=1) if as_json else proofs.render(record), nl=as_json)
+    if any(found["refuted"] for found in record["passes"].values()):
+        raise click.exceptions.Exit(1)
+
+
+@main.command()
+@click.argument("path", default=".", type=click.Path(path_type=Path))
+@click.option("-a", "--assignment", "id", metavar="ID", help="The assignment, where neither folder nor entry tells it.")
 @click.option("--sizes", metavar="N,N,...", callback=whole_numbers, help="The sizes, such as 1024,2048,4096.")
 @click.option("--vary", type=int, metavar="N", help="Which size of the timed inputs becomes these.")
 @click.option("--json", "json_file", metavar="FILE", callback=_target, help="Write all samples; - for stdout.")
@@ -491,7 +510,7 @@ def doctor() -> None:
     raise click.exceptions.Exit(0 if doctoring.works(items) else 1)
 
 
-_OWN = {"calibrate": calibrate, "prove": prove, "replay": replay, "view": view}
+_OWN = {"calibrate": calibrate, "replay": replay, "view": view}
 for _name, _command in (AUTHORING | BATCH | LMS | _OWN).items():
     main.add_command(_command, _name)
 

@@ -110,7 +110,6 @@ def _kernel_text(ttir: str) -> None:
 
 
 def _largest_tile(ttir: str) -> int:
-    """Elements of the largest tile among the types in the text."""
     shapes = set(_SHAPE.findall(ttir))
     return max((math.prod(int(size) for size in shape.split("x")[:-1]) for shape in shapes), default=1)
 
@@ -147,8 +146,10 @@ class _Checker:
     def step(self, step: Step, depth: int) -> None:
         """One step, which stands in `depth` choices."""
         match step:
-            case Allocate():
-                self.allocate(step)
+            case Allocate(storage=storage, nbytes=nbytes):
+                _expect(0 <= storage < _LARGEST and 0 <= nbytes < _LARGEST, "an allocation of no size")
+                _expect(storage not in self.program.storages, "an allocation in place of an input")
+                self.sizes[storage] = nbytes  # later views may be of it
             case Fill(target=target):
                 self.views([target])
             case Copy(target=target, origin=origin):
@@ -159,32 +160,17 @@ class _Checker:
             case Aten():
                 _text(step.op, *step.kwargs)
                 self.values([*step.args, *step.kwargs.values(), *step.outputs], 0)
-            case Launch():
-                self.launch(step)
-            case Choice():
-                self.choice(step, depth)
-
-    def allocate(self, step: Allocate) -> None:
-        """A new storage, which later views may be of."""
-        _expect(0 <= step.storage < _LARGEST and 0 <= step.nbytes < _LARGEST, "an allocation of no size")
-        _expect(step.storage not in self.program.storages, "an allocation in place of an input")
-        self.sizes[step.storage] = step.nbytes
-
-    def launch(self, step: Launch) -> None:
-        """A launch of a kernel that the program has."""
-        _expect(step.kernel in self.program.kernels, "a launch of no kernel")
-        _expect(
-            all(0 <= size <= most for size, most in zip(step.grid, LARGEST_GRID, strict=True)), f"a grid of {step.grid}"
-        )
-        self.values(step.args, 0)
-
-    def choice(self, step: Choice, depth: int) -> None:
-        """A choice, with all of its options."""
-        _expect(0 < len(step.options) == len(step.labels), "a choice without labels")
-        _expect(step.tuning is None or 0 < step.tuning < len(step.options), "a choice without configurations")
-        _text(*step.labels)
-        for option in step.options:
-            self.run(option, depth + 1)
+            case Launch(grid=grid):
+                _expect(step.kernel in self.program.kernels, "a launch of no kernel")
+                fits = all(0 <= size <= most for size, most in zip(grid, LARGEST_GRID, strict=True))
+                _expect(fits, f"a grid of {grid}")
+                self.values(step.args, 0)
+            case Choice(options=options, tuning=tuning):
+                _expect(0 < len(options) == len(step.labels), "a choice without labels")
+                _expect(tuning is None or 0 < tuning < len(options), "a choice without configurations")
+                _text(*step.labels)
+                for option in options:
+                    self.run(option, depth + 1)
 
     def values(self, values: Iterable[Any], depth: int) -> None:
         """Arguments or results, in tuples at most _DEEPEST levels deep."""

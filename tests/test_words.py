@@ -9,7 +9,7 @@ import pytest
 
 from gradekit.causes import Cause
 from gradekit.report import messages
-from gradekit.report.sentences import ROOMS, sentences
+from gradekit.report.messages import ROOMS, sentences
 from gradekit.tracer.hints import HINTS
 
 ROOT = Path(__file__).parents[1]

@@ -61,7 +61,6 @@ ROOMS = {
     "quiz": ("questions in place of a kernel", "answers and the key"),
     "plugin": ("pytest: the fixture, points, examples, the report", "everything of one grading run"),
     "progress": ("what a check prints while it runs", "titles"),
-    "proving": ("gradekit prove: a submission's proofs as a record", "a submission and its assignment"),
     "remembered": ("the last check of each of a user's files", "records"),
     "watching": ("gradekit watch: a check on each save", "files' times"),
     "checking": ("one submission from a path to a report, whatever happens", "one grading run"),

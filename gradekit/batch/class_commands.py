@@ -21,7 +21,7 @@ from gradekit.report.translation import say
 if TYPE_CHECKING:
     from gradekit.batch.class_folder import ClassFolder, GradingSession
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FOLDER, _THERE = (click.Path(exists=exists, file_okay=False, path_type=Path) for exists in (False, True))
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 out = click.option("-o", "--out", metavar="OUT", required=True, type=_FOLDER, help="The class's folder.")
@@ -109,7 +109,7 @@ def _class(folder: Path, url: str | None, **named: Any) -> ClassFolder:
 
 
 @click.command()
-@click.argument("submissions", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("submissions", type=_THERE)
 @click.option("-a", "--assignment", "id", metavar="ID",
               help="The assignment; by default each of course.toml's that SUBMISSIONS has a folder for.")  # fmt: skip
 @functools.partial(_of_class, new=True)
@@ -153,7 +153,6 @@ def _session(folder: ClassFolder, id: str, options: Mapping[str, Any] | None = N
 
 
 def _run(session: GradingSession, count: int | None, cluster: str | None) -> None:
-    """Grade with a line for each result, then write what comes out."""
     session.run(tell, count, cluster)
     tell("\n" + session.finish(), nl=False)
 
@@ -214,7 +213,6 @@ def regrade(
 ) -> None:  # fmt: skip
     """Grade again what OUT has graded: all of it, or by student, by check or by cause. What was, stays as history."""
     session = _session(folder, id, {"isolation": isolation})
-
     tell(f"{counted(session.choose(**chosen), 'submission')} to grade again")
     _run(session, count, cluster)
 
@@ -276,10 +274,9 @@ def worker(address: str, graders: int | None, no_cards: bool, stand_in: bool) ->
     """
     _complete()
     from gradekit.batch import grader
-    from gradekit.batch.grader import FAKE_GPU
     from gradekit.batch.pool import serve, worker_commands
 
-    found = [FAKE_GPU] if stand_in else [] if no_cards else grader.visible_cards()
+    found = [grader.FAKE_GPU] if stand_in else [] if no_cards else grader.visible_cards()
     count = os.cpu_count() or 1 if graders is None else graders
     tell(f"{count} graders, {len(found)} cards for {address}")
     serve(worker_commands(address, count, found))
@@ -381,24 +378,22 @@ def history(student: str, id: str, folder: ClassFolder) -> None:
 
 
 @click.command()
-@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("-o", "--out", metavar="OUT", type=click.Path(file_okay=False, path_type=Path),
-              help="The class's folder: what became of its hand-ins.")  # fmt: skip
+@click.argument("folder", metavar="[DIR]", default=".", type=_THERE)
+@click.option("-o", "--out", metavar="OUT", type=_FOLDER, help="The class's folder: what became of its hand-ins.")
 @database
 def status(folder: Path, out: Path | None, store: str | None) -> None:
     """Say where you stand: the assignments that were started in DIR and the folders in it, with their last points.
 
     With -o OUT, for staff: what became of the hand-ins of each assignment of the class.
     """
-    tell(_class_status(out, store) if out else _student_status(folder), nl=False)
-
-
-def _class_status(out: Path, store: str | None) -> str:
+    if not out:
+        tell(_student_status(folder), nl=False)
+        return
     made = _class(out, store)
     from gradekit.batch import course_pages
 
     lines = made.course_lines()
-    return course_pages.status(made.course, lines) if lines else f"nothing was handed in to {out} yet\n"
+    tell(course_pages.status(made.course, lines) if lines else f"nothing was handed in to {out} yet\n", nl=False)
 
 
 def _student_status(folder: Path) -> str:

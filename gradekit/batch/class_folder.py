@@ -367,7 +367,6 @@ class GradingSession:
     def _feedback(
         self, lines: Iterable[Line], shown: gradebook.Records, speeds: Mapping[str, list[course_pages.Speed]]
     ) -> None:  # fmt: skip
-        """A report for each student, with what the grade book says."""
         given = self.folder.store.hand_ins(self._id)
         seen = self._policy.visibility(datetime.now(UTC), published=False)
         for line in (line for line in lines if line.student in shown):

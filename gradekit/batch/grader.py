@@ -177,7 +177,6 @@ class Graders:
         return grader
 
     def _forks(self, job: Job) -> forks.Forks:
-        """Where graders for such a job are forked."""
         about, template = (job.assignment, job.release), self._template
         if template is None or not template.is_alive() or (self._warms and about != self._about):
             if template is not None:
@@ -236,7 +235,6 @@ def _warm(job: GradingJob, tracing: socket.socket) -> None:
 
 
 def _become_grader(number: int, control: socket.socket, tracing: socket.socket | None) -> NoReturn:
-    """Makes this fork a grader, which does one job."""
     try:
         os.setsid()
         control.close()
@@ -253,7 +251,6 @@ def _become_grader(number: int, control: socket.socket, tracing: socket.socket |
 
 
 def _work(connection: socket.socket) -> None:
-    """Answer a job."""
     scratch = tempfile.mkdtemp(prefix="gradekit-grader-")
     os.chmod(scratch, 0o711)  # submissions run as another user and have their own folders in it
     tempfile.tempdir = scratch

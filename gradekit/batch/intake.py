@@ -127,12 +127,9 @@ def _printable_hand_in(hand_in: HandIn) -> HandIn:
 def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
     """Entries of `root` that look like hand-ins, and whose names are not of the form that the LMS gives."""
     taken = {part for hand_in in found for part in (hand_in.path, *hand_in.path.parents)}
-    left = [child for child in _children(root) if child not in taken and not _from_lms(child.name)]
+    others = (child for child in _children(root) if child not in taken)
+    left = [child for child in others if not (_MOODLE.fullmatch(child.name) or _CANVAS.fullmatch(child.name))]
     return sorted(_printable(child.name) for child in left if child.is_dir() or wanted.is_candidate(child.name))
-
-
-def _from_lms(name: str) -> re.Match[str] | None:
-    return _MOODLE.fullmatch(name) or _CANVAS.fullmatch(name)
 
 
 def _printable(name: str) -> str:

@@ -74,7 +74,6 @@ def _section(head: str, rows: Iterable[str], width: int) -> list[str]:
 
 
 def _counts(found: Iterable[str], most: int | None = SHOWN) -> list[str]:
-    """What was found most often, with how often."""
     return [f"{number:4d}  {what}" for what, number in Counter(found).most_common(most)]
 
 

@@ -192,7 +192,6 @@ def fails_for(report: Report, test: str, cause: Cause | None) -> str:
 
 
 def _problems(checks: Iterable[Check]) -> str:
-    """What is wrong with the checks, the first few of them; "" where there are none."""
     all_shown = [_shown(check) for check in checks]
     more = [f"and {len(all_shown) - _MOST} more"] if len(all_shown) > _MOST else []
     return "; ".join(all_shown[:_MOST] + more)

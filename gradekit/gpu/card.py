@@ -118,7 +118,6 @@ def to_reading(sm_mhz: int, memory_mhz: int, bits: int) -> Reading:
 
 @functools.cache
 def _handle(uuid: str) -> Any:
-    """NVML's handle of a card, or None."""
     nvml = _nvml()
     try:
         return nvml.nvmlDeviceGetHandleByUUID(uuid) if nvml else None
@@ -128,7 +127,6 @@ def _handle(uuid: str) -> Any:
 
 @functools.cache
 def _nvml() -> Any:
-    """The NVML module, ready for use, or None."""
     try:
         import pynvml
     except ImportError:

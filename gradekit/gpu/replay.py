@@ -221,7 +221,6 @@ def _moved(arg: Argument, memory: DeviceMemory) -> Argument:
 
 
 def _computed(step: Aten, allow: Collection[str], memory: DeviceMemory) -> Call:
-    """An operation of torch's that writes where its result belongs."""
     compute, target = operation(step, allow, memory.view), memory.view(step.outputs[0])
     if memory.careful or step.op.endswith("_"):
         return lambda: target.copy_(compute())

@@ -73,7 +73,6 @@ def _data_bytes() -> int:
 
 
 def _machine(device: str, folder: Path) -> Machine:
-    """The card that `device` names, "cuda:0" for example, or its CPU emulation."""
     card = find(device)
     if card is None:
         from gradekit.gpu.cpu_emulation import CpuMachine

@@ -261,7 +261,6 @@ def _results(program: Program, tensors: Sequence[Tensor], device: torch.device =
 
 
 def _finding(caught: CaughtWrite, program: Program, names: Sequence[str]) -> Finding:
-    """A store into a red zone, in the student's words."""
     write = caught.write
     tensor = Namer(program, names).storage(write.storage)
     away = "right" if write.distance == 0 else f"{write.distance} bytes"

@@ -103,7 +103,6 @@ def _graded(folder: Path, id: str, seconds: float, isolation: int | None) -> tup
 
 
 def _secret_seed(assignment: Assignment) -> int | None:
-    """The seed that the package holds; None where there is none."""
     file = assignment.solutions / SECRET_SEED if assignment.solutions else None
     return int(file.read_text(encoding="ascii")) if file and file.is_file() else None
 

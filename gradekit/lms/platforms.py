@@ -53,7 +53,6 @@ class Platform:
 
 
 def _json(place: str, data: Callable[[Grade], Any]) -> Callable[[Path, Grade], None]:
-    """Leaves the data of a grade in the file at `place`."""
 
     def leave(root: Path, graded: Grade) -> None:
         (root / place).parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +62,6 @@ def _json(place: str, data: Callable[[Grade], Any]) -> Callable[[Path, Grade], N
 
 
 def _append(variable: str, text: str) -> None:
-    """Add a text to the file that a variable of the workflow names, if it does."""
     if place := os.environ.get(variable):
         with open(place, "a", encoding="utf-8") as stream:
             stream.write(text)

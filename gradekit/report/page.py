@@ -57,7 +57,6 @@ def view(
 
 
 def _score(score: Mapping[str, float]) -> dict[str, str]:
-    """Points earned, those that were measured, and those that are pending ("" for none)."""
     return {
         "earned": points(score["earned"]), "measured": points(score["possible"] - score["pending"]),
         "pending": points(score["pending"]) if score["pending"] else "",

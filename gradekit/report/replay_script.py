@@ -82,7 +82,6 @@ def _text(text: str) -> str:
 
 
 def _names(snippet: str) -> list[str]:
-    """The names of the arguments that a snippet makes, in their order."""
     made = [each.targets[0] for each in ast.parse(snippet).body if isinstance(each, ast.Assign)]
     return [each.id for each in made if isinstance(each, ast.Name) and not each.id.startswith("storage_of_")]
 

@@ -225,7 +225,6 @@ def _cause(group: CheckGroup, submission: Mapping[str, Any], look: Look, most: i
 
 
 def _source(owner: Mapping[str, Any], submission: Mapping[str, Any], look: Look, indent: int) -> list[str]:
-    """The line of the submission that is to blame, beside the name of its place."""
     if not owner["source"]:
         return []
     where = say(line_of(submission, owner["source"]["line"]))

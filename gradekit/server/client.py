@@ -101,7 +101,6 @@ def run(arguments: Sequence[str]) -> int | None:
 
 
 def _private() -> socket.socket:
-    """A connection to a template for one command."""
     ours, theirs = forks.pair()
     with theirs:
         _start("private", theirs)

@@ -120,7 +120,6 @@ def _text(number: int, encoding: str, errors: str) -> io.TextIOWrapper:
 
 
 def _ran(module: str, arguments: list[str]) -> int:
-    """The exit code of a command."""
     code: object = 0
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # one may have come since this process began

@@ -205,8 +205,10 @@ def test_classroom_counts_what_is_pending_neither_way() -> None:
 # --- all of them ------------------------------------------------------------------------------------------------------
 
 
-RENDERERS = [for_lms.gradescope, for_lms.prairielearn, classroom.render]
-RENDERERS += [for_lms.autolab, for_lms.vpl, for_lms.coderunner, for_lms.codegrade]
+RENDERERS: list[Any] = [
+    for_lms.gradescope, for_lms.prairielearn, for_lms.autolab, for_lms.vpl, for_lms.coderunner, for_lms.codegrade,
+    classroom.render,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)

@@ -26,7 +26,7 @@ from gradekit.report import (
     translation,
 )
 from gradekit.report.grade import grade
-from gradekit.report.sentences import ROOMS, sentences
+from gradekit.report.messages import ROOMS, sentences
 from gradekit.request import GradingOptions
 from gradekit.submission.syntax import SourceError, parse
 from gradekit.tracer.hints import HINTS
