@@ -1,20 +1,26 @@
 """A cluster of real processes on this machine, and a small assignment with a speed check, for tests."""
 
+import csv
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
+from typing import TypeVar
 
+from gradekit.batch.store import Store, StoredResult
 from tests.patience import GUARD
 from tests.plugin.samples import laid_out
 from tests.zygote import python_path
 
 ROOT = Path(__file__).parents[2]
+S = TypeVar("S", bound=BaseServer)
 
 TESTS = '''
 from hypothesis import given
@@ -90,6 +96,29 @@ def environment(root: Path, mark: str) -> dict[str, str]:
         "PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(root / "assignments"), "PYTHONWARNINGS": "ignore",
         "TMPDIR": str(root / "scratch"), "GRADEKIT_TEST_MARK": mark, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error",
     }  # fmt: skip
+
+
+def book(root: Path, out: str = "out/gradebook.csv") -> dict[str, dict[str, str]]:
+    """The lines of a class's grade book, by student."""
+    with (root / out).open(encoding="utf-8", newline="") as stream:
+        return {line["student"]: line for line in csv.DictReader(stream)}
+
+
+def histories(root: Path, url: str = "") -> dict[str, list[StoredResult]]:
+    """All results of "double" in the store of a class, by the submission's digest."""
+    store = Store(url or f"sqlite:///{root / 'out/class.db'}")
+    return {one.digest: store.history("double", one.digest) for one in store.hand_ins("double")}
+
+
+@contextmanager
+def serving(server: S) -> Iterator[S]:
+    """A server that answers meanwhile."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -18,6 +18,7 @@ from pathlib import Path
 from gradekit.assignment import load
 from gradekit.batch.store import Store
 from tests import zygote
+from tests.batch.clusters import book
 from tests.lms import container
 from tests.patience import GUARD
 from tests.plugin.samples import RIGHT, TESTS, TOML, TRIPLES
@@ -179,10 +180,9 @@ class Stand:
         counted = [(share, n + 1) for n, share in enumerate(shares) if n != dropped]
         return sum((share * weight for share, weight in counted), Fraction(0)) / sum(weight for _, weight in counted)
 
-    def course_book(self) -> dict[str, Mapping[str, str]]:
+    def course_book(self) -> dict[str, dict[str, str]]:
         """course.csv by student."""
-        with (self.folder / "class/course.csv").open(encoding="utf-8", newline="") as stream:
-            return {row["student"]: row for row in csv.DictReader(stream)}
+        return book(self.folder, "class/course.csv")
 
 
 def last(student: int) -> str:
@@ -199,13 +199,13 @@ def tried(stand: Stand) -> None:
     """Run the whole course, and compare what comes out with what is known by hand."""
     stand.lay_out()
     stand.graded()
-    book = stand.course_book()
-    found = {student: ([row[id] for id in stand.ids], row["total"]) for student, row in book.items()}
+    rows = stand.course_book()
+    found = {student: ([row[id] for id in stand.ids], row["total"]) for student, row in rows.items()}
     assert found.keys() == stand.by_hand().keys()
     assert not list((stand.folder / "class").rglob(".*")), "what was half written when it was killed"
     wrong = {who: (found[who], right) for who, right in stand.by_hand().items() if found[who] != right}
     assert not wrong, wrong
-    assert book["1000"]["name"] == f"Ada {last(0)}"
+    assert rows["1000"]["name"] == f"Ada {last(0)}"
     id = stand.own[0]
     column = stand.ids.index(id)
     stand.run("gradebook", "canvas.csv", "-a", id, "-o", "class", "--to", "up.csv", "--column", id)

@@ -1,7 +1,6 @@
 """Canvas gets points by its API after a yes, and no one else gets the token: against a stand-in server on loopback."""
 
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,6 +15,7 @@ from gradekit.batch.exports import Canvas, ExportError
 from gradekit.batch.gradebook import Line
 from gradekit.batch.intake import HandIn
 from gradekit.cli import main
+from tests.batch.clusters import serving
 from tests.plugin.samples import laid_out
 from tests.report.samples import FAILED, PASSED, record
 
@@ -61,13 +61,10 @@ class StandIn(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    with HTTPServer(("127.0.0.1", 0), StandIn) as made:
-        made.seen, made.sent = [], []  # type: ignore[attr-defined]
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    made: Any = HTTPServer(("127.0.0.1", 0), StandIn)
+    made.seen, made.sent = [], []
+    with serving(made):
         yield made
-        made.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A class, from the command line to the grade book: nothing is lost, whatever submissions and machines do."""
 
-import csv
 import json
 import os
 import random
@@ -17,11 +16,11 @@ import pytest
 
 from gradekit.batch.store import Store
 from tests import zygote
-from tests.batch.clusters import alive
+from tests.batch import clusters
+from tests.batch.clusters import alive, book, histories
 from tests.patience import GUARD, eventually
 from tests.plugin.samples import RIGHT, laid_out
 from tests.plugin.samples import TRIPLES as WRONG
-from tests.zygote import python_path
 
 OTHER = RIGHT.replace("64", "128")
 
@@ -60,11 +59,8 @@ def command(*words: str | Path) -> list[str]:
 
 def environment(scratch: Path, mark: str = "") -> dict[str, str]:
     """With a scratch folder of its own, so that what is left behind can be seen; and `mark`, by which to know processes."""
-    scratch.mkdir(exist_ok=True)
-    scratch.chmod(0o711)
-    assignments = laid_out(scratch.parent)
-    added = {"PYTHONPATH": python_path(), "GRADEKIT_ASSIGNMENTS": str(assignments), "TMPDIR": str(scratch)}
-    return os.environ | added | {"GRADEKIT_TEST_MARK": mark, "PYTHONWARNINGS": "ignore"}
+    laid_out(scratch.parent)
+    return clusters.environment(scratch.parent, mark)
 
 
 def run(folder: Path, *words: str | Path) -> str:
@@ -78,16 +74,9 @@ def grade(folder: Path, *more: str | Path) -> str:
     return run(folder, "grade", folder / "in", "-a", "double", "-o", folder / "out", "--profile", "quick", *more)
 
 
-def gradebook(folder: Path) -> dict[str, dict[str, str]]:
-    with (folder / "out/gradebook.csv").open(encoding="utf-8", newline="") as stream:
-        return {row["student"]: row for row in csv.DictReader(stream)}
-
-
 def results(folder: Path) -> int:
     """How many results the store has, with all history."""
-    store = Store(f"sqlite:///{folder / 'out/class.db'}")
-    digests = {hand_in.digest for hand_in in store.hand_ins("double")}
-    return sum(len(store.history("double", digest)) for digest in digests)
+    return sum(map(len, histories(folder).values()))
 
 
 @pytest.fixture(scope="module")
@@ -110,13 +99,13 @@ def graded(tmp_path_factory: pytest.TempPathFactory, undisturbed: list[float]) -
 
 
 def test_one_bad_submission_never_stops_the_rest(graded: tuple[Path, str]) -> None:
-    book = gradebook(graded[0])
-    assert {student: line["status"] for student, line in book.items()} == {
+    lines = book(graded[0])
+    assert {student: line["status"] for student, line in lines.items()} == {
         "ada": "graded", "bob": "graded", "cyd": "rejected", "dan": "graded", "eve": "rejected", "fay": "rejected",
         "gus": "graded", "hal": "graded", "ian": "rejected", "ida": "graded", "joe": "graded", "kim": "graded",
         "zoe": "missing",
     }  # fmt: skip
-    points = {student: float(line["points"] or -1) for student, line in book.items()}
+    points = {student: float(line["points"] or -1) for student, line in lines.items()}
     assert points["ada"] == points["dan"] == points["gus"] == points["ida"] == points["kim"] > points["bob"] > points["hal"] == 0 == points["eve"]
     assert points["bob"] == points["joe"] and points["zoe"] == -1
 
@@ -163,7 +152,7 @@ def test_what_is_there_is_not_graded_again_and_needs_a_word(graded: tuple[Path, 
 @pytest.mark.sample(2, of="classes")
 def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[Path, str], tmp_path: Path) -> None:
     folder = shutil.copytree(graded[0], tmp_path / "class")
-    before, count = gradebook(folder), results(folder)
+    before, count = book(folder), results(folder)
     store = Store(f"sqlite:///{folder / 'out/class.db'}")
     (bobs,) = [hand_in.digest for hand_in in store.hand_ins("double") if hand_in.student == "bob"]
     (first,) = store.history("double", bobs)
@@ -172,7 +161,7 @@ def test_a_persons_mark_survives_a_regrade_and_the_history_stays(graded: tuple[P
     given = ("--points", str(failed["possible"] / 2), "--why", "Nearly.", "--by", "Mo")
     run(folder, "mark", "bob", failed["id"], *where, *given)
     assert "1 submission to grade again" in run(folder, "regrade", *where, "--student", "bob")
-    after = gradebook(folder)
+    after = book(folder)
     assert float(after["bob"]["points"]) == float(before["bob"]["points"]) + failed["possible"] / 2
     assert results(folder) == count + 1
     assert "Nearly. (marked by Mo)" in (folder / "out/double/feedback/bob/report.txt").read_text()
@@ -198,8 +187,8 @@ def test_a_machine_that_cannot_isolate_gives_faults_and_no_zeros(tmp_path: Path)
         capture_output=True, text=True, timeout=GUARD, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert {line["status"] for line in gradebook(tmp_path).values()} == {"fault"}
-    assert {line["points"] for line in gradebook(tmp_path).values()} == {""}
+    assert {line["status"] for line in book(tmp_path).values()} == {"fault"}
+    assert {line["points"] for line in book(tmp_path).values()} == {""}
     assert "not graded, by no fault of theirs (2): ada, bob" in done.stdout
     assert "level 2 is required" in done.stdout
 
@@ -252,12 +241,10 @@ def test_kills_at_any_moment_change_nothing(
         whole(tmp_path)
     assert "students:" in grade(tmp_path, "--resume")
     compared = ("points", "possible", "pending", "status", "note")
-    quiet = {
-        s: {name: line[name] for name in compared}
-        for s, line in gradebook(graded[0]).items()
-        if s not in ("bob", "joe", "zoe")
-    }
-    noisy = {s: {name: line[name] for name in compared} for s, line in gradebook(tmp_path).items() if s not in ("bob", "joe")}
+    quiet, noisy = (
+        {s: {name: line[name] for name in compared} for s, line in book(folder).items() if s not in ("bob", "joe", "zoe")}
+        for folder in (graded[0], tmp_path)
+    )
     assert noisy == quiet
     assert results(tmp_path) == 11
     scratch = tmp_path / "scratch"

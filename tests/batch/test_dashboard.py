@@ -26,13 +26,9 @@ def line(student: str, digest: str = "wrong", **changes: Any) -> Line:
 
 
 CLASS = [
-    line("ada", "right"),
-    line("bob"),
-    line("cyd/../x", name="Cyd"),
-    line("dan", penalty=10.0),
-    Line("eve", "softmax", "missing"),
-    Line("fay", "softmax", "fault", note="the grader's process died"),
-]
+    line("ada", "right"), line("bob"), line("cyd/../x", name="Cyd"), line("dan", penalty=10.0),
+    Line("eve", "softmax", "missing"), Line("fay", "softmax", "fault", note="the grader's process died"),
+]  # fmt: skip
 
 
 def records_of(lines: list[Line], **by_digest: Any) -> dict[str, Any]:

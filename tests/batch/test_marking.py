@@ -1,7 +1,6 @@
 """Marking in a browser does what the command does, keeps out whoever has not its address, and survives a regrade."""
 
 import hashlib
-import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,6 +16,7 @@ from gradekit.batch.intake import HandIn
 from gradekit.batch.marking import Marking, MarkingServer, history
 from gradekit.cli import main
 from gradekit.report import page
+from tests.batch.clusters import serving
 from tests.plugin.samples import laid_out
 from tests.report.samples import FAILED, PASSED, REJECTED, SourceLine, record
 
@@ -33,11 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
     monkeypatch.chdir(tmp_path)
     made = ClassFolder.open(tmp_path / "out", new=True)
     request = GradingSession(made, "double").request
-    for student, digest, found in (
-        ("ada", "a", WRONG),
-        ("bob", "a", WRONG),
-        ("cyd", "c", record(**REJECTED, checks=())),
-    ):
+    for student, digest, found in (("ada", "a", WRONG), ("bob", "a", WRONG), ("cyd", "c", record(**REJECTED, checks=()))):
         (tmp_path / f"{student}.py").write_text(SOURCE)
         made.store.add_hand_ins("double", [HandIn(student, tmp_path / f"{student}.py", student.title(), digest=digest)])
         made.store.add_result(request.key(digest), found, "host")
@@ -46,12 +42,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
 
 @pytest.fixture
 def server(folder: ClassFolder) -> Iterator[MarkingServer]:
-    with MarkingServer(Marking(folder, "double", "Mo")) as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with serving(MarkingServer(Marking(folder, "double", "Mo"))) as made:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def fetched(url: str, host: str | None = None, **form: str) -> str:
@@ -95,12 +87,7 @@ def test_marks_survive_a_regrade_and_comments_stay_with_their_text(server: Marki
 
 def test_only_who_has_the_address_gets_in(server: MarkingServer, folder: ClassFolder) -> None:
     root = f"http://127.0.0.1:{server.server_port}"
-    for url, host in (
-        (f"{root}/", None),
-        (f"{root}/0", None),
-        (f"{root}/guessed/0", None),
-        (server.url, "evil.example"),
-    ):
+    for url, host in ((f"{root}/", None), (f"{root}/0", None), (f"{root}/guessed/0", None), (server.url, "evil.example")):
         with pytest.raises(urllib.error.HTTPError) as refused:
             fetched(url, host)
         with refused.value:

@@ -168,7 +168,7 @@ def test_a_broken_course_toml_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("duration", "text"),
-    [(DAY, "1 day"), (2 * DAY + HOUR, "2 days 1 h"), (5 * HOUR, "5 h"), (timedelta(seconds=30), "1 min"),
+    [(DAY, "1 day"), (2 * DAY + HOUR, "2 days 1 h"), (5 * HOUR, "5 h"), (timedelta(minutes=125), "2 h 5 min"), (timedelta(seconds=30), "1 min"),
      (DAY + timedelta(seconds=1), "1 day 1 h"), (2 * DAY - timedelta(minutes=1), "2 days"), (timedelta(seconds=3599), "1 h")],
 )
 def test_a_duration_is_spelled(duration: timedelta, text: str) -> None:

@@ -1,26 +1,19 @@
 """A class whose results are kept in PostgreSQL has the grade book that one in SQLite has, also where a run was killed."""
 
-import csv
 import signal
 import uuid
 from pathlib import Path
 
 import pytest
 
-from gradekit.batch.store import Store
 from tests.batch import postgres
-from tests.batch.clusters import KINDS, assignments, grading, hand_in, wait_for
+from tests.batch.clusters import KINDS, assignments, book, grading, hand_in, histories, wait_for
 from tests.patience import GUARD
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(postgres.missing()), reason=postgres.missing() or "there is all that it takes"),
 ]
-
-
-def book(root: Path) -> list[dict[str, str]]:
-    with (root / "out/gradebook.csv").open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def graded(root: Path, *options: str, killed_at: str = "") -> Path:
@@ -43,8 +36,7 @@ def test_postgresql_keeps_what_sqlite_keeps(tmp_path: Path) -> None:
     usual = graded(tmp_path / "sqlite")
     with postgres.server() as url:
         other = graded(tmp_path / "postgresql", "--store", url, killed_at="[1/")
-        store = Store(url)
-        history = [store.history("double", one.digest) for one in store.hand_ins("double")]
+        history = histories(other, url).values()
     assert book(other) == book(usual)
     assert not (other / "out/class.db").exists()
     assert {len(results) for results in history} == {1}

@@ -25,36 +25,21 @@ FAILED = Check(
     },
 )
 PENDING = Check(
-    id="test_speed",
-    title="Is at least as fast as torch.compile",
-    kind=Kind.SPEED,
-    outcome=Outcome.PENDING,
-    earned=0,
-    possible=30,
-    message="Speed is measured on a GPU, and this machine has none.",
-)
+    "test_speed", "Is at least as fast as torch.compile", Kind.SPEED, Outcome.PENDING, 0, 30,
+    "Speed is measured on a GPU, and this machine has none.",
+)  # fmt: skip
 FAULT = Check(
-    id="test_odd",
-    title="Something odd",
-    kind=Kind.MEMORY,
-    outcome=Outcome.FAULT,
-    earned=0,
-    possible=10,
-    message="The grader failed here, not the submission: ValueError: oh",
-)
+    "test_odd", "Something odd", Kind.MEMORY, Outcome.FAULT, 0, 10,
+    "The grader failed here, not the submission: ValueError: oh",
+)  # fmt: skip
 ENVIRONMENT = {"gradekit": "0.1.0", "python": "3.12.1", "torch": "2.13.0", "triton": "3.9.0", "gpu": None}
 
 
 def report(*checks: Check, **changes: Any) -> Report:
     values: dict[str, Any] = {
-        "assignment": "softmax",
-        "status": Status.GRADED,
-        "submission": {"path": "submission.py", "sha256": "ab" * 32, "cells": []},
-        "checks": checks,
-        "environment": ENVIRONMENT,
-        "seconds": 3.21,
-        "seed": 7,
-    }
+        "assignment": "softmax", "status": Status.GRADED, "checks": checks, "environment": ENVIRONMENT, "seconds": 3.21,
+        "submission": {"path": "submission.py", "sha256": "ab" * 32, "cells": []}, "seed": 7,
+    }  # fmt: skip
     return Report(**values | changes)
 
 

@@ -24,36 +24,20 @@ def test_a_report_comes_out_of_its_record_the_same_again() -> None:
 def test_a_graded_report_is_this_record() -> None:
     data = record(PASSED, FAILED, PENDING)
     assert data == {
-        "schema": "gradekit/report/1",
-        "assignment": "softmax",
-        "status": "graded",
-        "message": "",
-        "cause": None,
-        "hint": "",
-        "source": None,
-        "submission": {"path": "submission.py", "sha256": "ab" * 32, "cells": []},
-        "score": {"earned": 40, "possible": 100, "pending": 30},
-        "checks": data["checks"],
-        "notes": [],
+        "schema": "gradekit/report/1", "assignment": "softmax", "status": "graded", "message": "", "cause": None,
+        "hint": "", "source": None, "submission": {"path": "submission.py", "sha256": "ab" * 32, "cells": []},
+        "score": {"earned": 40, "possible": 100, "pending": 30}, "checks": data["checks"], "notes": [],
         "environment": {"gradekit": "0.1.0", "python": "3.12.1", "torch": "2.13.0", "triton": "3.9.0", "gpu": None},
-        "seed": 7,
-        "seconds": 3.21,
-    }
+        "seed": 7, "seconds": 3.21,
+    }  # fmt: skip
     assert data["checks"][1] == {
-        "id": "test_matches_torch",
-        "title": "Agrees with torch.softmax on any shape, dtype and stride",
-        "kind": "correctness",
-        "outcome": "failed",
-        "earned": 0,
-        "possible": 30,
-        "bonus": False,
-        "message": "At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].",
-        "cause": "missing-mask",
+        "id": "test_matches_torch", "title": "Agrees with torch.softmax on any shape, dtype and stride",
+        "kind": "correctness", "outcome": "failed", "earned": 0, "possible": 30, "bonus": False,
+        "message": "At shape [1, 33], float32: 1 of 33 elements is wrong, first at [0, 32].", "cause": "missing-mask",
         "hint": "compute mask = offsets < n, and pass it to tl.load and tl.store",
-        "source": {"line": 14, "text": "    x = tl.load(x_ptr + offs)"},
-        "counterexample": FAILED.counterexample,
+        "source": {"line": 14, "text": "    x = tl.load(x_ptr + offs)"}, "counterexample": FAILED.counterexample,
         "details": {},
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,12 @@ def _gradekit(words: Sequence[str | Path], environment: dict[str, str]) -> subpr
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=GUARD, check=False)
 
 
+def _asking(environment: dict[str, str], submission: Path) -> subprocess.Popen[str]:
+    """A check by the resident process, which goes on."""
+    command = [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def _record(environment: dict[str, str], path: Path, *words: str, code: int | None = 0) -> dict[str, Any]:
     """What a check says, which ends with that exit code, or with any."""
     done = _gradekit(["check", path, "-a", "vector_add", "-j", "1", "--json", "-", *words], environment)
@@ -218,20 +224,20 @@ def test_a_submission_in_a_fork_finds_nothing_of_a_grader_or_of_an_earlier_check
         assert rooms <= {"compat", "confine", "origins", "processes", "program", "server", "tracer", "wire"}, rooms
 
 
-def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str], tmp_path: Path) -> None:
-    submission = tmp_path / "slow.py"
-    submission.write_text("import time\ntime.sleep(600)\n")
+def _asking_long(environment: dict[str, str], folder: Path) -> tuple[set[int], subprocess.Popen[str]]:
+    """A check that does not end by itself, and which processes there were before it."""
+    (folder / "slow.py").write_text("import time\ntime.sleep(600)\n")
     _record(environment, SOLUTION, "--server", *FEW)
-    resting = _forked(environment)
-    asking = subprocess.Popen(
-        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    return _forked(environment), _asking(environment, folder / "slow.py")
+
+
+def test_tracers_come_from_the_process_that_has_torch(environment: dict[str, str], tmp_path: Path) -> None:
+    resting, asking = _asking_long(environment, tmp_path)
     try:
         _await(lambda: len(_forked(environment) - resting) >= 3)  # a grader, a supervisor, a fork server
     finally:
         asking.send_signal(signal.SIGKILL)
-        asking.wait(GUARD)
+        asking.communicate(timeout=GUARD)
     _await(lambda: _forked(environment) <= resting)
 
 
@@ -273,14 +279,7 @@ def test_an_interrupt_that_comes_before_a_grader_knows_its_command_ends_it(tmp_p
 def test_an_interrupt_goes_to_the_check_and_the_exit_code_comes_back(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
-    submission = tmp_path / "slow.py"
-    submission.write_text("import time\ntime.sleep(600)\n")
-    _record(environment, SOLUTION, "--server", *FEW)
-    resting = _forked(environment)
-    asking = subprocess.Popen(
-        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    resting, asking = _asking_long(environment, tmp_path)
     _await(lambda: len(_forked(environment) - resting) >= 3)
     _await(lambda: _events(environment)[-1].startswith("forked"))  # from then on, interrupts are handed on
     asking.send_signal(signal.SIGINT)
@@ -359,10 +358,7 @@ def test_only_commands_that_need_torch_twice_ask_for_a_fork(tmp_path: Path) -> N
 def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, str], tmp_path: Path) -> None:
     submission = tmp_path / "waiting.py"
     submission.write_text(textwrap.dedent("import time\ntime.sleep(3)\n"))
-    asking = subprocess.Popen(
-        [sys.executable, "-P", "-m", "gradekit", "check", str(submission), "-a", "vector_add", "--server"],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+    asking = _asking(environment, submission)
     _await(lambda: "process" in _gradekit(["server", "status"], environment).stdout)
     assert "Stopped: 1" in _gradekit(["server", "stop"], environment).stdout
     assert "No server" in _gradekit(["server", "status"], environment).stdout
