@@ -53,11 +53,6 @@ class Mistake:
     text: str
 
 
-def names(assignment: Assignment) -> list[str]:
-    """The names of an assignment's mistakes, sorted. Raises MistakeError where mistakes.toml is not TOML."""
-    return sorted(_tables_of(assignment))
-
-
 def mistake(assignment: Assignment, name: str, tables: Mapping[str, dict[str, Any]] | None = None) -> Mistake:
     """The mistake called `name`, from the `tables` of the file where these have been read. Raises MistakeError where
     there is none, it is described wrongly, or its edit does not fit its base."""

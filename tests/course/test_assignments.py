@@ -11,7 +11,7 @@ import pytest
 
 from gradekit import domain, grade
 from gradekit.assignment import Assignment, discover
-from gradekit.course.mistakes import all_of, names
+from gradekit.course.mistakes import all_of
 from gradekit.course.verify import Claim, claims
 from gradekit.findings import Report
 from gradekit.mutation.survey import Survey
@@ -38,7 +38,7 @@ def _all_claims(assignment: Assignment) -> Iterator[Claim]:
     return (claim for claim in claims(assignment, graded) if not claim.subject.startswith("right_"))
 
 
-NAMES = {id: names(assignment) for id, assignment in ASSIGNMENTS.items()}
+NAMES = {id: {mistake.name for mistake in all_of(assignment)} for id, assignment in ASSIGNMENTS.items()}
 CLAIMS = [(id, claim) for id, assignment in ASSIGNMENTS.items() for claim in _all_claims(assignment)]
 WHOLE = {"solution.py", "starter.py", *TRIVIAL_RESULTS}
 """The subjects of all checks of an assignment."""
@@ -68,16 +68,16 @@ def test_a_claim_of_verify_holds(claim: Claim) -> None:
 def test_the_claims_are_about_the_solution_the_starter_the_trivial_results_and_six_mistakes(assignment: Assignment) -> None:
     subjects = {claim.subject for id, claim in CLAIMS if id == assignment.id}
     assert {"solution.py", "starter.py", *TRIVIAL_RESULTS} <= subjects
-    assert len(NAMES[assignment.id]) >= 6 and set(NAMES[assignment.id]) <= subjects
+    assert len(NAMES[assignment.id]) >= 6 and NAMES[assignment.id] <= subjects
 
 
 @every_assignment
 def test_the_handout_lists_every_check_with_its_points_a_hundred_in_all_and_what_hidden_ones_add(assignment: Assignment) -> None:
     assert assignment.solutions is not None
-    text, points = assignment.handout.read_text(encoding="utf-8"), _points(assignment)
+    text, points = assignment.handout.read_text(encoding="utf-8"), _points(assignment.tests)
     rows = re.findall(r"^\| (.+) \| (\d+) \|$", text, flags=re.MULTILINE)
     assert {title: int(points) for title, points in rows} == points and sum(points.values()) == 100
-    hidden = sum(_points_in(assignment.solutions / f"test_{assignment.id}_hidden.py").values())
+    hidden = sum(_points(assignment.solutions / f"test_{assignment.id}_hidden.py").values())
     assert f"Hidden checks of the same task add {hidden} points to these 100." in " ".join(text.split())
 
 
@@ -131,12 +131,8 @@ def _parameters(path: Path, entry: str) -> list[str]:
     return next([a.arg for a in node.args.args] for node in _functions(path) if node.name == entry)
 
 
-def _points(assignment: Assignment) -> dict[str, int]:
-    """Each public check's points by the line that the student reads; those of a bonus are extra."""
-    return _points_in(assignment.tests)
-
-
-def _points_in(tests: Path) -> dict[str, int]:
+def _points(tests: Path) -> dict[str, int]:
+    """Each check's points by the line that the student reads; those of a bonus are extra."""
     return {
         (ast.get_docstring(node) or "").splitlines()[0]: call.args[0].value
         for node in _functions(tests)

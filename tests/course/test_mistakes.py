@@ -9,7 +9,7 @@ from gradekit.assignment import Assignment, get
 from gradekit.causes import Cause
 from gradekit.cli import main
 from gradekit.course.edits import EditError, edit_between, edited
-from gradekit.course.mistakes import MistakeError, mistake, names
+from gradekit.course.mistakes import MistakeError, all_of, mistake
 from tests.small import laid_out
 
 TEXT = '''\
@@ -51,7 +51,7 @@ def test_the_title_is_the_docstring_of_the_whole_file(assignment: Assignment) ->
 
 
 def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
-    assert names(assignment) == ["adds_two", "shape"]
+    assert [one.name for one in all_of(assignment)] == ["adds_two", "shape"]
     found = mistake(assignment, "shape")
     assert (found.title, found.check, found.cause) == ("Another shape.", "test_b", Cause.WRONG_SHAPE)
     assert found.text == '"""Another shape."""\nx = 1\n'
