@@ -62,11 +62,8 @@ _JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
 
 def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, Any]:
     """Compiles `source` as far as the ttir passes: the module's text with locations, and the backend's parsed options.
-
-    Raises:
-        triton.CompilationError: the front end refuses the kernel.
-        RuntimeError: a pass or the verifier does; what MLIR says goes to the standard error descriptor.
-    """
+    Raises triton.CompilationError where the front end refuses the kernel, and RuntimeError where a pass or the verifier
+    does; what MLIR says goes to the standard error descriptor."""
     backend = _backend()
     parsed = backend.parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
     generators = backend.get_codegen_implementation(parsed)
@@ -121,11 +118,8 @@ def text_of(function: JITFunction) -> str | None:
 
 
 def signature(path: str) -> list[str]:
-    """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it.
-
-    Raises:
-        RuntimeError: they do not.
-    """
+    """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it. Raises
+    RuntimeError where they do not."""
     module = _parsed(path)
     entry = module.get_function(module.get_entry_func_name())
     return [str(kind) for kind in module.get_function_signature(entry)]
@@ -148,22 +142,15 @@ class Lowering:
         self.metadata: dict[str, Any] = {"num_warps": parsed.num_warps, "num_ctas": parsed.num_ctas}
 
     def run(self, stage: str) -> Any:
-        """The module after `stage`: ttir, ttgir, llir, then ptx and cubin, or amdgcn.
-
-        Raises:
-            RuntimeError: a pass fails. PTXASError: ptxas does.
-        """
+        """The module after `stage`: ttir, ttgir, llir, then ptx and cubin, or amdgcn. Raises RuntimeError where a pass
+        fails, and PTXASError where ptxas does."""
         self.module = self._stages[stage](self.module, self.metadata)
         return self.module
 
 
 def machine_code(ttir: str, options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What every stage makes of a kernel (text, of a cubin the bytes), and what the stages told (shared memory in bytes
-    and so on); `options` are the backend's.
-
-    Raises:
-        RuntimeError: a pass fails. PTXASError: ptxas does.
-    """
+    and so on); `options` are the backend's. Raises RuntimeError where a pass fails, and PTXASError where ptxas does."""
     with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
         file.write(ttir)
         file.flush()
@@ -241,11 +228,7 @@ _LAUNCHER_TYPES = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 
 
 def active_target() -> GPUTarget:
-    """What this process's card is.
-
-    Raises:
-        RuntimeError: Triton finds none.
-    """
+    """What this process's card is. Raises RuntimeError where Triton finds none."""
     return driver.active.get_current_target()
 
 

@@ -42,10 +42,8 @@ class Confinement:
         """Confines this process, which must have one thread, for good; it ends with the process `parent`.
 
         It may write to `folder`, which is given to its user, and have `tasks` processes and threads, itself included.
-        System calls are refused as in `seccomp.install`, those in `later` not yet.
-
-        Raises:
-            OSError: the kernel refused something that the machine had offered: the process must not go on.
+        System calls are refused as in `seccomp.install`, those in `later` not yet. Raises OSError where the kernel
+        refused something that the machine had offered: the process must not go on.
         """
         lower({resource.RLIMIT_NPROC: self.tasks + tasks})
         if self.user is not None:
@@ -127,11 +125,7 @@ class Means:
 
     @classmethod
     def of(cls, data: Any) -> Self:
-        """From the wire.
-
-        Raises:
-            ValueError: the data describes no means.
-        """
+        """From the wire. Raises ValueError where the data describes no means."""
         known = {field.name: type(field.default) for field in fields(cls)}
         if not isinstance(data, dict) or {name: type(value) for name, value in data.items()} != known:
             raise ValueError("no description of means")

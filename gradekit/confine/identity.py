@@ -41,12 +41,7 @@ def become(user: int, *, groups: Iterable[int] = (), keep: int | None = None) ->
 
 def drop_capabilities(keep: int | None = None) -> None:
     """Nothing that this process does or starts has a privilege any more, not even as root or through a set-uid file.
-
-    `keep` is one capability that stays, for what it starts too.
-
-    Raises:
-        OSError: it has no `keep` to keep.
-    """
+    `keep` is one capability that stays, for what it starts too. Raises OSError where it has no `keep` to keep."""
     for capability in set(range(_LAST)) - {keep}:
         with contextlib.suppress(OSError):  # no such capability, or not allowed to drop it: then it is not there
             linux.prctl(linux.PR_CAPBSET_DROP, capability)

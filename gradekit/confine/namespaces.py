@@ -24,11 +24,7 @@ _LOCKED = {8: _NOEXEC, 1024: 1 << 10, 2048: 1 << 11, 4096: 1 << 21}
 
 
 def attempted(action: Callable[..., object], *arguments: object) -> None:
-    """Calls `action` in a process that then ends.
-
-    Raises:
-        OSError: it did not succeed.
-    """
+    """Calls `action` in a process that then ends. Raises OSError where it did not succeed."""
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -51,11 +47,8 @@ def possible(action: Callable[..., object], *arguments: object) -> bool:
 
 
 def leave() -> None:
-    """Leaves the network behind, and the others' processes with the next fork, as root or as an ordinary user.
-
-    Raises:
-        OSError: not allowed here.
-    """
+    """Leaves the network behind, and the others' processes with the next fork, as root or as an ordinary user. Raises
+    OSError where that is not allowed here."""
     user, group = os.geteuid(), os.getegid()
     as_user = user != 0
     syscall("unshare", _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | (_NEWUSER if as_user else 0))
@@ -80,11 +73,8 @@ def die_with_parent(parent: int) -> None:
 
 
 def new_root(root: str, paths: Iterable[str], devices: Iterable[str], scratch: str, scratch_bytes: int) -> None:
-    """Makes the empty folder `root` the root of the filesystem as this process sees it: see the module.
-
-    Raises:
-        OSError: not allowed here.
-    """
+    """Makes the empty folder `root` the root of the filesystem as this process sees it: see the module. Raises OSError
+    where that is not allowed here."""
     syscall("unshare", _NEWNS)
     mount("none", "/", None, _REC | _PRIVATE)
     mount("tmpfs", root, "tmpfs", _NOSUID | _NODEV, "mode=755,size=4m")

@@ -126,11 +126,8 @@ def _is_open(folder: Path) -> bool:
 
 
 def _lock(folder: str) -> int:
-    """A descriptor of the folder, which is locked for as long as it is open.
-
-    Raises:
-        OSError: another process has it locked.
-    """
+    """A descriptor of the folder, which is locked for as long as it is open. Raises OSError where another process has
+    it locked."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,22 +44,14 @@ def available() -> bool:
 
 
 def install(pid: int, *, later: Collection[str] = ()) -> None:
-    """Filters the calls of this process, whose id is `pid`, and of all that it starts. Needs no_new_privs.
-
-    Calls that are to be refused `later`, by `refuse`, are left alone.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
+    """Filters the calls of this process, whose id is `pid`, and of all that it starts. Needs no_new_privs. Calls that
+    are to be refused `later`, by `refuse`, are left alone. Raises OSError where the kernel refuses."""
     _add(program(pid, later=later), _NO_MITIGATION)
 
 
 def refuse(names: Collection[str]) -> None:
-    """Refuses these calls too, to all threads that this process has by now.
-
-    Raises:
-        OSError: the kernel refuses, or a thread has a filter of its own.
-    """
+    """Refuses these calls too, to all threads that this process has by now. Raises OSError where the kernel refuses, or
+    a thread has a filter of its own."""
     refused = [_refuse(name, errno.EPERM) for name in names]
     _add(b"".join([_head(), *refused, _instruction(_RETURN, _ALLOW)]), _NO_MITIGATION | _ALL_THREADS)
 

@@ -188,13 +188,9 @@ _ALLOWED = ("+", "-", "*", "//", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=
 
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
-    """The value of an arithmetic expression or one comparison: "M + 1", "M * N <= 2**24".
-
-    `names` may map to anything that has Python's operators: ints here, a solver's terms in a proof.
-
-    Raises:
-        ValueError: it is no such expression, or has a name that is not among `names`.
-    """
+    """The value of an arithmetic expression or one comparison: "M + 1", "M * N <= 2**24". `names` may map to anything
+    that has Python's operators: ints here, a solver's terms in a proof. Raises ValueError where it is no such
+    expression, or has a name that is not among `names`."""
     try:
         return _value(_parsed(expression), names)
     except (KeyError, SyntaxError, TypeError) as error:
@@ -229,11 +225,7 @@ def _of_two(operator: ast.AST) -> Callable[[Any, Any], Any]:
 
 @functools.lru_cache(maxsize=1024)
 def names_in(expression: str) -> frozenset[str]:
-    """The names that the expression has.
-
-    Raises:
-        ValueError: it is no expression.
-    """
+    """The names that the expression has. Raises ValueError where it is no expression."""
     try:
         return frozenset(node.id for node in ast.walk(_parsed(expression)) if isinstance(node, ast.Name))
     except SyntaxError as error:

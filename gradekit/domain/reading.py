@@ -41,11 +41,8 @@ class DomainError(Exception):
 
 
 def load(path: Path) -> dict[str, EntryDomain]:
-    """The entries of a domain.toml, by name.
-
-    Raises:
-        DomainError: it cannot be read, or says what makes no sense.
-    """
+    """The entries of a domain.toml, by name. Raises DomainError where it cannot be read, or says what makes no
+    sense."""
     text, tables = read(path, DomainError)
     for problem in wrong(tables):
         raise DomainError(located(path, text, problem))

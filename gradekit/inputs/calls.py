@@ -33,11 +33,8 @@ Sizes = int | tuple[int, int] | Sequence[int]
 
 
 def domain_of(file: str | Path) -> dict[str, EntryDomain]:
-    """The domain of the assignment whose test `file` lies beside it: `domain_of(__file__)["softmax"]`.
-
-    Raises:
-        DomainError: its domain.toml is missing or wrong.
-    """
+    """The domain of the assignment whose test `file` lies beside it: `domain_of(__file__)["softmax"]`. Raises
+    DomainError where its domain.toml is missing or wrong."""
     return domain.load(Path(file).resolve().parent / "domain.toml")
 
 

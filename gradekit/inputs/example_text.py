@@ -31,11 +31,7 @@ def dumps(arguments: Mapping[str, Any]) -> str | None:
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The arguments that `dumps` wrote.
-
-    Raises:
-        ValueError: `text` is anything else.
-    """
+    """The arguments that `dumps` wrote. Raises ValueError where `text` is anything else."""
     try:
         read: list[Input] = []
         return {name: _decoded(value, read) for name, value in json.loads(text).items()}

@@ -51,11 +51,8 @@ def _one_at_least(size: Any) -> Any:
 
 
 def place(name: str, shape: tuple[int, ...], variant: int = 0) -> Placement:
-    """Strides and offset of a tensor of `shape` in the layout `name`; variants beyond the last begin anew.
-
-    Raises:
-        ValueError: there is no such layout, or it needs more dimensions.
-    """
+    """Strides and offset of a tensor of `shape` in the layout `name`; variants beyond the last begin anew. Raises
+    ValueError where there is no such layout, or it needs more dimensions."""
     found = _LAYOUTS.get(name)
     if found is None:
         raise ValueError(f"no layout {name!r}; there are {', '.join(LAYOUTS)}")

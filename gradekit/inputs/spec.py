@@ -60,13 +60,11 @@ def _salted(spec: Input, salt: int) -> int:
 class Input:
     """A tensor to be: `stride` and `offset` count elements, `profile` names its kind of values (see `value_kinds`).
 
-    `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is.
-    With `base`, it is a view of a storage of so many elements, all of which have values of that kind: specs that agree
-    on dtype, base, kind and seed are views of one storage, and may overlap. `within` are the least and the largest
-    value that the domain promises, `ascending` says that they never decrease: a tensor with others is never made.
-
-    Raises:
-        ValueError: no such dtype or profile, shape and strides that do not go together, or a base that is too small.
+    `name` is the parameter that the tensor is passed as; it is for messages and no part of what the tensor is. With
+    `base`, it is a view of a storage of so many elements, all of which have values of that kind: specs that agree on
+    dtype, base, kind and seed are views of one storage, and may overlap. `within` are the least and the largest value
+    that the domain promises, `ascending` says that they never decrease: a tensor with others is never made. Raises
+    ValueError where there is no such dtype or profile, shape and strides do not go together, or the base is too small.
     """
 
     dtype: str
@@ -153,13 +151,9 @@ class Input:
         return (strided, self.numel, len(self.shape), self.offset, _DTYPE_ORDER[self.dtype], profile, self.seed)
 
     def tensor(self) -> torch.Tensor:
-        """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared.
-
-        Elements of its storage that the view does not reach are poison: NaN, or the largest integer.
-
-        Raises:
-            BrokenPromise: its kind of values gives others than the domain promises.
-        """
+        """The CPU tensor, with exactly these strides and offset; treat it as read-only, for it is shared. Elements of
+        its storage that the view does not reach are poison: NaN, or the largest integer. Raises BrokenPromise where its
+        kind of values gives others than the domain promises."""
         found = _tensors.get(self)
         if found is None:
             found = _tensor(self)
@@ -181,11 +175,8 @@ class Input:
 
     @staticmethod
     def from_json(data: Any) -> Input:
-        """The inverse of `to_json`; `stride` may be left out for a contiguous tensor.
-
-        Raises:
-            ValueError: data that describes no input.
-        """
+        """The inverse of `to_json`; `stride` may be left out for a contiguous tensor. Raises ValueError where the data
+        describes no input."""
         try:
             values = dict(data)
             shape = _sizes_from(values.pop("shape"))

@@ -28,11 +28,8 @@ Maker = Callable[..., torch.Tensor]
 
 
 def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    """Values of the kind `name` for a tensor of `shape`, on the CPU, float64 or int64.
-
-    Raises:
-        ValueError: there is no such kind, or its parameters do not fit the shape.
-    """
+    """Values of the kind `name` for a tensor of `shape`, on the CPU, float64 or int64. Raises ValueError where there is
+    no such kind, or its parameters do not fit the shape."""
     word, *parameters = name.split(":")
     if word in _added:
         return _added[word].make(name, shape, dtype, generator)
@@ -99,11 +96,8 @@ def value_kind(name: str, *, parameters: bool = False) -> Callable[[Maker], Make
 
     With `parameters`, it is called with the shape and the texts between the colons, and everything that the values
     depend on must stand there, a seed too; so two tensors that must agree can be made apart. Its module may import
-    torch, the standard library and `gradekit.inputs`, and nothing beside it: it also
-    runs where inputs are made on a GPU.
-
-    Raises:
-        ValueError: the name is one of gradekit's own kinds, or has a colon.
+    torch, the standard library and `gradekit.inputs`, and nothing beside it: it also runs where inputs are made on a
+    GPU. Raises ValueError where the name is one of gradekit's own kinds, or has a colon.
     """
     if name in (*PROFILES, *WHOLE) or ":" in name:
         raise ValueError(f"no kind of values can be called {name!r}: gradekit has one of that name, or it has a colon")

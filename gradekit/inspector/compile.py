@@ -50,10 +50,7 @@ class Compiled:
 
 def compile_all(jobs: Sequence[CompileJob], *, seconds: int = Limit.SECONDS) -> list[Compiled]:
     """The result of each job, in order; several are compiled at once. A crash of the compiler affects its own job only.
-
-    Raises:
-        Unavailable: the compiler's process could not be started, or this Triton lacks what the card needs.
-    """
+    Raises Unavailable where the compiler's process could not be started, or this Triton lacks what the card needs."""
     if not jobs:
         return []
     with PrivateFolder("gradekit-compiler-") as folder:

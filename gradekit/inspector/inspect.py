@@ -142,12 +142,8 @@ def inspect_submission(
     inputs: tuple[Any, ...] = (), kernel: str | None = None,
 ) -> InspectionResult:  # fmt: skip
     """The kernels of the call `entry(*inputs)` on `target`, or those called `kernel`. What is not given of the call is
-    as the tests of the assignment have it.
-
-    Raises:
-        NothingToInspect: no inputs are known, or no such kernel is launched.
-        AssignmentError, SubmissionError, TraceError, Unavailable: as they say.
-    """
+    as the tests of the assignment have it. Raises NothingToInspect where no inputs are known, or no such kernel is
+    launched, and AssignmentError, SubmissionError, TraceError and Unavailable, as they say."""
     submission, lists = read(path), {}
     if not (entry and inputs):
         known = of_path(path, assignment)
@@ -166,11 +162,7 @@ def dumps(result: InspectionResult) -> str:
 
 
 def representative(assignment: Assignment) -> tuple[Any, ...]:
-    """The inputs of the first call that the assignment's tests time.
-
-    Raises:
-        NothingToInspect: they time none.
-    """
+    """The inputs of the first call that the assignment's tests time. Raises NothingToInspect where they time none."""
     calls = [call for call in timed_calls(assignment) if call.entry == assignment.entry]
     if not calls:
         raise NothingToInspect(
@@ -190,11 +182,8 @@ _SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?"
 
 
 def parse_input(text: str) -> Any:
-    """An argument as the command line has it: "float16 4096x4096", "float32 [8, 1000] transposed", or a number.
-
-    Raises:
-        ValueError: it is none of these.
-    """
+    """An argument as the command line has it: "float16 4096x4096", "float32 [8, 1000] transposed", or a number. Raises
+    ValueError where it is none of these."""
     for number in (int, float):
         try:
             return number(text)

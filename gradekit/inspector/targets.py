@@ -77,11 +77,7 @@ class UnknownTarget(ValueError):
 
 
 def target(name: str) -> Target:
-    """The architecture called `name`: "sm_90", "sm90", "90" or "gfx942".
-
-    Raises:
-        UnknownTarget: there is none.
-    """
+    """The architecture called `name`: "sm_90", "sm90", "90" or "gfx942". Raises UnknownTarget where there is none."""
     digits = name.lower().removeprefix("sm").removeprefix("_")
     found = TARGETS.get(f"sm_{digits}") or TARGETS.get(name.lower())
     if found is None:

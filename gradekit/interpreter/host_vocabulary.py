@@ -274,8 +274,8 @@ class Differentiable:
 def imported(node: ast.Import | ast.ImportFrom) -> Names:
     """The names that an import gives, with what they stand for."""
     if isinstance(node, ast.Import):
-        pairs = [(one.asname or one.name.partition(".")[0], one.name if one.asname else one.name.partition(".")[0])
-                 for one in node.names]  # fmt: skip
+        paths = [(one.asname, one.name if one.asname else one.name.partition(".")[0]) for one in node.names]
+        pairs = [(name or path, path) for name, path in paths]
     else:
         pairs = [(one.asname or one.name, f"{node.module}.{one.name}") for one in node.names]
     return {name: of_dotted(path) for name, path in pairs}

@@ -119,11 +119,8 @@ class HostWalk(Walk):
         if sign in ("**", "<<") and isinstance(right, int) and right > Limit.BITS:
             raise NotWalked("a power that is too large")
         for several, times in ((left, right), (right, left)):
-            if (
-                isinstance(several, (list, tuple, str))
-                and isinstance(times, int)
-                and times * len(several) > Limit.ITEMS
-            ):
+            is_repeated = isinstance(several, (list, tuple, str)) and isinstance(times, int)
+            if is_repeated and times * len(several) > Limit.ITEMS:
                 raise NotWalked("a list that is too long")
         if isinstance(left, str) and sign == "%":
             raise NotWalked("a string that is made")
@@ -214,9 +211,8 @@ class HostWalk(Walk):
             return self._inside(method, (), {}) if is_decorated(found.node, "property") else method
         if isinstance(of, Tensor) and name in ("device", "is_cuda"):
             return DEVICE if name == "device" else True
-        if isinstance(of, (Tensor, torch.dtype)) and name in ATTRIBUTES:
-            return getattr(of, name)
-        if isinstance(of, torch.device) and name in ("type", "index"):
+        known = ATTRIBUTES if isinstance(of, (Tensor, torch.dtype)) else ()
+        if name in (("type", "index") if isinstance(of, torch.device) else known):
             return getattr(of, name)
         if isinstance(of, HostObject):
             return of.names[name]
@@ -473,8 +469,6 @@ def _argument(value: Any, numbers: Mapping[int, int]) -> Any:
         return descriptor(_argument(value.base, numbers), value.shape, value.strides, value.block_shape)
     if isinstance(value, tuple):
         return tuple(_argument(one, numbers) for one in value)
-    if isinstance(value, (bool, int, float, torch.dtype, str)) or value is None:
-        return value
-    if isinstance(value, Dotted):
+    if isinstance(value, (bool, int, float, torch.dtype, str, Dotted)) or value is None:
         return value
     raise NotWalked("an argument of another kind")

@@ -5,6 +5,7 @@ them."""
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,10 +92,7 @@ def aligned(one: Any, other: Any) -> tuple[Any, Any]:
     if isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape != other.shape:
         most = max(one.dim(), other.dim())
         one, other = spread(one, most), spread(other, most)
-        elements = 1
-        for a, b in zip(one.shape, other.shape, strict=True):
-            elements *= max(a, b)
-        if elements > MOST_IN_A_TILE:
+        if math.prod(map(max, one.shape, other.shape)) > MOST_IN_A_TILE:
             raise NotWalked("a tile that is too large")
     return one, other
 
@@ -195,13 +193,8 @@ def chosen(condition: Any, yes: Any, no: Any) -> Any:
     if not isinstance(yes, Tensor) and not isinstance(no, Tensor):
         yes = tile_of(float(yes) if isinstance(no, float) else yes)
     yes, no = aligned(yes, no)
-    known = yes if isinstance(yes, Tensor) else no
-    condition, _ = aligned(condition, known)
-    if isinstance(yes, Tensor):
-        _, yes = aligned(condition, yes)
-    if isinstance(no, Tensor):
-        _, no = aligned(condition, no)
-    return torch.where(condition, yes, no)
+    condition, _ = aligned(condition, yes if isinstance(yes, Tensor) else no)
+    return torch.where(condition, aligned(condition, yes)[1], aligned(condition, no)[1])
 
 
 # --- what may stand in the place of what: values of one kind, and what is added to or multiplied with them ------------
@@ -221,13 +214,10 @@ def kind_of(value: Any) -> ValueKind | None:
         return ValueKind(f"pointer {value.base.storage}", value.block)
     if isinstance(value, TilePointer):
         return ValueKind(f"pointer {value.storage}", _shape(value.offset))
-    if isinstance(value, Tensor):
-        of = "float" if value.is_floating_point() else "condition" if value.dtype.itemsize == 1 else "integer"
-        return ValueKind(of, _shape(value))
-    if isinstance(value, (int, float)):
-        of = "condition" if isinstance(value, bool) else "integer" if isinstance(value, int) else "float"
-        return ValueKind(of, ())
-    return None
+    if not isinstance(value, (Tensor, int, float)):
+        return None
+    is_condition = value.dtype.itemsize == 1 if isinstance(value, Tensor) else isinstance(value, bool)
+    return ValueKind("condition" if is_condition else "integer" if is_integer(value) else "float", _shape(value))
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -268,11 +258,7 @@ class TileMemory:
         self._meant: Tensor | None = None  # the copies that need what is evaluated now, if not all
 
     def lose(self, wrong: Tensor) -> None:
-        """Gives up the copies in whose rows something is wrong.
-
-        Raises:
-            OutsideEverywhere: these are all.
-        """
+        """Gives up the copies in whose rows something is wrong. Raises OutsideEverywhere where these are all."""
         found = wrong.reshape(self._copies, -1).any(1)
         self.lost |= found if self._meant is None else found & self._meant
         if bool(self.lost.all()):
@@ -305,10 +291,7 @@ class TileMemory:
     def load(self, pointer: TilePointer, mask: Any, other: Any) -> Tensor:
         """The elements at a pointer; `other`, or 0, where the `mask` is False."""
         flat, offsets, mask = self._reached(pointer, mask)
-        if not flat.numel():
-            found = torch.zeros_like(offsets, dtype=flat.dtype)
-        else:
-            found = flat.take(offsets)
+        found = flat.take(offsets) if flat.numel() else torch.zeros_like(offsets, dtype=flat.dtype)
         if mask is not None:
             filled = 0 if other is None else other
             if isinstance(filled, Tensor):

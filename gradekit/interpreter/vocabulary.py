@@ -98,7 +98,8 @@ def _wide(known: Tensor, number: float) -> torch.dtype:
     return torch.float32 if isinstance(number, float) and not known.is_floating_point() else known.dtype
 
 
-def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+def _reduction(function: Callable[..., Any], index: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """A reduction; `index` gives the places of what it gives, where these can be asked for."""
     def applied(
         input: Any, axis: int | None = None, keep_dims: bool = False, return_indices: bool = False, **_: Any
     ) -> Any:
@@ -109,10 +110,8 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
             if return_indices or keep_dims:
                 raise NotWalked("a reduction of all dimensions")
             return function(tile.reshape(tile.shape[0], -1), 1, False)
-        found = function(tile, dimension(tile, axis), keep_dims)
-        if return_indices:
-            return found, _INDEX_OF[function](tile, dimension(tile, axis), keep_dims)
-        return found
+        where = dimension(tile, axis), keep_dims
+        return (function(tile, *where), index(tile, *where)) if return_indices and index else function(tile, *where)
 
     return applied
 
@@ -129,19 +128,13 @@ def _sum(tile: Tensor, axis: int, keep: bool) -> Tensor:
     return tile.sum(axis, keepdim=keep, dtype=torch.float32 if tile.dtype is torch.bfloat16 else None)
 
 
-def _amax(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    if tile.is_floating_point():  # Triton's leaves NaN out
-        tile = tile.nan_to_num(-math.inf, math.inf, -math.inf)
-    return tile.amax(axis, keepdim=keep)
+def _outermost(function: Callable[..., Tensor], nothing: float) -> Callable[..., Tensor]:
+    """A maximum or minimum, which counts NaN as `nothing`: Triton's leaves it out."""
+    def applied(tile: Tensor, axis: int, keep: bool) -> Tensor:
+        known = tile.nan_to_num(nothing, math.inf, -math.inf) if tile.is_floating_point() else tile
+        return function(known, axis, keepdim=keep)
 
-
-def _amin(tile: Tensor, axis: int, keep: bool) -> Tensor:
-    if tile.is_floating_point():
-        tile = tile.nan_to_num(math.inf, math.inf, -math.inf)
-    return tile.amin(axis, keepdim=keep)
-
-
-_INDEX_OF: dict[Callable[..., Any], Callable[..., Tensor]] = {_amax: torch.argmax, _amin: torch.argmin}
+    return applied
 
 
 def _dot(input: Any, other: Any, acc: Any = None, **_: Any) -> Tensor:
@@ -258,7 +251,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt_rn": _elementwise(torch.sqrt), "abs": abs, "rint": _elementwise(torch.round),
     "maximum": _extreme(torch.fmax, max), "minimum": _extreme(torch.fmin, min), "clamp": _clamp,
     "fmax": _extreme(torch.fmax, max), "fmin": _extreme(torch.fmin, min),
-    "sum": _reduction(_sum), "max": _reduction(_amax), "min": _reduction(_amin), "argmax": _reduction(torch.argmax),
+    "sum": _reduction(_sum), "max": _reduction(_outermost(torch.amax, -math.inf), torch.argmax),
+    "min": _reduction(_outermost(torch.amin, math.inf), torch.argmin), "argmax": _reduction(torch.argmax),
     "argmin": _reduction(torch.argmin), "dot": _dot, "trans": _trans, "permute": _trans, "reshape": _reshape,
     "view": _reshape, "broadcast_to": _broadcast_to, "full": _full, "zeros": _zeros, "arange": _arange,
     "cdiv": lambda x, y: computed("//", computed("+", x, computed("-", y, 1)), y),

@@ -306,20 +306,15 @@ def _for_copies(value: Any, walk: KernelWalk) -> Any:
 
 def has_effects(part: ast.AST, code: Code) -> bool:
     """Whether a statement or an expression may store something, or end the kernel."""
-    return any(
-        isinstance(node, ast.Return) or isinstance(node, ast.Call) and _stores(called(node), code)
-        for node in parts_of(part)
-    )
+    ends = lambda node: isinstance(node, ast.Return) or isinstance(node, ast.Call) and _stores(called(node), code)
+    return any(map(ends, parts_of(part)))
 
 
 def _stores(name: str, code: Code) -> bool:
     """Whether a function of this name may store something."""
     own = code.functions.get(name)
-    return (
-        name.rpartition(".")[2] in _EFFECTS
-        or own is not None
-        and any(called(node).rpartition(".")[2] in _EFFECTS for node in parts_of(own))
-    )
+    inside = [called(node) for node in parts_of(own)] if own is not None else []
+    return any(one.rpartition(".")[2] in _EFFECTS for one in (name, *inside))
 
 
 # --- the steps that are no launches, done at once in all copies of the memory -----------------------------------------

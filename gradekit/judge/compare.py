@@ -43,11 +43,8 @@ def assert_close(actual: Any, expected: Reference | Sequence[Reference], *, up_t
     that the task leaves free (gradekit.judge.compare).
 
     An observation may have `variants`, the same call in other configurations or on a card, and the `circumstance` of
-    each: all must be right, and none of them by chance.
-
-    Raises:
-        Failure: wrong type, shape, dtype, NaN or values, or a run that was stopped; with the evidence. Or the results
-            are right, and may not be the next time.
+    each: all must be right, and none of them by chance. Raises Failure with the evidence, where type, shape, dtype or
+    values are wrong, a run was stopped, or the results are right and may not be the next time.
     """
     wanted = [expected] if isinstance(expected, Reference) else list(expected)
     idle: Idle | None = getattr(actual, "idle", None)

@@ -13,13 +13,9 @@ LONGEST_QUOTED = 400
 
 
 def assert_operator(seen: Inspection) -> None:
-    """Raise unless the model calls an operator of the submission, whose schema says that it changes nothing.
-
-    Raises:
-        Failure: exception where there is no operator, or none was seen because compiling failed; input-modified where
-            its schema says that it writes to an input.
-        NeedsPerson: only the submission says so.
-    """
+    """Raise unless the model calls an operator of the submission, whose schema says that it changes nothing. Raises
+    Failure (exception where there is no operator, or none was seen because compiling failed; input-modified where its
+    schema says that it writes to an input), and NeedsPerson where only the submission says so."""
     if not seen.schema and seen.error:  # one may be registered: compiling ended before any was called
         message = "Compiling a model that calls this failed before an operator was seen in it."
         raise Failure(Cause.EXCEPTION, message + _said(" torch.compile says", seen.error))
@@ -32,14 +28,9 @@ def assert_operator(seen: Inspection) -> None:
 
 
 def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
-    """Raise unless a model around the entry is compiled as one graph, forward and backward.
-
-    With `kernels`, torch.compile must see the entry's Triton kernels in it, not a call into the unknown.
-
-    Raises:
-        Failure: exception where compiling failed, no-kernel where none is seen.
-        NeedsPerson: only the submission says so.
-    """
+    """Raise unless a model around the entry is compiled as one graph, forward and backward. With `kernels`,
+    torch.compile must see the entry's Triton kernels in it, not a call into the unknown. Raises Failure (exception
+    where compiling failed, no-kernel where none is seen), and NeedsPerson where only the submission says so."""
     if seen.error:
         message = "A model that calls this cannot be compiled as one graph." + _said(" torch.compile says", seen.error)
         raise Failure(Cause.EXCEPTION, message)
@@ -51,11 +42,8 @@ def assert_compiles(seen: Inspection, *, kernels: bool = True) -> None:
 
 
 def assert_opcheck(seen: Inspection, check: str) -> None:
-    """Raise unless torch.library.opcheck finds nothing wrong with the operator; `check` is one of its tests.
-
-    Raises:
-        Failure: what it found, or that there is no operator. NeedsPerson: only the submission says so.
-    """
+    """Raise unless torch.library.opcheck finds nothing wrong with the operator; `check` is one of its tests. Raises
+    Failure where it finds something, or there is no operator, and NeedsPerson where only the submission says so."""
     if seen.schema and seen.checks[check]:
         said = _said(f", by {check}", seen.checks[check])
         raise Failure(Cause.EXCEPTION, f"torch.library.opcheck finds a fault{said}")
@@ -63,11 +51,7 @@ def assert_opcheck(seen: Inspection, check: str) -> None:
 
 
 def _confirmed(seen: Inspection) -> None:
-    """Raise where what was seen cannot be believed by itself.
-
-    Raises:
-        NeedsPerson: it cannot.
-    """
+    """Raises NeedsPerson where what was seen cannot be believed by itself."""
     if seen.unconfirmed:
         raise NeedsPerson(f"A person must confirm this: {seen.unconfirmed}.")
 

@@ -38,11 +38,8 @@ Traced = Any
 
 
 def assert_memory_clean(observation: Observed) -> None:
-    """Raise if the run touched memory that it must not, left results unwritten or let programs interfere.
-
-    Raises:
-        Failure: the gravest finding; the facts have all of them.
-    """
+    """Raise if the run touched memory that it must not, left results unwritten or let programs interfere. Raises
+    Failure with the gravest finding; the facts have all of them."""
     _assert_watched(observation)
     found = sorted((f for f in observation.findings if f.cause in _RANK), key=lambda f: _RANK[f.cause])
     if found:
@@ -57,11 +54,8 @@ def gravest(causes: Iterable[Cause]) -> Cause | None:
 
 def assert_inputs_unmodified(observation: Observed) -> None:
     """Raise if a kernel or the host wrote to an input, or if a result lies in memory that the call did not allocate.
-
-    Raises:
-        Failure: input-modified for a write, unchanged-input where an input was handed back, kept-result where the
-            result lies in memory of an earlier call.
-    """
+    Raises Failure (input-modified for a write, unchanged-input where an input was handed back, kept-result where the
+    result lies in memory of an earlier call)."""
     _assert_watched(observation)
     for finding in observation.findings:
         if finding.cause is Cause.INPUT_MODIFIED:
@@ -75,12 +69,9 @@ def assert_inputs_unmodified(observation: Observed) -> None:
 
 
 def assert_result_is_new(program: Program, gradients: bool = False) -> None:
-    """Raise if a result of the call that became `program` lies in memory that was there before, or has less memory
-    than elements. `gradients` may be expanded: autograd copies such a one before it accumulates into it.
-
-    Raises:
-        Failure: kept-result.
-    """
+    """Raise if a result of the call that became `program` lies in memory that was there before, or has less memory than
+    elements. `gradients` may be expanded: autograd copies such a one before it accumulates into it. Raises Failure
+    (kept-result)."""
     if not gradients and any(isinstance(result, View) and result.expanded for result in program.results):
         message = (
             "The result is an expanded view: several of its elements lie at one place in memory, and whoever writes to "
@@ -111,11 +102,8 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 
 def assert_launches(observation: Observed, at_most: int = 1) -> None:
-    """Raise if the call launched more than `at_most` kernels.
-
-    Raises:
-        Failure: too-many-launches, with the line of the first launch too many.
-    """
+    """Raise if the call launched more than `at_most` kernels. Raises Failure (too-many-launches, with the line of the
+    first launch too many)."""
     launches = observation.counters.launches
     if launches <= at_most:
         return
@@ -132,11 +120,9 @@ def assert_launches(observation: Observed, at_most: int = 1) -> None:
 def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_most_bytes: int | None = None) -> None:
     """Raise if the host allocated more than its results take, or where given than `at_most_bytes`, results included.
 
-    Results may always be allocated: inputs that are made for a submission lie beyond the sizes that a test's author
-    had in mind, and there a bound in bytes may be less than the results alone.
-
-    Raises:
-        Failure: too-much-memory, with the line of the largest allocation that is no result.
+    Results may always be allocated: inputs that are made for a submission lie beyond the sizes that a test's author had
+    in mind, and there a bound in bytes may be less than the results alone. Raises Failure (too-much-memory, with the
+    line of the largest allocation that is no result).
     """
     if at_most_bytes is None and not only_the_result:
         raise ValueError("say at_most_bytes where more than the result may be allocated")
@@ -154,11 +140,8 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
 
 
 def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, times_least: float = 1.0) -> None:
-    """Raise if the kernels loaded and stored more than `at_most` bytes, or than `times_least` x `least_bytes`.
-
-    Raises:
-        Failure: too-many-bytes.
-    """
+    """Raise if the kernels loaded and stored more than `at_most` bytes, or than `times_least` x `least_bytes`. Raises
+    Failure (too-many-bytes)."""
     _assert_watched(observation)
     allowed = times_least * least_bytes(observation) if at_most is None else at_most
     counters = observation.counters

@@ -202,10 +202,7 @@ def _off(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def own_tolerance(function: Function, why: str, *, relative: float = 0.0, absolute: float = 0.0) -> Function:
     """A `bound` for `reference` where errors cannot be worked out: a share of each element's size, and a number in its
     units, beside what rounding the result takes. `why` is the reason, which students read where a result is wrong.
-
-    Raises:
-        ValueError: there is no reason, or nothing is allowed.
-    """
+    Raises ValueError where there is no reason, or nothing is allowed."""
     if not why.strip() or min(relative, absolute) < 0 or not (relative or absolute):
         raise ValueError(f"a tolerance (here {relative:g} and {absolute:g}) needs a positive number and a reason")
 

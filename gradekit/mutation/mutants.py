@@ -42,11 +42,8 @@ class Mutant:
 
 
 def mutants(text: str) -> list[Mutant]:
-    """All mutants of a text, by operator and then by line; none reads as another does, or as the text itself.
-
-    Raises:
-        SyntaxError: the text is not Python.
-    """
+    """All mutants of a text, by operator and then by line; none reads as another does, or as the text itself. Raises
+    SyntaxError where the text is not Python."""
     found: dict[str, Mutant] = {}
     source, own = ParsedSource(text), meaning(text)
     for operator in OPERATORS.values():
@@ -93,11 +90,8 @@ class Judged:
 
 
 def judged(solution: Path) -> list[Judged]:
-    """What stands in the file beside a solution; nothing where there is none.
-
-    Raises:
-        JudgedError: it is written wrongly, or an edit in it does not fit the solution.
-    """
+    """What stands in the file beside a solution; nothing where there is none. Raises JudgedError where it is written
+    wrongly, or an edit in it does not fit the solution."""
     path = solution.with_name(FILE)
     if not path.is_file():
         return []

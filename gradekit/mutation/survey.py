@@ -73,11 +73,8 @@ def _share(part: int, whole: int) -> str:
 
 class Survey:
     """The mutants of an assignment's solution, at most `most` of them, and what is known of them before any is graded.
-
-    Raises:
-        SurveyError: the assignment has no solution in Python.
-        JudgedError: its equivalent.toml is written wrongly, or an edit in it does not fit.
-    """
+    Raises SurveyError where the assignment has no solution in Python, and JudgedError where its equivalent.toml is
+    written wrongly, or an edit in it does not fit."""
 
     def __init__(self, assignment: Assignment, most: int | None = None) -> None:
         if assignment.is_quiz or assignment.solution is None or not assignment.solution.is_file():
@@ -93,11 +90,8 @@ class Survey:
         """Entries of equivalent.toml with an edit that makes no mutant."""
 
     def results(self, trials: Trials) -> Iterator[MutantResult]:
-        """What comes of each mutant, as it comes; those that were judged equivalent are not graded.
-
-        Raises:
-            SurveyError: the solution itself does not earn every point.
-        """
+        """What comes of each mutant, as it comes; those that were judged equivalent are not graded. Raises SurveyError
+        where the solution itself does not earn every point."""
         (own,) = trials.of([self.text])
         if own.failed or own.fault:
             raise SurveyError(f"the solution itself fails: {own.fault or ', '.join(own.failed)}")
@@ -149,13 +143,9 @@ def shown(
     most: int | None = None,
     jobs: int | None = None,
 ) -> int:
-    """Survey an assignment and say what came of each mutant, with results kept in
-    `folder`; 0 where none survived, else 1.
-
-    Raises:
-        SurveyError: there is nothing to mutate, or the solution itself fails.
-        JudgedError: equivalent.toml is written wrongly, or an edit in it does not fit.
-    """
+    """Survey an assignment and say what came of each mutant, with results kept in `folder`; 0 where none survived, else
+    1. Raises SurveyError where there is nothing to mutate, or the solution itself fails, and JudgedError where
+    equivalent.toml is written wrongly, or an edit in it does not fit."""
     survey = Survey(assignment, most)
     trials = Trials(assignment, folder / f"{assignment.id}.jsonl", jobs or os.cpu_count() or 1)
     say(f"{assignment.id}: {len(survey.mutants)} mutants of {assignment.solution}")

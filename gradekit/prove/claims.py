@@ -103,7 +103,8 @@ class LaunchClaims:
             answer = self._inside(touch)
             unmet = self._unmet(access, touch) if answer.verdict == "proved" else None
             if unmet is not None:
-                yield self._wraps(access, *unmet)
+                kind = q.WRAP if unmet[0].high is not None else q.BOUNDS
+                yield self._from(kind, replace(access, line=unmet[0].line or access.line), unmet[1])
                 continue
             if answer.verdict == "proved":
                 divisors = (one for one in in_order(access.premises | access.premises_always) if one.low == 1)
@@ -150,10 +151,6 @@ class LaunchClaims:
         if self.solver.follows(hypotheses, one.condition):
             return Answer("proved")
         return self.solver.ask(hypotheses if always else [*hypotheses, access.active], one.condition)
-
-    def _wraps(self, access: SymbolicAccess, premise: Premise, answer: Answer) -> ProofVerdict:
-        kind = q.WRAP if premise.high is not None else q.BOUNDS
-        return self._from(kind, replace(access, line=premise.line or access.line), answer)
 
     def _from(self, kind: str, access: SymbolicAccess, answer: Answer) -> ProofVerdict:
         why = "the solver does not decide it within its limit" if answer.verdict == q.OPEN else ""
@@ -380,11 +377,8 @@ class NoWitness(Exception):
 
 
 def witness(equations: Sequence[tuple[Term, Term]], counters: Sequence[Atom]) -> dict[str, Term]:
-    """Values for all counters (by key) for which each of the equations may hold: (term with counters, element).
-
-    Raises:
-        NoWitness: nothing can be guessed.
-    """
+    """Values for all counters (by key) for which each of the equations may hold: (term with counters, element). Raises
+    NoWitness where nothing can be guessed."""
     parts = _Splits(counters)
     left = [(parts.split(address), element) for address, element in equations]
     found: dict[str, Term] = {}
@@ -427,14 +421,11 @@ class _Splits:
     def joined(self, found: Mapping[str, Term]) -> dict[str, Term]:
         """Values for the counters, from those of their parts."""
         known = dict(found)
+        number = lambda counter: known.get(counter.atom or "", ZERO)
         for whole, divisor, quotient, rest in reversed(self.made):
-            value = _value(quotient, known) * _put(divisor, known) + _value(rest, known)
+            value = number(quotient) * _put(divisor, known) + number(rest)
             known |= _inverted(_put(whole, known), value, self.keys)
         return {counter.key: known.get(counter.key, ZERO) for counter in self.counters}
-
-
-def _value(counter: Term, known: Mapping[str, Term]) -> Term:
-    return known.get(counter.atom or "", ZERO)
 
 
 def _divided(address: Term, whole: Term, divisor: Term, quotient: Term, rest: Term) -> Term:

@@ -26,13 +26,12 @@ def _load(walk: Walk, op: Op) -> list[Value]:
 def _loaded(walk: Walk, op: Op, access: SymbolicAccess) -> Value:
     """An element of a tensor that the kernel does not write to is the same whenever it is read."""
     type, base = op.result_types[0], access.base
-    plain = (
-        type.element[0] == "i" and type.element != "i1" and base is not None and access.itemsize == known_itemsize(type)
-    )
-    if not plain or op.name != "tt.load" or (walk.constant is not None and base not in walk.constant):
+    is_integer = type.element[0] == "i" and type.element != "i1" and access.itemsize == known_itemsize(type)
+    is_constant = walk.constant is None or base in walk.constant
+    if base is None or op.name != "tt.load" or not is_integer or not is_constant:
         return walk.unknown(type)
     half = 1 << (8 * access.itemsize - 1)
-    walk.reads.add(base)  # type: ignore[arg-type]
+    walk.reads.add(base)
     value = of_atom(Atom("read", (f"argument {base}", access.offset), (-half, half - 1)))
     other = walk.get(op.operands[2]) if len(op.operands) > 2 else walk.unknown(type)
     return choose(access.mask, value, other) if isinstance(other, Term) else walk.unknown(type)
@@ -132,13 +131,9 @@ def scalar(value: Value) -> Term:
 
 
 def accesses(
-    module: Module,
-    file: str,
-    arguments: Sequence[Any],
-    grid: Sequence[Term],
-    hypotheses: Sequence[Truth],
+    module: Module, file: str, arguments: Sequence[Any], grid: Sequence[Term], hypotheses: Sequence[Truth],
     solver: Solver,
-) -> list[SymbolicAccess]:
+) -> list[SymbolicAccess]:  # fmt: skip
     """The accesses of a kernel; `arguments` are Terms, Truths, Pointers or OTHER."""
     walk = Walk(module, file, arguments, grid, hypotheses, solver)
     stored = {access.base for access in walk.accesses if access.kind != "load" and access.base is not None}

@@ -244,9 +244,8 @@ class _Form:
         self.hosts.append(host)
         proofs = self.found.proofs
         proofs.paths += 1
-        proofs.largest |= {
-            name: size.range[1] for name, size in host.setting.sizes.items() if size.range[1] is not None
-        }
+        ends = {name: size.range[1] for name, size in host.setting.sizes.items()}
+        proofs.largest |= {name: end for name, end in ends.items() if end is not None}
         proofs.assumptions += [a for a in host.setting.assumptions if a not in proofs.assumptions]
 
 

@@ -147,16 +147,16 @@ def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomai
     told = [*(size for shape in tensors for size in shape.sizes), *scalars.values()]
     own = {names[position] for position in scalars}
     sizes = {str(atom.args[0]): of_atom(atom) for atom in atoms(*told).values() if str(atom.args[0]) not in own}
-    return Setting(tuple(tensors), scalars, tuple(hypotheses), sizes, tuple(_assumptions(tensors)), values)
+    begin = "" if all(shape.view.offset == 0 for shape in tensors) else ", and views begin where those of the call do"
+    assumed = f"no tensor spans more than {MOST_ELEMENTS:,} elements, and none is empty{begin}"
+    return Setting(tuple(tensors), scalars, tuple(hypotheses), sizes, (assumed,), values)
 
 
 def with_fixed(setting: Setting, fixed: Mapping[Atom, Term]) -> Setting:
     """The setting where some variables are numbers."""
     put = Substitution(fixed.get)
-    tensors = tuple(
-        replace(shape, sizes=tuple(map(put.term, shape.sizes)), strides=tuple(map(put.term, shape.strides)))
-        for shape in setting.tensors
-    )
+    every = lambda terms: tuple(map(put.term, terms))
+    tensors = tuple(replace(s, sizes=every(s.sizes), strides=every(s.strides)) for s in setting.tensors)
     scalars = {position: put.term(value) for position, value in setting.scalars.items()}
     return replace(setting, tensors=tensors, scalars=scalars, hypotheses=tuple(map(put.truth, setting.hypotheses)))
 
@@ -176,11 +176,6 @@ def _solved(size: Term, number: int, values: Mapping[str, int]) -> dict[str, int
     at = [value_of(size, {**values, unknown[0].key: n}) for n in (0, 1)]
     step = at[1] - at[0]
     return {unknown[0].key: (number - at[0]) // step} if step and (number - at[0]) % step == 0 else {}
-
-
-def _assumptions(tensors: Sequence[Shape]) -> list[str]:
-    unnamed = "" if all(shape.view.offset == 0 for shape in tensors) else ", and views begin where those of the call do"
-    return [f"no tensor spans more than {MOST_ELEMENTS:,} elements, and none is empty{unnamed}"]
 
 
 def inside(value: Term, high: Term) -> Truth:

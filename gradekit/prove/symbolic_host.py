@@ -49,11 +49,8 @@ class Started:
 
 
 class SymbolicHost:
-    """`path` are the conditions under which host code does as it did; `regions` the memory of each storage.
-
-    Raises:
-        NotFollowed: the origins are malformed, or do not give the program's numbers.
-    """
+    """`path` are the conditions under which host code does as it did; `regions` the memory of each storage. Raises
+    NotFollowed where the origins are malformed, or do not give the program's numbers."""
 
     def __init__(self, program: Program, origins: Origins, setting: Setting) -> None:
         fixed = _fixed(origins, _terms(origins, setting))
@@ -123,11 +120,9 @@ class SymbolicHost:
         for step, origin in zip(steps, self.origins.launches, strict=True):
             if len(origin.grid) != 3 or len(origin.args) != len(step.args):
                 raise NotFollowed("a launch was not followed")
-            args = [
-                self._term(n) if n >= 0 and isinstance(a, Scalar) else None
-                for n, a in zip(origin.args, step.args, strict=True)
-            ]
-            found.append(Started(step, tuple(map(self._term, origin.grid)), tuple(args)))
+            pairs = zip(origin.args, step.args, strict=True)
+            args = tuple(self._term(n) if n >= 0 and isinstance(a, Scalar) else None for n, a in pairs)
+            found.append(Started(step, tuple(map(self._term, origin.grid)), args))
         return found
 
     def _regions(self) -> dict[int, StorageRegion]:
@@ -194,14 +189,10 @@ class SymbolicHost:
             known = [(t, value) for t, value in zip(started.args, given, strict=False) if t is not None]
             if len(given) != len(started.args) or not self._are([t for t, _ in known], [v for _, v in known], values):
                 raise NotFollowed(f"{line}an argument is computed in a way that is not followed")
-        self._check_views(program, values)
-
-    def _check_views(self, program: Program, values: Mapping[str, int]) -> None:
-        """The memory that launches use, and the results, are as large as the terms say."""
         sizes = allocated(program)
         for storage, region in self.regions.items():
-            known = not region.is_input and storage in sizes
-            if known and not self._are([region.count * region.itemsize], [sizes[storage]], values):
+            is_known = not region.is_input and storage in sizes
+            if is_known and not self._are([region.count * region.itemsize], [sizes[storage]], values):
                 raise NotFollowed("a tensor's shape is computed in a way that is not followed")
 
     def _are(self, terms: Sequence[Term], numbers: Sequence[object], values: Mapping[str, int]) -> bool:

@@ -17,11 +17,8 @@ class Undefined(Exception):
 
 
 def value_of(term: Term, values: Mapping[str, Any]) -> int:
-    """The number that `term` is where atoms have the `values`, by key; operations are worked out.
-
-    Raises:
-        Undefined: a variable has no value, or a divisor is not positive.
-    """
+    """The number that `term` is where atoms have the `values`, by key; operations are worked out. Raises Undefined
+    where a variable has no value, or a divisor is not positive."""
     return int(Evaluation(values, unknown=False).term(term))
 
 

@@ -160,8 +160,8 @@ class Walk:
         if op.name in ("tt.get_program_id", "tt.get_num_programs"):
             return [(PROGRAM if op.name == "tt.get_program_id" else self.grid)[op.attributes["axis"]]]
         operands = [self.get(name) for name in op.operands]
-        rule = RULES.get(op.name)
-        value = rule(self, op, *operands) if rule and known_operands(operands) else OTHER
+        rule, known = RULES.get(op.name), all(isinstance(one, (Term, Truth, SymbolicPointer)) for one in operands)
+        value = rule(self, op, *operands) if rule and known else OTHER
         return [self.unknown(op.result_types[0]) if value is OTHER else value, *map(self.unknown, op.result_types[1:])]
 
     # --- what rules ask
@@ -216,13 +216,6 @@ class Walk:
         self.path, self.path_premises = both(self.path, condition), self.path_premises | premises
         yield
         self.path, self.path_premises = outer
-
-    @contextmanager
-    def quietly(self) -> Iterator[None]:
-        """What is walked through inside is a trial: its accesses do not count."""
-        outer, self.silent = self.silent, True
-        yield
-        self.silent = outer
 
     def touch(self, access: SymbolicAccess) -> None:
         """Notes an access; one that is never made only where that has premises."""
@@ -318,28 +311,32 @@ class _Carried:
         self.walk, self.names, self.types, self.turn = walk, names, types, turn
         self.initial = [walk.get(name) for name in initial]
         self.premises = [walk.premises([name]) for name in initial]
-        self.steps: list[Value] = [
-            ZERO if isinstance(value, (Term, SymbolicPointer)) else OTHER for value in self.initial
-        ]
-        self.known = [not isinstance(value, type(OTHER)) for value in self.initial]
+        moving = [isinstance(value, (Term, SymbolicPointer)) for value in self.initial]
+        self.steps: list[Value] = [ZERO if moves else OTHER for moves in moving]
+        self.known = [value is not OTHER for value in self.initial]
 
     def settle(self, body: Callable[[], Sequence[str]], inside: Truth, premises: frozenset[Premise]) -> None:
         """Finds what each value is in any turn, and walks through the body with it."""
-        walk, outer = self.walk, self.walk.turns
-        walk.turns = (*outer, self.turn)
+        walk, turns, silent = self.walk, self.walk.turns, self.walk.silent
+        walk.turns = (*turns, self.turn)
         with walk.under(inside, premises):
-            with walk.quietly():
-                self._guess(self._turn(body)[0])
-                while not self._check(self._turn(body)[0]):
-                    pass
-                self._settle_premises(body)
+            walk.silent = True  # these are trials: their accesses do not count
+            self._guess(self._turn(body)[0])
+            while not self._check(self._turn(body)[0]):
+                pass
+            self._settle_premises(body)
+            walk.silent = silent
             self._turn(body)
-        walk.turns = outer
+        walk.turns = turns
 
     def _settle_premises(self, body: Callable[[], Sequence[str]]) -> None:
-        """Finds the premises of the values; raises TooLong where each turn has others, such as a half of the last."""
+        """Finds the premises of the values, which have those of the turns before; raises TooLong where each turn has
+        others, such as a half of the last."""
         for _ in range(len(self.names) + 2):
-            if not self._add_premises(self._turn(body)[1]):
+            before = self.premises
+            pairs = zip(before, self._turn(body)[1], strict=True)
+            self.premises = [mine | {self._earlier(one) for one in more} for mine, more in pairs]
+            if self.premises == before:
                 return
         raise TooLong("each turn of a loop asks for something else")
 
@@ -347,12 +344,6 @@ class _Carried:
         self.walk.bind(self.names, [self.at(position, self.turn) for position in range(len(self.names))], self.premises)
         yielded = body()
         return [self.walk.get(name) for name in yielded], [self.walk.premises([name]) for name in yielded]
-
-    def _add_premises(self, yielded: Sequence[frozenset[Premise]]) -> bool:
-        """A value has the premises of the turns before this one; says whether that is news."""
-        before = self.premises
-        self.premises = [mine | {self._earlier(o) for o in more} for mine, more in zip(before, yielded, strict=True)]
-        return self.premises != before
 
     def _earlier(self, premise: Premise) -> Premise:
         turn = self.turn.atom
@@ -377,9 +368,8 @@ class _Carried:
 
     def _guess(self, yielded: Sequence[Value]) -> None:
         for position, (value, after) in enumerate(zip(self.initial, yielded, strict=True)):
-            step = _difference(value, after)
-            self.steps[position] = step
-            self.known[position] = self.known[position] and not isinstance(step, type(OTHER))
+            self.steps[position] = step = _difference(value, after)
+            self.known[position] = self.known[position] and step is not OTHER
 
     def _check(self, yielded: Sequence[Value]) -> bool:
         """Whether each guess is right in the turn after, too; one that is not is given up."""
@@ -394,13 +384,9 @@ class _Carried:
         count = len(types)
         if trips is None or count != len(self.names):
             return [self.walk.unknown(type) for type in types], [frozenset()] * count
-        return [self.at(position, trips) for position in range(count)], [
-            frozenset(self._at_the_end(o, trips) for o in premises) for premises in self.premises
-        ]
-
-    def _at_the_end(self, premise: Premise, trips: Term) -> Premise:
         put = Substitution({self.turn.atom: trips}.get)
-        return replace(premise, value=put.term(premise.value), path=put.truth(premise.path))
+        end = lambda premise: replace(premise, value=put.term(premise.value), path=put.truth(premise.path))
+        return [self.at(position, trips) for position in range(count)], [frozenset(map(end, o)) for o in self.premises]
 
 
 def _difference(before: Value, after: Value) -> Value:
@@ -437,15 +423,9 @@ def _call(walk: Walk, op: Op) -> None:
     function = walk.module.functions[op.attributes["callee"].lstrip("@")]
     arguments = [walk.get(name) for name in op.operands]
     returned = walk.enter(function, arguments, [walk.premises([name]) for name in op.operands])
-    values = [
-        walk.unknown(type) if isinstance(value, type(OTHER)) else value
-        for value, type in zip(returned or [OTHER] * len(op.results), op.result_types, strict=True)
-    ]
+    given = zip(returned or [OTHER] * len(op.results), op.result_types, strict=True)
+    values = [walk.unknown(type) if value is OTHER else value for value, type in given]
     walk.bind(op.results, values, [walk.premises(op.operands)] * len(op.results))
-
-
-def _nothing(walk: Walk, op: Op) -> None:
-    """Has no result, or hands values on where the block that it ends is looked at."""
 
 
 CONTROL: dict[str, Callable[[Walk, Op], None]] = {
@@ -453,7 +433,9 @@ CONTROL: dict[str, Callable[[Walk, Op], None]] = {
     "scf.while": _while,
     "scf.if": _if,
     "tt.call": _call,
-    **dict.fromkeys(("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br", "llvm.intr.assume"), _nothing),
+    # these have no results, or hand values on where the block that they end is looked at
+    **dict.fromkeys(("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br"), lambda walk, op: None),
+    "llvm.intr.assume": lambda walk, op: None,
 }
 """What each gives its results, by its name."""
 
@@ -539,6 +521,7 @@ def _low_bits(a: Term, b: Term) -> Value:
 
 
 RULES |= {
+    "arith.select": lambda walk, op, condition, a, b: selected(condition, a, b),
     "arith.addi": _of(operator.add, may_wrap=True, of_masks=_either_alone),
     "arith.subi": _of(operator.sub, may_wrap=True, of_masks=_either_alone),
     "arith.muli": _of(operator.mul, may_wrap=True, of_masks=operator.and_),
@@ -633,11 +616,6 @@ def _compare(walk: Walk, op: Op, a: Value, b: Value) -> Value:
     return COMPARE[predicate if predicate in ("eq", "ne") else predicate[1:]](a, b)
 
 
-@enters(RULES, "arith.select")
-def _select(walk: Walk, op: Op, condition: Truth, a: Value, b: Value) -> Value:
-    return selected(condition, a, b)
-
-
 def selected(condition: Truth, a: Value, b: Value) -> Value:
     """`a` where the condition holds, else `b`; OTHER where they are not of one kind."""
     if a is b or condition == TRUE:
@@ -649,11 +627,6 @@ def selected(condition: Truth, a: Value, b: Value) -> Value:
     if isinstance(a, SymbolicPointer) and isinstance(b, SymbolicPointer) and a.is_beside(b):
         return replace(a, offset=choose(condition, a.offset, b.offset))
     return OTHER
-
-
-def known_operands(values: Sequence[Value]) -> bool:
-    """Whether a rule can be applied to them."""
-    return all(isinstance(value, (Term, Truth, SymbolicPointer)) for value in values)
 
 
 # --- tiles: which element of which operand each lane of the result has ------------------------------------------------

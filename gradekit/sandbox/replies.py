@@ -31,11 +31,7 @@ class Loaded:
 
 
 def loaded(answer: Mapping[str, Any]) -> Loaded:
-    """What an answer to "load" says.
-
-    Raises:
-        TraceError: it makes no sense.
-    """
+    """What an answer to "load" says. Raises TraceError where it makes no sense."""
     functions, notes = answer.get("functions"), answer.get("notes")
     if not isinstance(functions, dict) or not isinstance(notes, list) or len(functions) + len(notes) > MOST_NAMES:
         raise malformed()
@@ -44,11 +40,8 @@ def loaded(answer: Mapping[str, Any]) -> Loaded:
 
 
 def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mapping[str, Kernel]) -> Program:
-    """The program that an answer to "trace" holds; it may name `kernels` that were sent before.
-
-    Raises:
-        TraceError: it makes no sense, or its kernels are too large.
-    """
+    """The program that an answer to "trace" holds; it may name `kernels` that were sent before. Raises TraceError where
+    it makes no sense, or its kernels are too large."""
     try:
         found = decode(answer["program"])
         known = {key: kernels[key] for key in answer["known"]}
@@ -63,10 +56,7 @@ def program(answer: Mapping[str, Any], args: Sequence[Argument], kernels: Mappin
 
 def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
     """The value `answer[name]`, such as the Origins of an answer to "follow" or what one to "explore" has explored.
-
-    Raises:
-        TraceError: it makes no sense.
-    """
+    Raises TraceError where it makes no sense."""
     try:
         return decode(answer[name], kind)
     except (ProgramError, KeyError, TypeError, RecursionError) as error:
@@ -74,11 +64,7 @@ def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
 
 
 def count(answer: Mapping[str, Any], name: str) -> int:
-    """A count of an answer, by its name.
-
-    Raises:
-        TraceError: it makes no sense.
-    """
+    """A count of an answer, by its name. Raises TraceError where it makes no sense."""
     found = answer.get(name)
     if type(found) is not int or not 0 <= found < 1 << 40:
         raise malformed()
@@ -86,11 +72,7 @@ def count(answer: Mapping[str, Any], name: str) -> int:
 
 
 def types(answer: Mapping[str, Any]) -> list[str]:
-    """The types of a kernel's arguments, from an answer to "signature".
-
-    Raises:
-        TraceError: it makes no sense.
-    """
+    """The types of a kernel's arguments, from an answer to "signature". Raises TraceError where it makes no sense."""
     found = answer.get("types")
     if not isinstance(found, list):
         raise malformed()
@@ -119,11 +101,8 @@ def _quoted(message: str) -> tuple[str, str]:
 
 
 def text(data: Any) -> str:
-    """Text from the wire, without what no encoding can carry, at most MOST_TEXT characters.
-
-    Raises:
-        TraceError: it is no text.
-    """
+    """Text from the wire, without what no encoding can carry, at most MOST_TEXT characters. Raises TraceError where it
+    is no text."""
     if not isinstance(data, str):
         raise malformed()
     return data[:MOST_TEXT].encode("utf-8", "replace").decode()

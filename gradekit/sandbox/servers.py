@@ -41,11 +41,7 @@ class ForkServer:
         self.abandoned: list[int] = []
 
     def means(self) -> Means:
-        """By what means submissions are confined here.
-
-        Raises:
-            Unavailable: the server cannot be started.
-        """
+        """By what means submissions are confined here. Raises Unavailable where the server cannot be started."""
         try:
             with self._lock:
                 return self._wait(time.monotonic() + START_SECONDS)
@@ -54,11 +50,8 @@ class ForkServer:
 
     def fork(self, limits: Limits, level: int) -> tuple[int, socket.socket, RunQueue]:
         """A new child, isolated at `level` or above: its process id, the socket to it, and its wait for processors.
-
-        Raises:
-            Unavailable: the server cannot be started, or submissions are isolated below `level`.
-            TraceError: the server has ended.
-        """
+        Raises Unavailable where the server cannot be started, or submissions are isolated below `level`, and TraceError
+        where the server has ended."""
         while self.abandoned:
             self.end(self.abandoned.pop())
         insist(self.means(), level)
@@ -142,20 +135,14 @@ class Host:
         return self._server
 
     def means(self) -> Means:
-        """By what means submissions are confined on this machine; its `level` is from 0 to 3.
-
-        Raises:
-            Unavailable: the tracer cannot be started.
-        """
+        """By what means submissions are confined on this machine; its `level` is from 0 to 3. Raises Unavailable where
+        the tracer cannot be started."""
         return self.server().means()
 
     def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket, RunQueue]:
-        """A process for one submission: its server, its process id there, the socket
-        to it, and its wait for processors.
-
-        Raises:
-            Unavailable: the tracer cannot be started, or does not reach the required level of isolation.
-        """
+        """A process for one submission: its server, its process id there, the socket to it, and its wait for
+        processors. Raises Unavailable where the tracer cannot be started, or does not reach the required level of
+        isolation."""
         server = self.server()
         return server, *server.fork(limits, self.required)
 
@@ -167,12 +154,8 @@ class Host:
 
     @contextlib.contextmanager
     def requiring(self, level: int) -> Iterator[None]:
-        """Inside, no submission runs that is isolated below `level`, nor a kernel's
-        compiler where it could be isolated so.
-
-        Raises:
-            Unavailable: this machine does not reach it, now or whenever a tracer starts later.
-        """
+        """Inside, no submission runs that is isolated below `level`, nor a kernel's compiler where it could be isolated
+        so. Raises Unavailable where this machine does not reach it, now or whenever a tracer starts later."""
         before, self.required = self.required, level
         try:
             insist(self.means(), level)
@@ -198,11 +181,7 @@ host = Host()
 
 
 def insist(means: Means, level: int) -> None:
-    """Accepts `means` that reach `level`.
-
-    Raises:
-        Unavailable: they do not; the message says what is missing.
-    """
+    """Accepts `means` that reach `level`. Raises Unavailable where they do not; the message says what is missing."""
     if means.level < level:
         missing = "; ".join(means.missing())
         raise Unavailable(

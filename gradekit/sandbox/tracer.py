@@ -87,20 +87,12 @@ class Tracer:
         self._ready: dict[str, Program | TraceError] = {}  # what came before it was wanted
 
     def start(self) -> None:
-        """Starts the process, and waits for nothing.
-
-        Raises:
-            TraceError: it cannot be started.
-        """
+        """Starts the process, and waits for nothing. Raises TraceError where it cannot be started."""
         if self._sock is None:
             self._started, self._pid, self._sock, self._run_queue = host.fork(self._limits)
 
     def load(self) -> Loaded:
-        """Runs the submission's top-level statements (once).
-
-        Raises:
-            TraceError: it cannot be loaded.
-        """
+        """Runs the submission's top-level statements (once). Raises TraceError where it cannot be loaded."""
         if self._loaded is None:
             self._loaded = self._remembered("load", self._load)
         return self._loaded
@@ -128,19 +120,14 @@ class Tracer:
 
         With the positions `wanted` of tensor arguments, of its backward pass too: the last input is the gradient of the
         result (laid out as `upstream` says, contiguous by default), and the results are the gradients of these
-        arguments, None where there is none.
-
-        Raises:
-            TraceError: the call or its backward pass fails, or is not one that can be traced.
+        arguments, None where there is none. Raises TraceError where the call or its backward pass fails, or is not one
+        that can be traced.
         """
         return self.trace_form(Form(entry, tuple(args), tuple(wanted), upstream))
 
     def follow(self, form: Form) -> tuple[Program, Origins]:
-        """The program of a call and the origins of its numbers: neither is to be trusted, run or judged.
-
-        Raises:
-            TraceError: the call fails, or is not one that can be traced.
-        """
+        """The program of a call and the origins of its numbers: neither is to be trusted, run or judged. Raises
+        TraceError where the call fails, or is not one that can be traced."""
 
         def ask() -> tuple[Program, Origins]:
             answer = self._told(form.following, self._limits.call_seconds)
@@ -149,20 +136,14 @@ class Tracer:
         return self._remembered("follow " + form.name, ask)
 
     def explore(self, form: Form) -> Explored:
-        """What host code compares in a call, whose kernels are not compiled: not to be trusted.
-
-        Raises:
-            TraceError: there is no such entry, or the process was lost.
-        """
+        """What host code compares in a call, whose kernels are not compiled: not to be trusted. Raises TraceError where
+        there is no such entry, or the process was lost."""
         ask = lambda: replies.part(self._told(form.exploring, self._limits.call_seconds), "explored", Explored)
         return self._remembered("explore " + form.name, ask)
 
     def instructions(self, entry: str, args: Sequence[Argument]) -> int:
         """How many instructions of the submission a call of `entry` executes, without its kernels; 0 where it fails.
-
-        Raises:
-            TraceError: there is no such entry, or the process was lost.
-        """
+        Raises TraceError where there is no such entry, or the process was lost."""
         request = {"do": "instructions", "entry": entry, "args": [encode(arg) for arg in args]}
         ask = lambda: replies.count(self._told(request, self._limits.call_seconds), "instructions")
         return self._remembered(repr(request), ask)
@@ -171,10 +152,7 @@ class Tracer:
         """Asks for calls before they are wanted: the submission's process traces them, in this order, while this one
         does something else. Each is then given, once, by `trace` or `trace_form`, errors too; wanting them in the same
         order keeps waiting short. Where the process is lost, the rest are forgotten, and traced when they are wanted.
-
-        Raises:
-            TraceError: the submission cannot be loaded.
-        """
+        Raises TraceError where the submission cannot be loaded."""
         self.load()
         known = self._asked.keys() | self._ready.keys()  # for a check before, which then did not want it
         planned = {name: form for form in forms if (name := form.name) not in known}
@@ -189,11 +167,8 @@ class Tracer:
         self._planned.clear()
 
     def inspect(self, entry: str, args: Sequence[Argument]) -> Inspection:
-        """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds.
-
-        Raises:
-            TraceError: there is no such entry, or the process was lost.
-        """
+        """What torch makes of a model around `entry`, compiled for tensors like `args`; takes some seconds. Raises
+        TraceError where there is no such entry, or the process was lost."""
         request = {"do": "inspect", "entry": entry, "args": [encode(arg) for arg in args]}
         self._catch_up()
         found = replies.part(self._told(request, INSPECT_SECONDS), "inspection", Inspection)
@@ -201,10 +176,7 @@ class Tracer:
 
     def signature(self, ttir: str) -> list[str]:
         """The types of the arguments of the kernel that `ttir` is, as Triton names them; nothing is loaded for it.
-
-        Raises:
-            TraceError: MLIR or Triton do not accept the text, or break down over it.
-        """
+        Raises TraceError where MLIR or Triton do not accept the text, or break down over it."""
         self._settle()
         return replies.types(self._ask({"do": "signature", "ttir": ttir}, self._limits.call_seconds))
 
@@ -239,10 +211,7 @@ class Tracer:
         often it was asked before; versions and machine are those of this process. As long as it has the answers, it
         needs no process; from the first that it has not, one is asked everything from the beginning. The process of
         another `number`, which is another of the same grading, or one after one that was lost answers for itself.
-
-        Raises:
-            TraceError: as `ask` does.
-        """
+        Raises TraceError as `ask` does."""
         key = self._key(question)
         self._times[question] += 1
         known: tuple[object, str] | None = self._known(key)
@@ -404,11 +373,8 @@ class Tracer:
     # --- calls that are not wanted yet -------------------------------------------------------------------------------
 
     def trace_form(self, form: Form) -> Program:
-        """The program of a call, as `trace` gives it.
-
-        Raises:
-            TraceError: the call fails, or is not one that can be traced.
-        """
+        """The program of a call, as `trace` gives it. Raises TraceError where the call fails, or is not one that can be
+        traced."""
         return self._remembered(form.name, lambda: self._trace(form))
 
     def _trace(self, form: Form) -> Program:
@@ -460,11 +426,8 @@ class Tracer:
 
 
 def _load_nothing() -> None:
-    """A process that was lost in loading a submission is held against it where one without a line can be loaded.
-
-    Raises:
-        Unavailable: it cannot.
-    """
+    """A process that was lost in loading a submission is held against it where one without a line can be loaded. Raises
+    Unavailable where it cannot."""
     try:
         with Tracer(NO_SUBMISSION) as tracer:
             tracer.load()

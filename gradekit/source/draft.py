@@ -25,11 +25,8 @@ class LaunchCall:
 
 
 class Draft:
-    """A submission's text, read once; `numbers` are those of the formulas in its handout.
-
-    Raises:
-        SyntaxError: it is not Python.
-    """
+    """A submission's text, read once; `numbers` are those of the formulas in its handout. Raises SyntaxError where it
+    is not Python."""
 
     def __init__(self, text: str, numbers: Sequence[str] = ()) -> None:
         self.numbers = numbers

@@ -108,10 +108,7 @@ class Circumstances:
 
 def circumstances(failure: Failure | None, options: Sequence[int], run: Run) -> Circumstances:
     """The first configuration and conditions under which the call fails as it did; the usual ones where it does not.
-
-    Raises:
-        OverBudget: the call takes too much to be played.
-    """
+    Raises OverBudget where the call takes too much to be played."""
     usual = Circumstances(options[0], USUAL, run(options[0], USUAL))
     if failure is None:
         return usual

@@ -46,12 +46,9 @@ def step_record(
     program: tuple[int, ...] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The steps of the call of `arguments`; where there are none, of the call that fails first in the grading run with
-    these options, or of a small one. Program (x, y, z) comes first, where somebody asks for it by hand.
-
-    Raises:
-        NothingToPlay: the submission cannot be called, or what it calls has no kernel.
-        AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to be played.
-    """
+    these options, or of a small one. Program (x, y, z) comes first, where somebody asks for it by hand. Raises
+    NothingToPlay where the submission cannot be called, or what it calls has no kernel, and AssignmentError,
+    NoSuchSubmission and SubmissionError where there is nothing to be played."""
     assignment = of_path(path, id)
     if assignment.is_quiz:
         raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")

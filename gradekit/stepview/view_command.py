@@ -15,11 +15,7 @@ from gradekit.request import GradingOptions
 
 
 def whole_numbers(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """What an option's text such as 3,0,1 holds.
-
-    Raises:
-        click.BadParameter: it is no such text.
-    """
+    """What an option's text such as 3,0,1 holds. Raises click.BadParameter where it is no such text."""
     if value is not None and not re.fullmatch(r"\d+(,\d+)*", value):
         raise click.BadParameter(f"{value!r} is no list of whole numbers such as 3 or 3,0,1", context, option)
     return None if value is None else tuple(map(int, value.split(",")))

@@ -60,11 +60,7 @@ class Device:
 
     @cached_property
     def card(self) -> Card | None:
-        """The card, or None.
-
-        Raises:
-            ValueError: there is no such device; the message says what there is.
-        """
+        """The card, or None. Raises ValueError where there is no such device; the message says what there is."""
         if self.wanted == STANDIN:
             from gradekit.gpu.cpu_emulation import CARD
 
@@ -79,11 +75,7 @@ class Device:
         return {"gpu": self.card.name, "gpu_uuid": self.card.uuid, "driver": driver()}
 
     def need(self) -> Card:
-        """The card.
-
-        Raises:
-            NeedsCard: there is none, or none may be used.
-        """
+        """The card. Raises NeedsCard where there is none, or none may be used."""
         if self.card is None:
             raise NeedsCard(CARD_NOT_WANTED if self.wanted == "cpu" else NO_GPU)
         return self.card
@@ -115,12 +107,9 @@ class Device:
         entry: str,
         names: Sequence[str] = (),
     ) -> CardRun:
-        """What the card computes for CPU `tensors`, which the student calls `names`.
-
-        Raises:
-            Failure: a kernel of the program misused the card, or does not run on it.
-            NeedsCard: the card did not do it for a reason of its own.
-        """
+        """What the card computes for CPU `tensors`, which the student calls `names`. Raises Failure where a kernel of
+        the program misused the card, or does not run on it, and NeedsCard where the card did not do it for a reason of
+        its own."""
         try:
             return self.worker.run(program, tensors, option=option, allow=tuple(allow), names=names)
         except CardFault as fault:

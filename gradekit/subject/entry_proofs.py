@@ -108,10 +108,8 @@ def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gra
 
 def _is_dense(entry: domain.EntryDomain, call: Sequence[Argument]) -> bool:
     """Whether what may be written is contiguous: of its strides nothing says here that no two elements share memory."""
-    pairs = zip(entry.arguments, call, strict=False)
-    return all(
-        dense(arg) for what, arg in pairs if isinstance(what, domain.Tensor) and what.written and isinstance(arg, View)
-    )
+    pairs = ((getattr(what, "written", ""), arg) for what, arg in zip(entry.arguments, call, strict=False))
+    return all(dense(arg) for written, arg in pairs if written and isinstance(arg, View))
 
 
 def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
@@ -131,9 +129,8 @@ def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: 
         return
     found.proofs.verdicts[index] = _open(verdict, seen)
     if seen == NOTHING and verdict.exact and verdict.kind == BOUNDS:
-        found.proofs.faults.append(
-            f"{verdict.subject}, line {verdict.line}: {_open(verdict, seen).why}, and nothing in it was approximated"
-        )
+        why = f"{_open(verdict, seen).why}, and nothing in it was approximated"
+        found.proofs.faults.append(f"{verdict.subject}, line {verdict.line}: {why}")
 
 
 def _blamed(verdict: ProofVerdict) -> tuple[Cause, int | None]:
@@ -248,12 +245,9 @@ SCHEMA = "gradekit/proofs/1"
 
 
 def prove_submission(path: Path, id: str | None = None) -> dict[str, Any]:
-    """What holds of the submission at `path` for all sizes that its assignment promises, as a record.
-
-    Raises:
-        AssignmentError, NoSuchSubmission, SubmissionError: there is nothing to prove anything of.
-        ValueError: the assignment has no domain.
-    """
+    """What holds of the submission at `path` for all sizes that its assignment promises, as a record. Raises
+    AssignmentError, NoSuchSubmission and SubmissionError where there is nothing to prove anything of, and ValueError
+    where the assignment has no domain."""
     assignment = of_path(path, id)
     if not assignment.domain:
         raise ValueError(f"{assignment.id} has no domain.toml, which says for which sizes something is to be proved")

@@ -34,11 +34,8 @@ class SomePrograms:
 
     @staticmethod
     def of(program: Program, option: int) -> SomePrograms:
-        """Of the last launch, those at the ends of its grid and some between them.
-
-        Raises:
-            OverBudget: they depend on others, and none can be run alone; or there are not many more than so many.
-        """
+        """Of the last launch, those at the ends of its grid and some between them. Raises OverBudget where they depend
+        on others, and none can be run alone; or there are not many more than so many."""
         steps = [*run_steps(program.steps, option)]
         launches = [step for step in steps if isinstance(step, Launch)]
         if not launches or steps[-1] is not launches[-1]:

@@ -61,11 +61,8 @@ def check_program(
     says that its results are arguments (gradekit.subject.written).
 
     What is given back says of a call whose result no kernel has made that nothing may have been left to compute: its
-    result does not depend on what the inputs hold, or is one of them. Whether it is right decides.
-
-    Raises:
-        Failure: torch computed, a kernel ran that is not the submission's, or the result is not a new tensor,
-            or from none.
+    result does not depend on what the inputs hold, or is one of them. Whether it is right decides. Raises Failure where
+    torch computed, a kernel ran that is not the submission's, or the result is not a new tensor, or from none.
     """
     _only_allowed_operations(program, entry, allow)
     check_handed_numbers(program, entry)
@@ -79,10 +76,8 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
     """Hold `program`, a call with its backward pass, against the rules; `names` are the arguments of its results.
 
     A gradient may be the gradient of the result itself: that is what an identity hands back. What is given back is what
-    `check_program` gives.
-
-    Raises:
-        Failure: torch computed, a kernel ran that is not the submission's, or a gradient is missing.
+    `check_program` gives. Raises Failure where torch computed, a kernel ran that is not the submission's, or a gradient
+    is missing.
     """
     _only_allowed_operations(program, entry, allow)
     check_handed_numbers(program, entry)
@@ -97,11 +92,8 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
 
 @contextlib.contextmanager
 def within_budget(entry: str, label: str = "") -> Iterator[None]:
-    """Open while `entry` runs (in the configuration `label`): a run that is cut off has no result to judge.
-
-    Raises:
-        Failure: the run exceeded its budget.
-    """
+    """Open while `entry` runs (in the configuration `label`): a run that is cut off has no result to judge. Raises
+    Failure where the run exceeded its budget."""
     try:
         yield
     except OverBudget as error:
@@ -191,10 +183,8 @@ def _returns_tensors(program: Program, entry: str, submission: Submission) -> No
 def _launches_only_own_kernels(program: Program, entry: str) -> None:
     for step in every_step(program.steps):
         if isinstance(step, Launch) and (file := foreign_file(program, program.kernels[step.kernel])):
-            name = program.kernels[step.kernel].name
-            message = (
-                f"{entry} launches {name}, which has code of {file}: only kernels of the submission's own may run."
-            )
+            why = f"which has code of {file}: only kernels of the submission's own may run."
+            message = f"{entry} launches {program.kernels[step.kernel].name}, {why}"
             raise Failure(Cause.NO_KERNEL, message, line=line_of(step))
 
 
@@ -338,12 +328,9 @@ _RANGE = 3
 
 def check_handed_numbers(program: Program, entry: str) -> None:
     """Hold what the host hands on in `program` against what a computation needs. A range (torch.arange) tells two.
-    Integers may be a schedule of tiles, and single numbers may be anything: a person has to look at them.
-
-    Raises:
-        Failure: the host wrote out more than Limit.WRITTEN floating-point numbers.
-        Unsupported: or as many integers, or handed on too many one at a time.
-    """
+    Integers may be a schedule of tiles, and single numbers may be anything: a person has to look at them. Raises
+    Failure where the host wrote out more than Limit.WRITTEN floating-point numbers, and Unsupported where as many
+    integers, or handed on too many one at a time."""
     steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]
     _check_tables([step for step in steps if isinstance(step, Literal)], entry)
     single = {value for step in steps for value in _values(step) if isinstance(value, float)}
@@ -360,11 +347,8 @@ def _check_tables(written: Sequence[Literal], entry: str) -> None:
         return
     line = line_of(written[0])
     if any(isinstance(value, float) for step in written for value in step.values):
-        message = (
-            f"{entry} writes out {count:,} numbers as tensors, where {Limit.WRITTEN} are allowed: results are "
-            "computed from the inputs."
-        )
-        raise Failure(Cause.FORBIDDEN_OP, message, line=line)
+        message = f"{entry} writes out {count:,} numbers as tensors, where {Limit.WRITTEN} are allowed: "
+        raise Failure(Cause.FORBIDDEN_OP, f"{message}results are computed from the inputs.", line=line)
     raise Unsupported(f"a table of {count:,} integers that the host writes out", line)
 
 

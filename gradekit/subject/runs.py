@@ -87,11 +87,7 @@ class Observation:
 
     @property
     def tensor(self) -> torch.Tensor:
-        """The result, where the call returns exactly one tensor.
-
-        Raises:
-            Failure: it returned something else.
-        """
+        """The result, where the call returns exactly one tensor. Raises Failure where it returned something else."""
         if len(self.results) != 1 or not isinstance(self.results[0], torch.Tensor):
             raise Failure(Cause.WRONG_TYPE, f"{self.entry} returns {self.program.returned}, not one tensor.")
         return self.results[0]
@@ -209,11 +205,8 @@ class Runs:
         return self._of_check / self._most_work
 
     def known(self, spec: CallSpec) -> Observation | None:
-        """The observation of an earlier run of the same call, if it is remembered.
-
-        Raises:
-            Failure: that run was stopped, or broke a rule.
-        """
+        """The observation of an earlier run of the same call, if it is remembered. Raises Failure where that run was
+        stopped, or broke a rule."""
         outcome = self._seen.get(spec)
         if isinstance(outcome, Failure):
             raise outcome.with_traceback(None)
@@ -223,12 +216,8 @@ class Runs:
         return outcome
 
     def run(self, case: Case) -> Observation:
-        """The observation of `case`.
-
-        Raises:
-            Failure: the program breaks a rule, or used up its budget.
-            Unsupported: the engine cannot know what a kernel does.
-        """
+        """The observation of `case`. Raises Failure where the program breaks a rule, or used up its budget, and
+        Unsupported where the engine cannot know what a kernel does."""
         before = self._begun = self.work
         try:
             idle = self._hold_against_rules(case)
@@ -310,7 +299,9 @@ class Runs:
         if not others:
             return first
         variants = (*first.variants, *(variant for other in others for variant in (other, *other.variants)))
-        findings = first.findings + tuple(_in_configuration(f, o.label) for o in others for f in o.findings)
+        findings = first.findings + tuple(
+            replace(f, message=f"With the configuration {o.label}: {f.message}") for o in others for f in o.findings
+        )
         ways = branch_coverage.together(one.ways for one in (first, *others))
         return replace(first, findings=findings, variants=variants, ways=ways)
 
@@ -321,11 +312,8 @@ class Runs:
             return seen
         results = shared.setdefault(contents, seen.results)
         if len(shared) > 1 and sum(map(nbytes, shared.values())) > Limit.CONFIGURATION_BYTES:
-            message = (
-                f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much "
-                "memory together."
-            )
-            raise Failure(Cause.BUDGET_EXCEEDED, message)
+            message = f"{seen.entry} gives other results in its {len(shared)} configurations, which take too much "
+            raise Failure(Cause.BUDGET_EXCEEDED, f"{message}memory together.")
         return replace(seen, results=results)
 
     def _once(self, case: Case, option: int, label: str) -> Observation:
@@ -408,11 +396,8 @@ class Runs:
         if self.limit[0]:
             left = min(left, self.limit[0] - (self.work - self._begun))
         if left <= 0:
-            message = (
-                f"{case.entry} was not run: the kernels of earlier calls have used up the "
-                f"{most:,} element operations that a check may take."
-            )
-            raise Failure(Cause.BUDGET_EXCEEDED, message)
+            used = f"the kernels of earlier calls have used up the {most:,} element operations that a check may take."
+            raise Failure(Cause.BUDGET_EXCEEDED, f"{case.entry} was not run: {used}")
         usual = engine.Budget()
         inputs = sum(map(_storage_bytes, case.args))
         return engine.Budget(min(Limit.HURRY if self._overdue else usual.work, left), max(usual.bytes, 4 * inputs))
@@ -427,10 +412,6 @@ class Runs:
         self._overdue |= isinstance(outcome, Failure) and outcome.cause is Cause.BUDGET_EXCEEDED
         if not has_tensors(case.args):
             self._seen.put(case.spec, outcome)
-
-
-def _in_configuration(finding: Finding, label: str) -> Finding:
-    return replace(finding, message=f"With the configuration {label}: {finding.message}")
 
 
 def _weight(outcome: Observation | Failure) -> int:

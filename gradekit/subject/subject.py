@@ -191,14 +191,9 @@ class Subject:
         return _or_raise(self._trace(form))
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
-        """`entry(*args)` timed on the card beside `against`, its results compared with `expected`.
-
-        What the call does wrong on every machine is found before a card is asked for.
-
-        Raises:
-            NeedsCard: there is no card that may be used.
-            Failure: a timed call's result is wrong, too.
-        """
+        """`entry(*args)` timed on the card beside `against`, its results compared with `expected`. What the call does
+        wrong on every machine is found before a card is asked for. Raises NeedsCard where there is no card that may be
+        used, and Failure where a timed call's result is wrong, too."""
         args = tuple(args)
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, timed=True)
@@ -224,12 +219,9 @@ class Subject:
             raise Unsupported(f"every configuration of {this.form.entry} in one call ({error.said})") from None
 
     def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
-        """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form.
-
-        Raises:
-            Unsupported: torch.compile does not work here; or the entry asks where its tensors are, which cannot be
-                answered while a model is compiled.
-        """
+        """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form. Raises
+        Unsupported where torch.compile does not work here; or the entry asks where its tensors are, which cannot be
+        answered while a model is compiled."""
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
         if this.signature not in self._inspections:
@@ -270,10 +262,8 @@ class Subject:
         """Raise unless kernels make the results of this check's calls, but for calls that leave nothing to compute.
 
         A call without a kernel was right, and either lacks elements to compute with or is one of an entry that launches
-        kernels in other calls. Of an entry without any tensor there is always something left.
-
-        Raises:
-            Failure: no-kernel; `calls` then has the call.
+        kernels in other calls. Of an entry without any tensor there is always something left. Raises Failure
+        (no-kernel; `calls` then has the call).
         """
         for call, idle in self._idle:
             tensors = [arg for arg in call.args if isinstance(arg, (Input, torch.Tensor))]

@@ -151,10 +151,7 @@ class Requirement:
 
 def at_least(factor: float, side: str, *, some_from: float | None = None) -> Requirement:
     """`at_least(1.5, "eager")`: one and a half times as fast as torch run eagerly; 0.9 is a little slower than it.
-
-    Raises:
-        ValueError: no such side, or nothing between `some_from` and `factor`.
-    """
+    Raises ValueError where there is no such side, or nothing between `some_from` and `factor`."""
     if side not in SIDES:
         raise ValueError(f"there is no side {side!r}; there are {', '.join(SIDES)}")
     if factor <= 0 or (some_from is not None and not 0 <= some_from < factor):
@@ -167,10 +164,8 @@ def assert_speed(timed: Timed, *requirements: Requirement) -> None:
 
     Where noise leaves it open whether one is met, more is measured; where that does not decide it, the student gets the
     benefit and the report says so. What was known before of a side may meet a requirement, and never costs a point.
-
-    Raises:
-        Failure: too-slow, where one of them earns nothing; both figures are in the message.
-        ValueError: nothing is asked for.
+    Raises Failure (too-slow, with both figures) where one of them earns nothing, and ValueError where nothing is asked
+    for.
     """
     if not requirements:
         raise ValueError("say how fast it must be: assert_speed(timed, at_least(1.5, 'eager'))")
@@ -244,11 +239,8 @@ def duration(seconds: float) -> str:
 
 
 def assert_peak_memory(timed: Timed, *, at_most: int) -> None:
-    """Raise if the timed call held more than `at_most` bytes at any one time, inputs not counted.
-
-    Raises:
-        Failure: too-much-memory.
-    """
+    """Raise if the timed call held more than `at_most` bytes at any one time, inputs not counted. Raises Failure
+    (too-much-memory)."""
     held = timed.counters.bytes_allocated
     if held <= at_most:
         return
@@ -343,14 +335,9 @@ class SpeedTrial:
 
 
 def measure(trial: SpeedTrial, device: Device) -> Timed:
-    """The call, timed.
-
-    Raises:
-        NeedsCard: there is no card, or it could not do it.
-        Failure: a result of a timed call is wrong, or a kernel misused the card.
-        Unsupported: the engine does not know what a kernel does, so that its time says nothing.
-        Impossible: the figures cannot be true.
-    """
+    """The call, timed. Raises NeedsCard where there is no card, or it could not do it; Failure where a result of a
+    timed call is wrong, or a kernel misused the card; Unsupported where the engine does not know what a kernel does, so
+    that its time says nothing; Impossible where the figures cannot be true."""
     card = device.need()
     _only_what_it_wrote(trial)
     with _left_open(trial.entry, card, device):

@@ -47,11 +47,8 @@ class _Import:
 
 def merged(name: str, text: str, read: Read) -> str:
     """The text of the file called `name` with the own modules that it imports; `text` itself where it imports none.
-
-    Raises:
-        ModuleError: two files give one name to different things in a way that cannot be told apart, or an import asks
-            for what its module does not define.
-    """
+    Raises ModuleError where two files give one name to different things in a way that cannot be told apart, or an
+    import asks for what its module does not define."""
     order: list[str] = []
     texts = {name: text}
     read = functools.cache(read)
@@ -280,10 +277,8 @@ class CannotRename(ValueError):
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
     """`text` with each of `names`, where it means what the top level has by that name, replaced; lines stay lines.
-
-    Raises:
-        CannotRename: a class has one of the names for itself, a function declares one global, or a place is not known.
-    """
+    Raises CannotRename where a class has one of the names for itself, a function declares one global, or a place is not
+    known."""
     finder = _Finder(frozenset(names))
     finder.visit(ast.parse(text))
     lines = [line.encode() for line in text.split("\n")]

@@ -67,11 +67,8 @@ class CellError(NotebookError):
 
 
 def read(data: str, *, entry: str | None = None) -> Notebook:
-    """The definitions of the notebook whose JSON is `data`; what `entry` is assigned from is kept too.
-
-    Raises:
-        NotebookError: not a notebook, not Python, or nothing in it defines a function.
-    """
+    """The definitions of the notebook whose JSON is `data`; what `entry` is assigned from is kept too. Raises
+    NotebookError where it is not a notebook or not Python, or nothing in it defines a function."""
     try:
         return _read(_number(_code_cells(data)), entry)
     except RecursionError:
@@ -171,11 +168,7 @@ def _statements(cell: Cell, most: int) -> list[_Statement]:
 
 def code_of(cell: Cell, most: int = 100) -> str:
     """The cell's code with (at `most` so many) magics replaced by `pass`; empty where the whole cell is another
-    language, or broken.
-
-    Raises:
-        CellError: a cell that defines something is not valid Python.
-    """
+    language, or broken. Raises CellError where a cell that defines something is not valid Python."""
     lines = cell.text.split("\n")
     if cell.text.lstrip().startswith("%%"):
         if not _PYTHON_CELL_MAGIC.match(cell.text.lstrip()):

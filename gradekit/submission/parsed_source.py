@@ -24,11 +24,7 @@ class Edit:
 
 
 class ParsedSource:
-    """A submission's text, parsed once.
-
-    Raises:
-        SyntaxError: it is not Python.
-    """
+    """A submission's text, parsed once. Raises SyntaxError where it is not Python."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -93,13 +93,9 @@ def place(facts: Mapping[str, Any], number: int) -> str:
 
 
 def read(path: Path, *, entry: str | None = None) -> Submission:
-    """The submission at `path`; in a folder, the file that is meant (`entry` helps to
-    find it, and in a notebook is kept).
-
-    Raises:
-        NoSuchSubmission: no such file, or a folder in which it is unclear which file is meant.
-        SubmissionError: the file cannot be read as Python; its cause is UNREADABLE or SYNTAX_ERROR.
-    """
+    """The submission at `path`; in a folder, the file that is meant (`entry` helps to find it, and in a notebook is
+    kept). Raises NoSuchSubmission where there is no such file, or it is unclear which file of a folder is meant, and
+    SubmissionError where the file cannot be read as Python; its cause is UNREADABLE or SYNTAX_ERROR."""
     file = locate(path, entry=entry)
     if archive.is_archive(file):
         return _from_archive(file, entry)
@@ -108,11 +104,8 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
 
 def with_modules(file: Path, place: Callable[[str], Path] | None = None) -> bytes:
     """The bytes of `file`; of a Python file that imports others beside it, one source with them (see `modules`).
-    `place` tells where a module of a name lies, where that is not its name.
-
-    Raises:
-        SubmissionError: it cannot be opened, or its files cannot be made one source.
-    """
+    `place` tells where a module of a name lies, where that is not its name. Raises SubmissionError where it cannot be
+    opened, or its files cannot be made one source."""
     return _merged(file, _bytes(file), lambda name: _own(file.parent, place(name) if place else file.parent / name))
 
 
@@ -182,11 +175,8 @@ def _inside(file: Path, name: str) -> str | None:
 
 
 def _meant(names: Sequence[str], entry: str | None, text_of: modules.Read) -> str:
-    """The name that is meant among those of an archive.
-
-    Raises:
-        ArchiveError: there is none, or there are several: the student has to hand in one.
-    """
+    """The name that is meant among those of an archive. Raises ArchiveError where there is none, or there are several:
+    the student has to hand in one."""
     if found := _chosen(names, entry, lambda name: text_of(name) or ""):
         return found
     if not names:
@@ -213,11 +203,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def locate(path: Path, *, entry: str | None = None) -> Path:
-    """The file that `path` means: itself, or within a folder submission.py, <entry>.py or the only candidate.
-
-    Raises:
-        NoSuchSubmission: there is none, or there are several.
-    """
+    """The file that `path` means: itself, or within a folder submission.py, <entry>.py or the only candidate. Raises
+    NoSuchSubmission where there is none, or there are several."""
     if path.is_dir():
         return _within(path, entry)
     if not path.exists():
@@ -277,11 +264,8 @@ def _near(path: Path) -> str:
 
 
 def content(file: Path) -> bytes:
-    """The file's bytes; reads no more than it takes to see that it is too large.
-
-    Raises:
-        SubmissionError: it is too large, or cannot be opened.
-    """
+    """The file's bytes; reads no more than it takes to see that it is too large. Raises SubmissionError where it is too
+    large, or cannot be opened."""
     return _small_enough(file, _bytes(file))
 
 

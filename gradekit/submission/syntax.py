@@ -22,11 +22,7 @@ class SourceError(Exception):
 
 
 def parse(text: str) -> ast.Module:
-    """The syntax tree of `text`, which compiles as a module.
-
-    Raises:
-        SourceError: it does not.
-    """
+    """The syntax tree of `text`, which compiles as a module. Raises SourceError where it does not."""
     if "\0" in text:
         number = text.count("\n", 0, text.index("\0")) + 1
         nul = SourceLine(number, text.split("\n")[number - 1])
