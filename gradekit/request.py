@@ -35,7 +35,7 @@ class GradingOptions:
         seed: draw other examples than the release's; None: the seed in assignment.toml.
         secret_seed: try the examples that this seed draws as well, with values that nobody can predict who does not
             know it; no report names it.
-        inputs: try this one example alone, as `gradekit.inputs.example_text` writes it.
+        inputs: try this one example alone, as `gradekit.inputs.as_text` writes it.
         profile: one of PROFILE_NAMES.
         hidden: run the staff's hidden tests too, where there are any.
         device: "auto" (a GPU if there is one), "cpu" (none), "cuda" or "cuda:1".

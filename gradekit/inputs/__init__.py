@@ -4,7 +4,6 @@ spec.py      a tensor to be (`Input`), and the tensor      layouts.py     how it
 value_kinds.py  kinds of values, and how to add one        strategies.py  Hypothesis strategies that draw specs
 draws.py     the part of a domain that a check draws from  calls.py       calls of an entry, as a Hypothesis strategy
 classes.py   size classes, such as a power of two plus 1   covering.py    covering designs
-snippets.py  a spec's tensor as a line of torch
-example_text.py  an example's arguments as text, for a command that repeats it
+as_text.py   a spec's tensor as a line of torch, and the arguments of an example, for a command that repeats it
 in_words.py  kinds of values as readers know them
 """

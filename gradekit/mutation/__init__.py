@@ -2,6 +2,5 @@
 
 operators.py   the table of operators: of kernels, of host code, and of both
 mutants.py     all mutants of a text, and those that a person judged equivalent to the solution
-mutant_grading.py  grades mutants on all cores, and remembers what came of them
-survey.py      what came of an assignment's mutants, and its score
+survey.py      grades mutants on all cores, and says what came of them, with a score
 """

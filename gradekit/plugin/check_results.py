@@ -25,11 +25,9 @@ from gradekit.engine.budget import AGAIN
 from gradekit.engine.executor import ForbiddenOp, OverBudget, Unsupported
 from gradekit.engine.observer import Owners
 from gradekit.findings import Cause, Check, Outcome, Report, SourceLine, Status
-from gradekit.inputs import example_text
-from gradekit.inputs.snippets import MADE_BY_GRADEKIT, as_data, expression, few
+from gradekit.inputs.as_text import MADE_BY_GRADEKIT, as_data, dumps, expression, few
 from gradekit.inputs.spec import Input, values_of
-from gradekit.judge.by_reads import never_read
-from gradekit.judge.by_special import special_origin
+from gradekit.judge.by_running import never_read, special_origin
 from gradekit.judge.by_text import operator_mistake, refused_gradient
 from gradekit.judge.diagnose import diagnose
 from gradekit.judge.evidence import Diagnosis, errors_are_small
@@ -207,7 +205,7 @@ def counterexample(
     inputs = [as_data(value, name) | _values(value) for name, value in named]
     found: dict[str, Any] = {"inputs": inputs, "replay": replay(item, run, evidence)}
     found |= {"origin": evidence.origin} if evidence.origin else {}
-    found |= {"example": text} if (text := example_text.dumps(evidence.drawn)) else {}
+    found |= {"example": text} if (text := dumps(evidence.drawn)) else {}
     code = _code(item, run, evidence.call, error) if evidence.call else {}
     return found | _results(error) | code
 
@@ -215,7 +213,7 @@ def counterexample(
 def replay(item: pytest.Item, run: GradingRun, evidence: CheckEvidence) -> str:
     """The command that shows the same failure again; it names the inputs where the seed that drew them is secret."""
     words = ["gradekit", "check", str(run.request.path), "-a", run.request.assignment.id, "-k", item.name]
-    inputs = run.request.options.inputs or (example_text.dumps(evidence.drawn) if evidence.is_secret else None)
+    inputs = run.request.options.inputs or (dumps(evidence.drawn) if evidence.is_secret else None)
     words += ["--inputs", inputs] if inputs else ["--seed", str(run.request.seed)]
     words += ["--quick"] if run.profile.name == "quick" else []
     words += ["--device", run.request.options.device] if run.request.options.device != "auto" else []

@@ -14,7 +14,7 @@ from gradekit.compat.hypothesis import examples as hypothesis_examples
 from gradekit.compat.pytest import arguments
 from gradekit.engine.executor import Unsupported
 from gradekit.findings import Cause, Kind
-from gradekit.inputs.example_text import loads
+from gradekit.inputs.as_text import loads
 from gradekit.inputs.spec import salted
 from gradekit.judge.by_text import right_alone
 from gradekit.judge.compare import telling

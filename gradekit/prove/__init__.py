@@ -5,7 +5,7 @@ kernels    walk goes through TTIR, its loops and branches; integer_rules, memory
            the accesses that come out; symbolic_values: what they work on
 host       symbolic_host: what host code computed; setting: what is taken for granted of its arguments, and the calls
            that are followed
-claims     claims: of one launch; coverage: of its results
+claims     claims: of one launch, and of its results
 solver     solve: questions as text, and their limits, in steps
 verdicts   prover: paths, budgets, all that is claimed of a call; question: verdicts as data; probe: single programs on
            the engine

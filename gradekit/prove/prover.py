@@ -32,8 +32,7 @@ from gradekit.program import (
 )
 from gradekit.prove import Limit
 from gradekit.prove import question as q
-from gradekit.prove.claims import LaunchClaims
-from gradekit.prove.coverage import Coverage
+from gradekit.prove.claims import Coverage, LaunchClaims
 from gradekit.prove.memory_rules import accesses
 from gradekit.prove.question import ProofVerdict
 from gradekit.prove.setting import Setting, class_of, contents, product, setting_of

@@ -16,7 +16,7 @@ from gradekit import engine
 from gradekit.assignment import Assignment, of_path
 from gradekit.engine.observer import NOBODY, Owners, coordinates, linear_id
 from gradekit.findings import Cause
-from gradekit.inputs.snippets import as_data
+from gradekit.inputs.as_text import as_data
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import show
 from gradekit.judge.result_map import MOST_COLUMNS, MOST_ROWS
@@ -26,9 +26,8 @@ from gradekit.report.text import counted
 from gradekit.request import GradingOptions, GradingRequest
 from gradekit.sandbox import Tracer
 from gradekit.stepview import Limit
-from gradekit.stepview.drawing import Tensors
 from gradekit.stepview.failing import Chooser, Circumstances, Played, circumstances, wrong_places
-from gradekit.stepview.recording import PlayedProgram, PlayRecorder
+from gradekit.stepview.recording import PlayedProgram, PlayRecorder, Tensors
 from gradekit.subject import rules
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Call, Subject

@@ -6,8 +6,7 @@ call_spec.py    a call as data, the form in which it is traced, and the calls th
 rules.py        what every program must keep to, whatever it computes: operations, kernels, numbers of the host
 written.py      arguments that a call may write, as results
 soundness.py    whether kernels are Triton's, and who is to blame where they are not
-runs.py         runs of traced calls, each made once
-in_part.py      some programs of a call that is too large to be run as a whole
+runs.py         runs of traced calls, each made once; of one that is too large, some programs
 run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same
 entry_proofs.py what is proved of an entry or of all of a submission, and refutations run

@@ -10,8 +10,7 @@ from gradekit.engine.conditions import Conditions, Order
 from gradekit.engine.executor import run
 from gradekit.engine.observer import Owners
 from gradekit.stepview import Limit
-from gradekit.stepview.drawing import Tensors
-from gradekit.stepview.recording import PlayRecorder
+from gradekit.stepview.recording import PlayRecorder, Tensors
 
 X = torch.arange(1, 41, dtype=torch.float32).view(5, 8)
 

@@ -13,9 +13,8 @@ from gradekit.batch import pool
 from gradekit.batch.grader import GraderFailed, GradingJob, JobResult
 from gradekit.cli import main
 from gradekit.course.edits import edited
-from gradekit.mutation.mutant_grading import Trial, Trials
 from gradekit.mutation.mutants import JudgedError, judged, mutants
-from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, row, score
+from gradekit.mutation.survey import MutantOutcome, MutantResult, Survey, SurveyError, Trial, Trials, row, score
 from tests.small import laid_out
 
 SOLUTION = '''\

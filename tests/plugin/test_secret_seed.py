@@ -14,7 +14,7 @@ import pytest
 
 from gradekit.assignment import Assignment
 from gradekit.findings import Check, Outcome, Report
-from gradekit.inputs import example_text
+from gradekit.inputs import as_text
 from gradekit.inputs.spec import Input, normal, overlapping, salted
 from gradekit.plugin.check_run import CheckRun
 from gradekit.plugin.run_state import GradingRun
@@ -175,14 +175,14 @@ def test_the_seed_of_one_tensor_tells_nothing_of_tensors_of_other_shapes_and_kin
     ],
 )
 def test_arguments_survive_a_journey_as_text(given: dict[str, object]) -> None:
-    text = example_text.dumps(given)
+    text = as_text.dumps(given)
     one, pair = normal((3,)), overlapping(normal((4,)), 2)
-    again = example_text.loads(example_text.dumps({"call": (one, one, *pair)}) or "")["call"]
+    again = as_text.loads(as_text.dumps({"call": (one, one, *pair)}) or "")["call"]
     assert again == (one, one, *pair) and again[0] is again[1] and again[2].base == 6
-    assert text is not None and example_text.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
+    assert text is not None and as_text.loads(text) == given and not re.search(r"\s", text.replace('"mean"', ""))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "3", '{"x": {"input": ["float32"]}}', '{"x": {"odd": 1}}'])
 def test_text_that_describes_no_example_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="replay line"):
-        example_text.loads(text)
+        as_text.loads(text)

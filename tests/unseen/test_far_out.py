@@ -15,7 +15,7 @@ from gradekit.inputs.draws import Draws
 from gradekit.inputs.layouts import row_major
 from gradekit.origins import Condition, Explored, Origins
 from gradekit.program import Source, View
-from gradekit.subject.in_part import SomePrograms
+from gradekit.subject.runs import SomePrograms
 from gradekit.unseen import Limit, host_branches, search
 from gradekit.unseen.host_branches import HostBranch, TracedForm
 from gradekit.unseen.long_dimensions import LongDimensions

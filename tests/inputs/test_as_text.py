@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.inputs import snippets
+from gradekit.inputs import as_text
 from gradekit.inputs.spec import Input, normal, overlapping
 from gradekit.plugin.check_results import _makers
 
@@ -43,7 +43,7 @@ def test_one_tensor_given_twice_is_made_once() -> None:
 
 
 def made(spec: Input) -> torch.Tensor:
-    found = eval(snippets.expression(spec, '"cpu"'), {"torch": torch, "Input": Input})
+    found = eval(as_text.expression(spec, '"cpu"'), {"torch": torch, "Input": Input})
     assert isinstance(found, torch.Tensor)
     return found
 
@@ -63,10 +63,10 @@ def test_what_lies_between_elements_is_seen_where_it_is_read(dtype: str, between
 
 
 def test_numbers_have_no_more_digits_than_they_need() -> None:
-    assert snippets.written(torch.tensor([0.1, 1.0, float("-inf"), 1 / 3])) == '[0.1, 1.0, float("-inf"), 0.33333334]'
-    assert snippets.written(torch.tensor(0.1, dtype=torch.bfloat16)) == "0.1"
+    assert as_text.written(torch.tensor([0.1, 1.0, float("-inf"), 1 / 3])) == '[0.1, 1.0, float("-inf"), 0.33333334]'
+    assert as_text.written(torch.tensor(0.1, dtype=torch.bfloat16)) == "0.1"
 
 
 def test_many_are_not_listed() -> None:
-    assert snippets.few(torch.arange(3), 3) == ["0", "1", "2"]
-    assert snippets.few(torch.arange(4), 3) is None
+    assert as_text.few(torch.arange(3), 3) == ["0", "1", "2"]
+    assert as_text.few(torch.arange(4), 3) is None
