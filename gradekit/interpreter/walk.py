@@ -37,27 +37,14 @@ class Walk:
         self.known: dict[ast.AST, Any] = {}  # the values of expressions that need no evaluation
         self._depth = 0
 
-    # --- what the values are ------------------------------------------------------------------------------------------
+    # --- what the values are: methods of each subclass ----------------------------------------------------------------
 
-    def operated(self, sign: str, left: Any, right: Any) -> Any:
-        """`left sign right`."""
-        raise NotImplementedError
-
-    def inverted(self, sign: str, value: Any) -> Any:
-        """A unary operator: "-", "+", "~" or "not"."""
-        raise NotImplementedError
-
-    def decided(self, value: Any) -> Any:
-        """A condition as something that is true or false; a Tensor where programs differ."""
-        raise NotImplementedError
-
-    def items(self, value: Any) -> Sequence[Any]:
-        """The parts of a value that is spread out, or that a loop goes over."""
-        raise NotImplementedError
-
-    def outside(self, name: str) -> Any:
-        """A name that is none of those around an expression."""
-        raise NotImplementedError
+    operated: Callable[[str, Any, Any], Any]  # `left sign right`, the sign first
+    inverted: Callable[[str, Any], Any]  # a unary operator: "-", "+", "~" or "not"
+    decided: Callable[[Any], Any]  # a condition as something that is true or false; a Tensor where programs differ
+    items: Callable[[Any], Sequence[Any]]  # the parts of a value that is spread out, or that a loop goes over
+    outside: Callable[[str], Any]  # a name that is none of those around an expression
+    both_ways: Callable[[ast.If, Tensor, Names], None]  # a branch that programs leave in different ways
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -159,10 +146,6 @@ class Walk:
             self.both_ways(node, condition, names)
         else:
             self.body(node.body if condition else node.orelse, names)
-
-    def both_ways(self, node: ast.If, condition: Tensor, names: Names) -> None:
-        """A branch that programs leave in different ways."""
-        raise NotImplementedError
 
     def _for(self, node: ast.For, names: Names) -> None:
         for value in self.items(self.value(node.iter, names)):

@@ -4,10 +4,10 @@ One fork server per grader imports torch and triton once; each `Tracer` is a chi
 submission. Every wait has a time limit, every message a size limit, and a child that dies or stays silent is a
 `TraceError`, never an exception of another kind.
 
-    tracer.py       Tracer: one submission, asked to load and to trace; Form: a call, without the values
+    tracer.py       Tracer: one submission, asked to load and to trace; Form: a call, without the values; what it sent,
+                    for a text with the same code on other lines
     servers.py      the fork server, the isolation it must offer, and what a submission may use
     replies.py      what a submission's process sends, checked; TraceError, Unavailable
-    moved.py        what it sent, for a text with the same code on other lines
 """
 
 from gradekit.processes import clean_environment

@@ -3,9 +3,9 @@ a trace, a run and an observation.
 
 subject.py      what a test calls, and a function of it
 call_spec.py    a call as data, the form in which it is traced, and the calls that a check is going to make
-rules.py        what every program must keep to, whatever it computes: operations, kernels, numbers of the host
+rules.py        what every program must keep to, whatever it computes: operations, kernels, numbers of the host; whether
+                its kernels are Triton's, and who is to blame where they are not
 written.py      arguments that a call may write, as results
-soundness.py    whether kernels are Triton's, and who is to blame where they are not
 runs.py         runs of traced calls, each made once; of one that is too large, some programs
 run_cache.py    runs that a warm grader need not repeat
 digest.py       which programs compute the same

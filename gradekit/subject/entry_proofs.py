@@ -32,7 +32,7 @@ from gradekit.prove.setting import calls_of, dense, may_lie_so, names_of
 from gradekit.prove.symbolic_host import NotFollowed
 from gradekit.report.proofs import sized
 from gradekit.sandbox import Form, TraceError, Tracer
-from gradekit.sandbox.moved import moved
+from gradekit.sandbox.tracer import moved
 from gradekit.subject import Limit
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.subject import Subject

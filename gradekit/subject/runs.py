@@ -38,7 +38,7 @@ from gradekit.sandbox import MANY
 from gradekit.subject import Limit, rules, run_cache
 from gradekit.subject.call_spec import CHANGED, CallSpec, has_tensors
 from gradekit.subject.device import Device, NeedsCard
-from gradekit.subject.soundness import Soundness
+from gradekit.subject.rules import Soundness
 from gradekit.subject.written import Contracts
 
 if TYPE_CHECKING:

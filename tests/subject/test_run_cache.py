@@ -18,8 +18,8 @@ from gradekit.reuse import ForkedCache
 from gradekit.sandbox import TraceError
 from gradekit.subject import run_cache
 from gradekit.subject.call_spec import call_spec
+from gradekit.subject.rules import Soundness
 from gradekit.subject.run_cache import RunCache, key_of
-from gradekit.subject.soundness import Soundness
 
 X = View(0, "float32", (4,), (1,), 0)
 KERNEL = Kernel("kernel", 'tt.func @kernel() loc("submission.py":3:1)', {"num_warps": 4})
