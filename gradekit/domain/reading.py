@@ -251,7 +251,6 @@ def _names(expression: str) -> frozenset[str]:
 
 
 def _expressions(table: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Everything that is arithmetic on sizes, and where it stands."""
     for number, limit in enumerate(table.get("limits", [])):
         yield ("limits", number), limit
     yield from ((("grows", what), law) for what, law in table.get("grows", {}).items())

@@ -50,7 +50,6 @@ def listed(sizes: Sequence[int]) -> tuple[SizeClass, ...]:
 
 
 def _prime_from(number: int) -> int:
-    """The first prime from `number` on."""
     return next(n for n in itertools.count(max(number, 2)) if all(n % d for d in range(2, math.isqrt(n) + 1)))
 
 

@@ -243,7 +243,6 @@ class Draws:
 
     @functools.cached_property
     def _ends(self) -> dict[str, tuple[int, int]]:
-        """The smallest and the largest of each size."""
         every = {name: sorted(n for one in options for n in one.members) for name, options in self.sizes}
         return {name: (sizes[0], sizes[-1]) for name, sizes in every.items()}
 

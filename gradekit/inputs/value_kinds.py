@@ -130,7 +130,6 @@ def add_from(texts: Iterable[str]) -> None:
 
 
 def _ints(low: int, high: int, shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:
-    """Whole numbers from `low` to `high`, both included."""
     return torch.randint(low, high + 1, shape, generator=generator, dtype=torch.int64)
 
 

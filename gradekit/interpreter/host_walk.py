@@ -85,7 +85,6 @@ class HostWalk(Walk):
         return names
 
     def _operators(self, names: Names) -> list[str]:
-        """The functions that torch.library makes operators of."""
         found = [node for node in self.source.tree.body if isinstance(node, ast.FunctionDef) and node.name in names]
         return [node.name for node in found if is_decorated(node, "triton_op", "custom_op")]
 
@@ -328,7 +327,6 @@ class HostWalk(Walk):
         self.launches.launch(launcher.kernel, grid, names, self.meter)
 
     def _made(self, of: HostClass, args: Sequence[Any], given: Mapping[str, Any]) -> HostObject:
-        """An object of a class."""
         made = HostObject({}, of)
         if "__init__" in of.names:
             self.called_with(self.attribute_of(made, "__init__"), args, given)

@@ -221,7 +221,6 @@ class KernelWalk(Walk):
         self._again(outer)
 
     def _give_up(self, programs: Tensor) -> None:
-        """Some programs have made too many steps of a loop."""
         if self.copies == 1:
             raise NotWalked("a loop of too many steps")
         self.memory.lose(programs)

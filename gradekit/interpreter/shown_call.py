@@ -178,7 +178,6 @@ def written_in_place(program: Program) -> dict[int, int]:
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    """The same view of a storage of its own."""
     data = view_bytes(tensor).clone().view(tensor.dtype)
     return data.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 

@@ -67,7 +67,6 @@ _CONSTANTS = (int, float, str, tuple, torch.dtype)
 
 
 def _constant(value: Any) -> Any:
-    """A value of host code as kernels have it."""
     return DTYPES.get(str(value).removeprefix("torch."), value) if isinstance(value, torch.dtype) else value
 
 
@@ -311,7 +310,6 @@ def has_effects(part: ast.AST, code: Code) -> bool:
 
 
 def _stores(name: str, code: Code) -> bool:
-    """Whether a function of this name may store something."""
     own = code.functions.get(name)
     inside = [called(node) for node in parts_of(own)] if own is not None else []
     return any(one.rpartition(".")[2] in _EFFECTS for one in (name, *inside))

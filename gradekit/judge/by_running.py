@@ -332,7 +332,6 @@ def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) 
 
 
 def _places(view: View) -> Tensor:
-    """Where each element of a view lies in its storage."""
     return strided(torch.arange(view.reach), view.shape, view.stride, view.offset)
 
 

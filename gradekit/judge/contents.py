@@ -131,7 +131,6 @@ def _comparable(value: Any) -> Hashable:
 
 
 def _function(function: types.FunctionType) -> Hashable:
-    """Its code, its file as it stands, its defaults, attributes and closure."""
     if function.__kwdefaults__:
         raise _NotComparable
     attributes = tuple(vars(function).items())

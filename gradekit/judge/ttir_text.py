@@ -77,5 +77,4 @@ def _operations(program: Program) -> Iterator[Op]:
 
 
 def _lines(op: Op, path: str) -> frozenset[int]:
-    """The lines in file `path` that an operation comes from."""
     return frozenset(line for file, line, _ in op.location if file == path or not path)

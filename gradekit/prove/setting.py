@@ -277,7 +277,6 @@ def _ranks(entry: EntryDomain) -> list[int]:
 
 
 def _sizes(entry: EntryDomain, rank: int) -> dict[str, int]:
-    """A size of its own for each dimension, within its range."""
     left = list(Limit.PRIMES)
     found: dict[str, int] = {}
     for name, size in _by_name(entry, rank).items():

@@ -126,7 +126,6 @@ def divided(a: Numbers, b: Numbers) -> Any:
 
 
 def _power(value: Numbers) -> Any:
-    """The least power of two that is not below it."""
     if not isinstance(value, Tensor):
         return next_power_of_2(value)
     return torch.where(value > 0, _POWERS[torch.searchsorted(_POWERS, value).clamp(max=61)], 0)

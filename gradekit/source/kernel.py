@@ -180,7 +180,6 @@ class KernelDraft:
 
     @cached_property
     def _spread(self) -> set[str]:
-        """The names of ranges of places."""
         return {name for name, values in self.values.items() if any(map(_is_range, values))}
 
     # --- memory ------------------------------------------------------------------------------------------------------

@@ -154,7 +154,6 @@ def _seen_again(result: torch.Tensor, known: Comparison) -> Reference | None:
 
 
 def _changed(result: torch.Tensor, usual: object) -> Reference | None:
-    """What a result should be that is another one than it is `usual`ly."""
     if not isinstance(usual, torch.Tensor) or bool(agree(usual, result).all()):
         return None
     return reference(lambda value: value, usual)

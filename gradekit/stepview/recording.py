@@ -162,7 +162,6 @@ def _kept(old: Sequence[dict[str, Any]], new: Mapping[str, Any]) -> Iterator[dic
 
 
 def _cells(lanes: Tensor, type: Type) -> str:
-    """Lanes of a tile as the levels of its cells."""
     if lanes.numel() <= 1 or not type.shape:
         return levels(lanes)
     whole = lanes.view(-1, type.shape[-1])
@@ -291,7 +290,6 @@ def chosen_cells(shape: torch.Size) -> tuple[Tensor, Tensor]:
 
 
 def _extremes(flat: Tensor) -> dict[str, Any]:
-    """The smallest and largest finite numbers, and how many are not finite."""
     if not flat.dtype.is_floating_point:
         return {"low": str(int(flat.min())), "high": str(int(flat.max()))} if flat.numel() else {}
     number = flat.double()

@@ -199,7 +199,6 @@ def _seen(
 
 
 def _probed(program: Program, verdict: ProofVerdict) -> Failure | str:
-    """What one program alone does outside of its tensors."""
     if not verdict.exact or len(verdict.program) != 3:
         return NOT_RUN
     x, y, z = verdict.program

@@ -326,7 +326,6 @@ class _Finder(ast.NodeVisitor):
 
 
 def _outside(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a function that belong to the scope around it."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         yield from node.decorator_list
         yield from filter(None, [node.returns])
