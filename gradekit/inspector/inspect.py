@@ -70,17 +70,6 @@ def _launches(steps: Sequence[Step], label: str) -> Iterator[tuple[str, Launch]]
                 yield from _launches(option, name)
 
 
-# --- the record -------------------------------------------------------------------------------------------------------
-
-
-def to_dict(found: Inspected) -> dict[str, Any]:
-    """An inspected kernel as data that `json.dumps` accepts; without the stages' texts."""
-    data = dataclasses.asdict(found.facts)
-    data["target"] = found.facts.target.name
-    data["sentences"] = [dataclasses.asdict(sentence) for sentence in found.sentences]
-    return data
-
-
 # --- a submission -----------------------------------------------------------------------------------------------------
 
 
@@ -110,7 +99,11 @@ class InspectionResult:
             "card": self.target.card,
             "unit": self.target.unit,
             "matrix_units": self.target.matrix_units,
-            "kernels": [to_dict(kernel) for kernel in self.kernels],
+            "kernels": [
+                dataclasses.asdict(kernel.facts)
+                | {"target": self.target.name, "sentences": list(map(dataclasses.asdict, kernel.sentences))}
+                for kernel in self.kernels
+            ],
             "lines": self._lines(),
             "environment": environment(),
         }
