@@ -71,6 +71,13 @@ def warm() -> Iterator[None]:
 
 
 @pytest.fixture
+def keeping() -> Iterator[None]:
+    """A grader that keeps what it learns, and knows nothing."""
+    with reuse.kept():
+        yield
+
+
+@pytest.fixture
 def without_mends(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mended programs are tried: they take most of the time of a failing check, and change no verdict."""
     monkeypatch.setattr("gradekit.repair.work.Limit.WORK", 0)

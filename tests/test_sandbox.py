@@ -5,7 +5,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -447,13 +447,6 @@ def test_all_calls_together_have_a_limit_of_steps_and_results() -> None:
 
 
 # --- what a process has answered before -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def keeping() -> Iterator[None]:
-    """A grader that keeps what it learns, and knows nothing."""
-    with reuse.kept():
-        yield
 
 
 def counts(text: str, sizes: Sequence[int], number: int | None = 0) -> tuple[list[object], bool]:

@@ -1,7 +1,5 @@
 """Where a program rounds is known, with its line and with what becomes of the rounded value."""
 
-from dataclasses import dataclass
-
 import pytest
 import torch
 
@@ -12,6 +10,7 @@ from gradekit.inputs.spec import Input, normal
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments
+from gradekit.submission import Submission
 
 KERNEL = """
 import torch, triton
@@ -39,13 +38,8 @@ def entry(x):
 """
 
 
-@dataclass
-class Text:
-    text: str
-
-
 def traced(text: str, x: Input) -> Program:
-    with Tracer(Text(text)) as tracer:  # type: ignore[arg-type]
+    with Tracer(Submission("submission.py", text, "")) as tracer:
         return tracer.trace("entry", to_arguments([x]))
 
 

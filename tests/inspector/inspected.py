@@ -1,7 +1,6 @@
 """Kernels that show each thing the inspector says, and how to ask it about them."""
 
 import functools
-from dataclasses import dataclass
 from typing import Any
 
 from gradekit.inputs.layouts import row_major
@@ -11,6 +10,7 @@ from gradekit.inspector.targets import target
 from gradekit.program import Program
 from gradekit.sandbox import Tracer
 from gradekit.subject.call_spec import to_arguments
+from gradekit.submission import Submission
 
 SOURCE = """\
 import torch, triton
@@ -136,13 +136,6 @@ def tiles(x):
 LINES = SOURCE.split("\n")
 
 
-@dataclass(frozen=True)
-class Text:
-    """What a tracer needs of a submission."""
-
-    text: str = SOURCE
-
-
 def line(comment: str) -> int:
     """The line of SOURCE that ends with `# comment`."""
     (found,) = [number for number, text in enumerate(LINES, start=1) if text.endswith(f"# {comment}")]
@@ -162,7 +155,7 @@ def float32(*shape: int, **changes: Any) -> Input:
 @functools.cache
 def program(entry: str, *inputs: Input) -> Program:
     """The program of a call of SOURCE."""
-    with Tracer(Text()) as tracer:
+    with Tracer(Submission("submission.py", SOURCE, "")) as tracer:
         return tracer.trace(entry, to_arguments(inputs))
 
 

@@ -2,7 +2,6 @@
 of its inputs is told where the wrong result is what comes of inputs without it, and nowhere else."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 import torch
@@ -15,6 +14,7 @@ from gradekit.judge.evidence import Diagnosis
 from gradekit.judge.reference import reference
 from gradekit.program import Program, View
 from gradekit.sandbox import Tracer
+from gradekit.submission import Submission
 
 HEAD = """\
 import torch, triton
@@ -61,14 +61,9 @@ def entry(x):
 X = torch.tensor([1.0, 2.0, 4.0, 8.0, 100.0, -3.0])
 
 
-@dataclass
-class Text:
-    text: str
-
-
 def ran(text: str, x: torch.Tensor, right: Callable[[torch.Tensor], torch.Tensor]) -> tuple[Program, Comparison]:
     """The program of a submission, and its result beside that of a function."""
-    with Tracer(Text(text)) as tracer:  # type: ignore[arg-type]
+    with Tracer(Submission("submission.py", text, "")) as tracer:
         program = tracer.trace("entry", [View(0, "float32", tuple(x.shape), x.stride())])
     result = engine.run(program, [x]).results[0]
     assert isinstance(result, torch.Tensor)

@@ -4,7 +4,7 @@ import functools
 import importlib
 import math
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,7 @@ from gradekit.judge.contents import Results, content, nbytes
 from gradekit.judge.reference import Reference, reference
 
 module = importlib.import_module("gradekit.judge.reference")
-
-
-@pytest.fixture(autouse=True)
-def cold() -> Iterator[None]:
-    with reuse.kept():
-        yield
+pytestmark = pytest.mark.usefixtures("keeping")
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:

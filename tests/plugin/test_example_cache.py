@@ -1,6 +1,6 @@
 """A warm grader tries the next submission on the examples that it has drawn before, and comes to the same report."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,7 @@ from tests.plugin.samples import RIGHT, TESTS, TRIPLES, UNMASKED
 
 Make = Callable[..., Assignment]
 Write = Callable[[str], Path]
-
-
-@pytest.fixture(autouse=True)
-def cold() -> Iterator[None]:
-    with reuse.kept():
-        yield
+pytestmark = pytest.mark.usefixtures("keeping")
 
 
 def without_time(report: Report) -> Report:

@@ -13,6 +13,7 @@ from gradekit.inputs.spec import normal
 from gradekit.program import Choice, Fill, Kernel, Launch, Program, Scalar, Source, View
 from gradekit.sandbox import NO_SUBMISSION, Tracer
 from gradekit.subject import digest
+from gradekit.submission import Submission
 
 TEXT = """
 import torch
@@ -39,11 +40,7 @@ X = View(0, "float32", (100,), (1,))
 
 
 def traced(text: str) -> Program:
-    class Submitted:
-        pass
-
-    Submitted.text = text  # type: ignore[attr-defined]
-    with Tracer(Submitted()) as tracer:  # type: ignore[arg-type]
+    with Tracer(Submission("submission.py", text, "")) as tracer:
         return tracer.trace("entry", [X])
 
 
