@@ -249,7 +249,7 @@ class Program:
     what `data_ptr()` answered for the storages whose addresses the program holds as numbers (a table of pointers):
     multiples of ADDRESS_GAP. The first `kept` of the steps were made before the call, by the import or by an
     earlier call, and the call uses what they made. `multiprocessors` is how many of them the host was told that the
-    GPU has, or 0 where it has not asked.
+    GPU has, or 0 where it has not asked. `empty_grids` are the lines of launches without a program, which are no step.
     """
 
     inputs: tuple[View, ...]
@@ -262,6 +262,7 @@ class Program:
     addresses: dict[int, int] = field(default_factory=dict)
     multiprocessors: int = 0
     kept: int = 0
+    empty_grids: tuple[Source, ...] = ()
 
     @property
     def kept_allocations(self) -> list[Allocate]:

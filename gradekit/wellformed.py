@@ -130,6 +130,8 @@ class _Checker:
         _expect(0 <= self.program.multiprocessors < 1 << 16, "a GPU that nobody builds")
         for number, size in (*self.sizes.items(), *self.program.addresses.items()):
             _expect(0 <= number < _LARGEST and 0 <= size < 2 * _LARGEST, "a storage of no size")
+        for source in self.program.empty_grids:
+            _source(source)
         self.views(self.program.inputs)
         self.run(self.program.steps, 0)
         self.values(self.program.results, 0)

@@ -4,7 +4,10 @@ where a run cannot go on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from gradekit.findings import Finding
 
 
 class Limit:
@@ -40,16 +43,21 @@ elements: about ten microseconds."""
 LAUNCH = 50
 """A launch counts as this many operations, beside those of its programs: half a millisecond."""
 
+PATIENT = 16
+"""A run with incidents has this part of its budget, or goes on until it has taken twice what it had when they began."""
+
 AGAIN = 20_000_000
 """A call that takes more work is not run again only to say more about it."""
 
 
 class OverBudget(Exception):
-    """The run used up its `resource`: "work", "bytes" or "programs" of one launch. `limit` says how much that was."""
+    """The run used up its `resource`: "work", "bytes" or "programs" of one launch. `limit` says how much that was, and
+    `findings` what was seen before."""
 
     def __init__(self, resource: str, limit: float, line: int | None = None) -> None:
         super().__init__(f"more than {limit:g} {resource}")
         self.resource, self.limit, self.line = resource, limit, line
+        self.findings: list[Finding] = []
 
 
 class Unsupported(Exception):
@@ -76,10 +84,12 @@ class Budget:
 
 class Meter:
     """Counts a run against its budget, and what the kernels did: floating-point
-    operations of dots and elementwise ops."""
+    operations of dots and elementwise ops. A run with incidents ends sooner: a loop may run to what was loaded outside
+    of its tensor."""
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget, self.work, self.flops = budget, 0, 0
+    def __init__(self, budget: Budget, incidents: Sequence[object] = ()) -> None:
+        self.budget, self.incidents, self.work, self.flops = budget, incidents, 0, 0
+        self._next_look = budget.work // PATIENT
 
     def spend(self, operations: int, elements: int = 0) -> None:
         """Counts operations, with the elements that they make.
@@ -88,8 +98,10 @@ class Meter:
             OverBudget: the work is used up.
         """
         self.work += operations * STEP + elements
-        if self.work > self.budget.work:
-            raise OverBudget("work", self.budget.work)
+        if self.work > self._next_look:
+            if self.incidents or self.work > self.budget.work:
+                raise OverBudget("work", self._next_look if self.incidents else self.budget.work)
+            self._next_look = min(max(self.work, 2 * self._next_look), self.budget.work)
 
     def afford(self, operations: int, elements: int) -> None:
         """Raises OverBudget where what is sure to come, and is not counted yet, is more than is left."""

@@ -140,9 +140,12 @@ def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
 def _attempt(setup: Setup, meter: Meter, careful: bool) -> RunResult | Exception:
     """What comes of a run, or the error that stopped it, without a traceback: a check remembers why it failed, and a
     traceback would keep all tensors of the run."""
+    execution = _Execution(setup, meter, careful)
     try:
-        return _Execution(setup, meter, careful).run()
+        return execution.run()
     except (ForbiddenOp, OverBudget, Suspicion, Unsupported) as error:
+        if isinstance(error, OverBudget):
+            error.findings = execution.explained()
         error.__context__ = None
         return error.with_traceback(None)
 
@@ -157,6 +160,7 @@ class _Execution:
         self.setup, self.program, self.meter, self.careful = setup, setup.program, meter, careful
         self.memory, self.traffic, self.counters = Memory(self.program.addresses), Traffic(), Counters()
         self.incidents: list[Incident] = []
+        meter.incidents = self.incidents
         self.prints: list[str] = []
         self.grids: list[tuple[int, int, int]] = []
         self.in_place = self.begins_anew = False
@@ -172,10 +176,9 @@ class _Execution:
             self._step(step)
         self._uses = Counter(one.storage for one in self.program.results if isinstance(one, View))
         results = [self._result(result) for result in self.program.results]
-        namer = Namer(self.program, self.setup.names)
-        findings = explain(self.incidents, namer, self.grids)
+        findings = self.explained()
         if self.setup.programs is None:
-            findings += unwritten(self.program, self.memory, namer)
+            findings += unwritten(self.program, self.memory, Namer(self.program, self.setup.names))
         counters = self.counters
         counters.bytes_loaded, counters.bytes_stored = self.traffic.loaded, self.traffic.stored
         counters.flops, counters.bytes_allocated = self.meter.flops, self.memory.allocated
@@ -183,6 +186,10 @@ class _Execution:
         return RunResult(
             results, findings, counters, self.prints, self.in_place, ways=self.ways, begins_anew=self.begins_anew
         )
+
+    def explained(self) -> list[Finding]:
+        """What the incidents so far were, in the student's words."""
+        return explain(self.incidents, Namer(self.program, self.setup.names), self.grids)
 
     def _check_size(self) -> None:
         """Raises OverBudget before anything is made, where the call allocates and returns more than it may."""

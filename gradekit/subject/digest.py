@@ -55,7 +55,7 @@ def of_program(program: Program) -> bytes:
     return _digest(repr(_effect(program, program.kernels)))
 
 
-_WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors"}, Choice: {"labels"}}
+_WITHOUT_EFFECT = {Program: {"kernels", "returned", "path", "multiprocessors", "empty_grids"}, Choice: {"labels"}}
 """Fields that do not change a run; a kernel is compared where it is launched."""
 
 

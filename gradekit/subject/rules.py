@@ -20,7 +20,7 @@ from gradekit.engine.executor import Counters, ForbiddenOp, OverBudget, Unsuppor
 from gradekit.engine.kernel_facts import every_operation, parsed
 from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
-from gradekit.judge.failure import Failure, Idle
+from gradekit.judge.failure import Failure, Idle, sentence
 from gradekit.judge.memory_checks import line_of
 from gradekit.program import (
     Allocate,
@@ -104,7 +104,11 @@ def within_budget(entry: str, label: str = "") -> Iterator[None]:
         yield
     except OverBudget as error:
         where = f", in the configuration {label}," if label else ""
-        raise Failure(Cause.BUDGET_EXCEEDED, f"{entry} was stopped{where} {_why(error)}", line=error.line) from None
+        message = f"{entry} was stopped{where} {_why(error)}"
+        line, facts = error.line, {}
+        if error.findings:
+            line, facts = error.findings[0].line, {"hint": error.findings[0].cause.hint}
+        raise Failure(Cause.BUDGET_EXCEEDED, message, line=line, facts=facts) from None
 
 
 def _why(error: OverBudget) -> str:
@@ -113,8 +117,8 @@ def _why(error: OverBudget) -> str:
     if error.resource == "programs":
         many = f"because one launch has more than {error.limit:,.0f} programs."
         return many if error.limit else "because its programs depend on each other."
-    work = f"{error.limit:,.0f} element operations"
-    return f"because it takes more than {work} in its kernels. Does a loop in one never end?"
+    reason = sentence(error.findings[0]) if error.findings else "Does a loop in one never end?"
+    return f"because it takes more than {error.limit:,.0f} element operations in its kernels. {reason}"
 
 
 def options(program: Program) -> list[tuple[int, str]]:
@@ -201,21 +205,30 @@ def _without_kernels(program: Program, entry: str, *, writes: bool = False) -> I
     others = [view for view in views if view.storage not in computed]
     if not others:
         return None
-    failure = Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
-    if any(program.launches()):
-        beside = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
-        given = {view.storage for step in beside for view in views_in(step)}
-        by_torch = any(view.storage in given for view in others)
-        why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
-        message = f"{entry} returns a tensor that no kernel has stored to: {why}."
-        if writes:
-            message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
-        failure = Failure(Cause.NO_KERNEL, message)
+    failure = _not_stored(program, entry, {view.storage for view in others}, writes=writes)
     if all(view.storage in constant for view in others):
         return Idle(failure)
     if copied_inputs(program, others):
         return Idle(failure, copies=True)
     raise failure
+
+
+def _not_stored(program: Program, entry: str, storages: set[int], *, writes: bool) -> Failure:
+    """What is said of results that no kernel has stored to."""
+    if program.empty_grids:
+        line = program.empty_grids[0].line
+        why = f"the grid in line {line} has a 0, so no program runs"
+        message = f"{entry} returns a tensor that no kernel has stored to: {why}."
+        return Failure(Cause.NO_KERNEL, message, line=line)
+    if not any(program.launches()):
+        return Failure(Cause.NO_KERNEL, f"{entry} launches no Triton kernel.")
+    if writes:
+        message = f"No kernel of {entry} has stored to the argument that it must write: store there, not to a copy."
+        return Failure(Cause.NO_KERNEL, message)
+    beside = (step for step in every_step(program.steps) if not isinstance(step, (Allocate, Launch)))
+    by_torch = any(view.storage in storages for step in beside for view in views_in(step))
+    why = "torch copied or computed its values" if by_torch else "nothing gave it any values"
+    return Failure(Cause.NO_KERNEL, f"{entry} returns a tensor that no kernel has stored to: {why}.")
 
 
 def _returns_what_it_made(program: Program, entry: str) -> None:

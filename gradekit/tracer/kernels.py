@@ -235,9 +235,10 @@ class TracedKernel:
         if self._threads > self.n_max_threads:
             raise OutOfResources(self._threads, self.n_max_threads, "threads")
         arguments = tuple(self._arguments(found, args))
-        if 0 in grid:
-            return  # Triton's launcher does nothing then
         recorder = self.compiler.recorder
+        if 0 in grid:  # Triton's launcher does nothing then
+            recorder.empty_grids.append(recorder.source())
+            return
         self.compiler.kernels[found.key] = found.kernel
         launch = Launch(found.key, grid, arguments, recorder.source())
         recorder.add(launch)

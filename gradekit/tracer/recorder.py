@@ -68,6 +68,7 @@ class Recorder:
         self.path = path
         self.steps: list[Step] = []
         self.kernels: dict[str, Kernel] = {}
+        self.empty_grids: list[Source | None] = []
         self._before: list[Step] = []
         self._known: dict[int, TracedStorage] = {}
         self._inputs: dict[int, int] = {}
@@ -166,7 +167,7 @@ class Recorder:
     def begin(self) -> None:
         """A call begins: steps so far belong to what was before it."""
         self._before.extend(self.steps)
-        self.steps, self.kernels, self._inputs = [], {}, {}
+        self.steps, self.kernels, self._inputs, self.empty_grids = [], {}, {}, []
 
     def input(self, tensor: torch.Tensor, number: int) -> None:
         """Declares that `tensor` is an input whose storage the caller calls `number`."""
@@ -201,6 +202,7 @@ class Recorder:
             path=NAME,
             addresses={rename(storage.number): storage.address for storage in pointed},
             kept=len(prelude),
+            empty_grids=tuple(filter(None, self.empty_grids)),
         )
 
     def _refuse_earlier_inputs(self, steps: Sequence[Step], results: Sequence[Any]) -> None:

@@ -15,6 +15,7 @@ from gradekit.engine.executor import Budget, OverBudget, run
 from gradekit.engine.host import write, written
 from gradekit.engine.kernel_facts import facts, last_uses, parsed
 from gradekit.engine.memory import Memory, Storage
+from gradekit.findings import Cause
 from gradekit.program import Allocate, Fill, View
 
 X = torch.arange(16, dtype=torch.float32)
@@ -164,6 +165,23 @@ def test_a_loop_that_is_sure_to_exceed_the_budget_is_stopped_after_its_first_tur
     with pytest.raises(OverBudget, match="work") as stopped:
         run(asked, [X, ends], budget=Budget(work=50_000_000))
     assert len(turns) <= 4 and stopped.value.line is not None  # the body and one turn, at most twice
+
+
+@triton.jit
+def counts_to_what_it_loads(bound, out):
+    n = tl.load(bound + 16)
+    done = 0
+    while done < n:
+        done += 1
+    tl.store(out, done)
+
+
+def test_a_run_that_went_out_of_bounds_ends_with_a_part_of_the_budget_and_says_where():
+    asked = program(counts_to_what_it_loads, (1,), [torch.zeros(17, dtype=torch.int32)[:16]], [torch.empty(1)])
+    with pytest.raises(OverBudget, match="work") as stopped:
+        run(asked, [torch.full([17], 1 << 30, dtype=torch.int32)[:16]], budget=Budget(work=50_000_000))
+    assert stopped.value.limit < 25_000_000
+    assert [found.cause for found in stopped.value.findings] == [Cause.OUT_OF_BOUNDS_LOAD]
 
 
 def test_a_loop_whose_turns_are_within_the_budget_ends():

@@ -1,5 +1,6 @@
 """The rules that a program must keep, whatever its result."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,6 +59,7 @@ NOWHERE = View(77, "float32", (4,), (1,))
 BROKEN = {
     "torch computes, also beside a kernel": (program(ALLOCATE, LAUNCH, ADDED), Cause.FORBIDDEN_OP, 12, "computes with torch (aten::add)"),
     "torch in one configuration": (program(ALLOCATE, Choice(((LAUNCH,), (ADDED,)), ("a", "b"))), Cause.FORBIDDEN_OP, 12, ""),
+    "no program": (replace(program(ALLOCATE), empty_grids=(Source(9),)), Cause.NO_KERNEL, 9, "line 9 has a 0"),
     "no launch": (program(ALLOCATE), Cause.NO_KERNEL, None, "launches no Triton kernel"),
     "a kernel from elsewhere": (
         program(ALLOCATE, Launch("foreign", (1, 1, 1), (X, OUT))), Cause.NO_KERNEL, None, "has code of /lib/torch/sparse/_triton_ops.py",

@@ -30,6 +30,11 @@ def test_grids_of_every_style_are_recorded(grid: str, recorded: tuple[int, int, 
     assert launch_of(program).grid == recorded
 
 
+def test_a_launch_without_a_program_is_no_step_and_its_line_is_kept() -> None:
+    program = traced(LAUNCH.format("copy_kernel[(100 // 128,)](x, out, 100, BLOCK=128)"), X)
+    assert not list(program.launches()) and [source.line for source in program.empty_grids] == [12]
+
+
 @pytest.mark.parametrize(
     "call",
     [
