@@ -10,8 +10,6 @@ and tests/compat says of each name what gradekit expects of it. So a new release
 supported by changing one file here and the version range in pyproject.toml.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

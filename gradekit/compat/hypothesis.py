@@ -1,7 +1,5 @@
 """What gradekit needs of Hypothesis beyond its public names, for Hypothesis 6.140 and later."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

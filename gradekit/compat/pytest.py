@@ -1,7 +1,5 @@
 """What gradekit needs of pytest beyond its public names, for pytest 8.4 and later."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

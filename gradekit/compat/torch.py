@@ -3,8 +3,6 @@
 What imports torch.compile's machinery, which takes over a second, is in torch_compile.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ The machinery takes over a second to import, so each function imports what it ne
 for processes that end soon after: nothing that is patched here is put back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from collections.abc import Callable

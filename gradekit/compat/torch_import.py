@@ -2,8 +2,6 @@
 are exported, and how operators behave on tensors without data, which most do in C++, too.
 """
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.util
 import sys

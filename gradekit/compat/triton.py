@@ -3,8 +3,6 @@
 Public, and used everywhere: `triton` itself, `triton.language`, `triton.testing` and `triton.tools.tensor_descriptor`.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

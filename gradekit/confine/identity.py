@@ -1,7 +1,5 @@
 """Who a process is: its capabilities, its user, and how many tasks that user has."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import struct

@@ -1,7 +1,5 @@
 """Landlock: a process gives up every path but those that it names, and with newer kernels TCP and signals to others."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import stat

@@ -1,7 +1,5 @@
 """Linux system calls by name, through ctypes; an error is an OSError."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -5,8 +5,6 @@ which no other can be named; when that child ends, the kernel ends whatever is l
 child, leaves it a filesystem of the named paths alone, read-only, and an empty scratch folder in memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

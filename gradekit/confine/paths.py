@@ -1,7 +1,5 @@
 """The paths that a confined Python process needs: its library, its packages, the system's libraries, a few devices."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import glob

@@ -5,8 +5,6 @@ namespaces, keys, kernel modules, new sessions and process groups (so that one s
 rest is allowed, up to the newest call that this was written for.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import platform

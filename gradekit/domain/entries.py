@@ -1,7 +1,5 @@
 """What an entry takes, returns and promises, as values; and arithmetic on sizes, as in "M + 1" and "M * N <= 2**24"."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import math

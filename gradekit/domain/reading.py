@@ -1,7 +1,5 @@
 """domain.toml to entries, or what is wrong with it: the schema says which keys there are, `_senseless` the rest."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

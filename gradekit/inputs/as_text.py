@@ -4,8 +4,6 @@ Few numbers are written out; many are made by gradekit itself, as its own specs 
 exactly that of the spec, and what lies between its elements is not a number, as in a check.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -9,8 +9,6 @@
 Before Hypothesis draws, a check runs the rows of the strategy's covering design (see `draws`).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path

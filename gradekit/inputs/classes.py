@@ -1,7 +1,5 @@
 """Size classes: what sizes of a dimension have in common for a kernel, such as being one more than a power of two."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

@@ -5,8 +5,6 @@ of strength 3 every triple. `covertable` makes it, always the same for the same 
 be combined, and counts what was covered.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections import Counter

@@ -5,8 +5,6 @@ by a function `Pick`: a row of the design does that, or Hypothesis. So both make
 fails can be handed to Hypothesis, as the numbers that it would have picked, to be made smaller.
 """
 
-from __future__ import annotations
-
 import bisect
 import functools
 import itertools

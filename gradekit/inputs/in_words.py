@@ -1,7 +1,5 @@
 """Kinds of values in the words that readers know. No torch: pages are rendered from records alone."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from pathlib import Path

@@ -4,8 +4,6 @@ A layout has variants, counted from 0: how wide a gap is, which dimension is exp
 stored. `place` gives strides and offset, in elements, for a shape, a layout and a variant.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Sequence

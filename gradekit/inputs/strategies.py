@@ -4,8 +4,6 @@ Each draws as `calls` does, from a domain of one tensor: nothing is drawn elemen
 a failure to a sentence, "float32 [1, 33], strides (66, 2)", and the simplest comes first in every list.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Sequence

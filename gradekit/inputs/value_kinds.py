@@ -7,8 +7,6 @@ An assignment adds kinds of its own with `value_kind`. They may have parameters,
 "lengths:300:7" is the kind `lengths` with the parameters "300" and "7".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ facts.py       what those texts say of one kernel               narrow_access.py
 targets.py     architectures, and what one SM holds             sentences.py facts in plain words
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """What compiling a kernel may take, and what is looked into."""

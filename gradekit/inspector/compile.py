@@ -3,8 +3,6 @@
 Needs no card. What comes back is text, read with a limit on its size: the compiler has met TTIR that may be hostile.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -4,8 +4,6 @@ Pure functions of texts. Whatever cannot be joined for certain, such as two diff
 loads on one line, is left unknown.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

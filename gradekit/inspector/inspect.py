@@ -4,8 +4,6 @@ submission, traced on inputs worth looking at.
 Runs in the grader's process; the submission runs in the tracer's, the compiler in its own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -6,8 +6,6 @@ code they are what counts, but ptxas moves the places about: a wgmma of line 49 
 and widths are read in PTX, and figures in machine code. AMD's assembly is written by LLVM, and serves for both.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Nothing is guessed. An argument is named where knowing it makes the access wider and not knowing it keeps it narrow.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence

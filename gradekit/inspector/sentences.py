@@ -1,7 +1,5 @@
 """From facts to plain sentences for the student. Each says what the machine code shows; what is unclear is not said."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

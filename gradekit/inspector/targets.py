@@ -6,8 +6,6 @@ header cuda_occupancy.h of the CUDA toolkit, computes with. AMD's are those of t
 LLVM's AMDGPU backend. The number of SMs is a fact of one card, named beside it.
 """
 
-from __future__ import annotations
-
 import difflib
 import tomllib
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ host_walk.py     host code, and what it launches     host_vocabulary.py  what it
 walked_call.py   the steps of a traced call          shown_call.py       a call on which changes are tried
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """What is evaluated of a call before it counts as not understood. Work is in the engine's units, about a nanosecond

@@ -4,8 +4,6 @@ Where programs go different ways (`if` and loops by a value of theirs), each sta
 there: `active` says which, None for all.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

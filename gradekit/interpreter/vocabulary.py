@@ -1,8 +1,6 @@
 """The functions of tl on tiles, by the last part of their names: `tl.math.exp2` is exp2. tl.rand and its like are
 Philox 4x32 with ten rounds (Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 It is run once as it is. Then it can be resumed at the first launch of a kernel, in many copies at a time that each have
 another node somewhere in that kernel's source."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import copy

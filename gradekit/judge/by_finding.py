@@ -1,7 +1,5 @@
 """Diagnoses that rest on what the engine saw in memory."""
 
-from __future__ import annotations
-
 import math
 
 import torch

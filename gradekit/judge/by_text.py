@@ -1,8 +1,6 @@
 """Diagnoses of what a submission's text says, whatever values it was given: what a kernel cannot mean, operators that
 torch would not take, gradients that autograd refuses for their shape, and what is kept between calls."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

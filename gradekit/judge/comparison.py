@@ -1,7 +1,5 @@
 """A result beside its reference, element by element: which are wrong, in which way, and by how much."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Claims about an entry as a part of torch: an operator that models, autograd and torch.compile can use."""
 
-from __future__ import annotations
-
 import textwrap
 
 from gradekit.findings import Cause

@@ -7,8 +7,6 @@ is run; work is that of runs at the sizes of the call at hand, where no tensor's
 from call to call may be as large as what the largest call allocates.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A result as a map for the report: which program wrote which element, and which elements are wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -15,8 +15,6 @@ A result of 16 bits whose steps are promised to be float32 has what float32 is a
 rounding, which is half an ulp: a second rounding on the way does not fit beside it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -4,8 +4,6 @@ Each of them takes the expected results (as a submission would return them) and 
 returns results of the same shapes and dtypes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

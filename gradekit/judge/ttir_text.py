@@ -3,8 +3,6 @@
 What the engine cannot read gives nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ Each of the edits (gradekit.course.edits) makes one mutant of the solution; `gra
 this form. One that makes none, since the solution or the operators have changed, is stale.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

@@ -4,8 +4,6 @@ operators.toml has them all, with what an author reads below a mutant that survi
 functions here, from a ParsedSource to Edits, under their names.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import tomllib

@@ -11,8 +11,6 @@ verdicts   prover: paths, budgets, all that is claimed of a call; question: verd
            the engine
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """How much is tried for a proof, in the solver's own steps and never in time."""

@@ -1,7 +1,5 @@
 """What is decided of one launch: in bounds, nothing wraps, one writer for each element, no program reads another's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

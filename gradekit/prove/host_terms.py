@@ -3,8 +3,6 @@
 Origins come from the submission's process and may say anything: what makes no sense has no value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Loads, stores and atomics, by pointers, block pointers and descriptors: which elements they touch, and where."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

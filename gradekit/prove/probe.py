@@ -5,8 +5,6 @@ So a refutation for sizes that no machine could hold is looked at without any of
 address that depends on data says nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

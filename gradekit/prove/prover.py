@@ -5,8 +5,6 @@ sizes of the calls, then at sizes that the solver finds on no path so far, until
 the budget is used up: a budget of paths and of the solver's steps, never of time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Claims: what is to be decided of a call, and what was."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

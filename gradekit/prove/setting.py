@@ -4,8 +4,6 @@ Tensors of the same form (dtypes, ranks, which of them are contiguous, which siz
 proved in it holds for every such call.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ the program has, for the sizes with which it was traced and for those of every o
 path.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The numbers that terms are, and whether conditions hold, for given values of their variables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A submission's text: its kernels, and how its host code launches them."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import math

@@ -4,8 +4,6 @@ A traced size remembers where it comes from until it becomes text, a key, a floa
 by such a thing is named for a person to look at: no input is looked for.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Iterable, Iterator, Mapping

@@ -6,8 +6,6 @@ played.py        a submission and an example to the record of its steps
 view_command.py  the command
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """How much of a call one page plays."""

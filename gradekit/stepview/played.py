@@ -1,7 +1,5 @@
 """A submission and an example to the record of its steps: plain data, which gradekit.report.steps makes a page of."""
 
-from __future__ import annotations
-
 import functools
 import json
 import math

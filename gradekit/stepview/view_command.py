@@ -1,7 +1,5 @@
 """The command `gradekit view`. Nothing heavy is imported before it is called."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -14,8 +14,6 @@ timed_call.py   what a test asserts about speed, and a call timed on the card, b
 device.py       the card that a grading run may use
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """What the calls of a submission may use. Work is in the engine's units, about a nanosecond each."""

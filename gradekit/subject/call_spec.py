@@ -6,8 +6,6 @@
 Runs in the grader's process. One seed gives every student the same calls, so each is described once.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ finds is what counts; for sizes that fit nowhere, the programs that are to blame
 see becomes open, and where the formulas were exact it is written down as a fault of the proof.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

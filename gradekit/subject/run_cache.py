@@ -10,8 +10,6 @@ already. Small tensors are kept, too; who looks at another of an earlier run has
 Works in the grader's process; see gradekit.reuse for how long it keeps anything.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import astuple, replace

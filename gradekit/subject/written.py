@@ -6,8 +6,6 @@ said of it (who wrote each element, races, what was never written), and every ot
 Runs in the grader's process on data alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

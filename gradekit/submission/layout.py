@@ -3,8 +3,6 @@
 Only texts without any means to read their own source or places are compared.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

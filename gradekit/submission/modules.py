@@ -5,8 +5,6 @@ each other. Each begins with a line that names it, by which `parts` finds it aga
 as "utils.py:3". Reads text, imports nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

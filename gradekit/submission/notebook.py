@@ -7,8 +7,6 @@ and is named in a note. Nothing is ever imported or run.
 Cells are code cells, counted from 1 as Jupyter counts them when a notebook runs from top to bottom.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import logging

@@ -1,8 +1,6 @@
 """Reads what a student handed in, a .py file, a notebook, a folder or an archive, as one Python source text. Never
 imports it, never unpacks it, and follows no link out of it."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import functools

@@ -1,7 +1,5 @@
 """Parses Python source that nobody has vetted, and says in plain words what is wrong with it. Never runs it."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib
