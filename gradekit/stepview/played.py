@@ -110,6 +110,9 @@ class _Playing:
             self._run(recorder, seen.option, seen.conditions)
         except (engine.OverBudget, engine.Unsupported) as error:
             raise NothingToPlay(f"The call cannot be played: {error}.") from None
+        except engine.ForbiddenOp as error:
+            said = f"This computes with torch ({error.op}) where the assignment asks for a Triton kernel."
+            raise NothingToPlay(said) from None
         programs = [recorder.programs[key] for key in chosen if key in recorder.programs]
         return self._page(seen, programs)
 

@@ -133,6 +133,8 @@ def test_what_has_no_kernel_says_so(tmp_path: Path) -> None:
     file.write_text("def add(x, y):\n    raise ValueError('no')\n")
     with pytest.raises(NothingToPlay, match="No call can be played"):
         played(file, id="vector_add", keyword="float32")
+    with pytest.raises(NothingToPlay, match=r"computes with torch \(aten::add\) where"):
+        played(SOLUTIONS / "vector_add" / "wrong_no_kernel.py", keyword="float32")
 
 
 def test_the_command_writes_one_page_beside_the_submission(tmp_path: Path) -> None:
