@@ -37,7 +37,7 @@ from gradekit.prove.setting import Setting, class_of, contents, product, setting
 from gradekit.prove.solve import Answer, Solver
 from gradekit.prove.symbolic_host import NotFollowed, Started, StorageRegion, SymbolicHost
 from gradekit.prove.symbolic_values import OTHER, SymbolicAccess, SymbolicPointer, Tile, Value, in_order
-from gradekit.prove.terms import ZERO, Term, Truth, atoms, equal
+from gradekit.prove.terms import ZERO, Term, Truth, atoms, both, equal
 from gradekit.prove.value_of import Undefined, value_of
 from gradekit.prove.walk import TooLong
 
@@ -47,18 +47,20 @@ Follow = Callable[[Sequence[Argument]], tuple[Program, Origins]]
 
 @dataclass(frozen=True)
 class ProofBudget:
-    """How many forms of call and paths of each, how many paths are looked for beyond those of the
-    calls, and the solver's steps for all; `ones` says whether also those that sizes of 1 alone take,
-    for which Triton compiles a kernel anew."""
+    """How many forms of call are looked at, and how many paths of each; how many `branches` beside these, of the first
+    form: paths on which comparisons of host code are decided as on none before; how many `further` ones, which differ
+    in the constants of kernels alone; and the solver's steps for all. `ones` says whether also those count that sizes
+    of 1 alone take, for which Triton compiles a kernel anew."""
 
     forms: int = 8
     paths: int = 8
     further: int = 2
+    branches: int = 6
     steps: int = Limit.SOLVER_STEPS
     ones: bool = True
 
 
-CHECK = ProofBudget(forms=2, paths=2, further=1, steps=1_500_000, ones=False)
+CHECK = ProofBudget(forms=2, paths=2, further=1, branches=6, steps=1_500_000, ones=False)
 """Of a check: about a second."""
 
 
@@ -92,8 +94,9 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
         if all(0 not in arg.shape for arg in call if isinstance(arg, View)):
             forms.setdefault(class_of(call), []).append(call)
     found, solver = _Gathered(), Solver(budget.steps)
-    for form in list(forms.values())[: budget.forms]:
-        _Form(form, names, follow, entry, budget, solver, found).prove()
+    for number, form in enumerate(list(forms.values())[: budget.forms]):
+        most = budget.paths + (0 if number else budget.branches)
+        _Form(form, names, follow, entry, budget, most, solver, found).prove()
     if len(forms) > budget.forms:
         found.proofs.gaps.append(f"{len(forms) - budget.forms} further forms of call were not looked at")
     found.proofs.steps = solver.steps
@@ -131,40 +134,49 @@ class _Form:
     """The calls of one form, and the paths that host code takes for them."""
 
     def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
-                 entry: domain.EntryDomain, budget: ProofBudget, solver: Solver,
+                 entry: domain.EntryDomain, budget: ProofBudget, most: int, solver: Solver,
                  found: _Gathered) -> None:  # fmt: skip
         self.calls, self.names, self.follow = calls, names, follow
-        self.entry, self.budget, self.solver, self.found = entry, budget, solver, found
+        self.entry, self.budget, self.most, self.solver, self.found = entry, budget, most, solver, found
         self.hosts: list[SymbolicHost] = []
+        self._turns = 0
 
     def prove(self) -> None:
         """Follows, decides and gathers."""
         for call in self.calls:
-            self._call(call)
+            self._call(call, self.budget.paths)
         setting = setting_of(self.calls[0], self.names, self.entry)
-        for _ in range(self.budget.further if self.hosts else 0):
-            example = self._elsewhere(setting, least=2)
-            if example.verdict != q.REFUTED and self.budget.ones:
-                example = self._elsewhere(setting, least=1)
-            if example.verdict != q.REFUTED:
-                break
-            if not self._call(_example(self.calls[0], setting, example.values)):
-                break
+        while self.hosts and self._further(setting):
+            pass
         example = self._elsewhere(setting, least=1)
         if example.verdict == q.REFUTED:
             self.found.proofs.unseen = _sizes(setting, example.values)
         elif example.verdict == q.OPEN:
             self.found.gap("whether host code takes further paths is not known")
 
-    def _elsewhere(self, setting: Setting, least: int) -> Answer:
-        """Sizes, each at least so large, for which host code takes none of the paths so far."""
-        large = [size >= least for size in setting.sizes.values() if (size.range[1] or least) >= least]
-        return self.solver.example(*setting.hypotheses, *large, *(~host.path for host in self.hosts))
+    def _further(self, setting: Setting) -> bool:
+        """Follows a call that decides otherwise than those so far: first by comparisons of host code, then by the
+        constants of kernels or by sizes of 1. Whether there is one, and it could be followed."""
+        example = self._elsewhere(setting, 2, [both(*host.comparisons) for host in self.hosts])
+        if example.verdict != q.REFUTED and self.budget.further > self._turns:
+            self._turns += 1
+            example = self._elsewhere(setting, 2)
+            if example.verdict != q.REFUTED and self.budget.ones:
+                example = self._elsewhere(setting, 1)
+        if example.verdict != q.REFUTED or len(self.hosts) >= self.most:
+            return False
+        return self._call(_example(self.calls[0], setting, example.values), self.most)
 
-    def _call(self, call: Sequence[Argument]) -> bool:
+    def _elsewhere(self, setting: Setting, least: int, known: Sequence[Truth] = ()) -> Answer:
+        """Sizes, each at least so large, on none of the paths `known`, or else on none of those so far."""
+        large = [size >= least for size in setting.sizes.values() if (size.range[1] or least) >= least]
+        others = known or [host.path for host in self.hosts]
+        return self.solver.example(*setting.hypotheses, *large, *(~path for path in others))
+
+    def _call(self, call: Sequence[Argument], most: int) -> bool:
         setting = setting_of(call, self.names, self.entry)
         taken = [host for host in self.hosts if host.takes(setting.values)]
-        if not taken and (len(self.hosts) >= self.budget.paths or self.solver.steps > self.solver.limit):
+        if not taken and (len(self.hosts) >= most or self.solver.steps > self.solver.limit):
             self.found.gap(USED_UP)
             return False
         try:
