@@ -87,10 +87,11 @@ def _branch(frame: Frame, op: Op, side: bool) -> Values:
 
 
 class Survivors:
-    """The programs still in a loop, with what they carry; `leave` sets aside those that are done."""
+    """The programs still in a loop, with what they carry, and their `inner` frame; `leave` sets aside those that are
+    done."""
 
     def __init__(self, frame: Frame, carried: Values) -> None:
-        self.frame, self.carried = frame, carried
+        self.frame, self.inner, self.carried = frame, frame, carried
         self.alive: Tensor | None = None
         self.pieces: list[tuple[Tensor, Values]] = []
 
@@ -98,10 +99,6 @@ class Survivors:
     def index(self) -> Tensor:
         """The positions of the programs that are still in the loop."""
         return arange(self.frame.count) if self.alive is None else self.alive
-
-    def inner(self) -> Frame:
-        """The frame of one turn: of the programs that are still in the loop."""
-        return self.frame.inner(self.alive)
 
     def leave(self, staying: bool | Tensor, carried: Values) -> bool:
         """Programs where `staying` is false go with what they carry; whether any stay."""
@@ -116,6 +113,7 @@ class Survivors:
         gone, kept = (~staying).nonzero().view(-1), staying.nonzero().view(-1)
         self.pieces.append((index[gone], [narrow(value, gone) for value in carried]))
         self.alive, self.carried = index[kept], [narrow(value, kept) for value in carried]
+        self.inner = self.frame.inner(self.alive)
         return True
 
     def results(self, types: Sequence[Type]) -> tuple[Any, ...]:
@@ -147,16 +145,18 @@ def _count_apart(frame: Frame, op: Op, start: Any, stop: Any, step: Any, carried
     bits = BITS[op.operand_types[0].element]
     trips = _trips(frame, start, stop, step, bits)
     note_turns(frame, op, int(trips.min()), int(trips.max()))
-    survivors, turn = Survivors(frame, carried), 0
-    while survivors.leave(_agreed(narrow(trips, survivors.index) > turn), survivors.carried):
-        inner = survivors.inner()
+    survivors, before, ends = Survivors(frame, carried), None, {*trips.tolist()}
+    for turn in range(max(ends) + 1):
+        stay = _agreed(narrow(trips, survivors.index) > turn) if turn in ends else True
+        if not survivors.leave(stay, survivors.carried):
+            break
+        inner, again = survivors.inner, survivors.inner is before
+        before = inner
         first, by, shape = inner.values[op.operands[0]], inner.values[op.operands[2]], (inner.count,)
         number = integers.addi(first, integers.muli(by, turn, bits, shape), bits, shape)
-        turn += 1
-        again = turn > 1 and inner is frame
-        survivors.carried = run_region(inner.turn(op, turn), op.regions[0], [number, *survivors.carried], again)
-        if turn == 1:
-            afford_turns(frame, op.regions[0], int(trips.max()) - 1, int((trips - 1).clamp(min=0).sum()))
+        survivors.carried = run_region(inner.turn(op, turn + 1), op.regions[0], [number, *survivors.carried], again)
+        if turn == 0:
+            afford_turns(frame, op.regions[0], max(ends) - 1, int((trips - 1).clamp(min=0).sum()))
     return survivors.results(op.result_types)
 
 
@@ -170,11 +170,11 @@ def _trips(frame: Frame, start: Any, stop: Any, step: Any, bits: int) -> Tensor:
 def _evaluate_while(frame: Frame, op: Op) -> tuple[Any, ...]:
     survivors = Survivors(frame, [frame.values[name] for name in op.operands])
     for turn in itertools.count(1):
-        inner = survivors.inner().turn(op, turn)
+        inner = survivors.inner.turn(op, turn)
         _, values = run_block(inner, op.regions[0].blocks[0], survivors.carried)
         if not survivors.leave(truths(inner, values[0]), values[1:]):
             break
-        survivors.carried = run_region(survivors.inner().turn(op, turn), op.regions[1], survivors.carried)
+        survivors.carried = run_region(survivors.inner.turn(op, turn), op.regions[1], survivors.carried)
     return survivors.results(op.result_types)
 
 
