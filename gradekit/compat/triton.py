@@ -25,15 +25,16 @@ with relies_on("triton"):
     from triton.backends import backends
     from triton.backends.compiler import GPUTarget
     from triton.backends.nvidia import driver as launcher
-    from triton.compiler.code_generator import CodeGenerator
+    from triton.compiler.code_generator import CodeGenerator, flatten_values_to_ir
     from triton.compiler.compiler import ASTSource, IRSource, make_backend
-    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
     from triton.runtime import driver
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.errors import PTXASError
     from triton.runtime.jit import JITFunction
 
     _INITIALIZE, _PARSE, _FIND_CARRIES = JITFunction.__init__, JITFunction.parse, CodeGenerator._find_carries
+    _STATEMENTS = CodeGenerator.visit_compound_statement
     _TENSOR_MAP = launcher.make_tensordesc_arg
 
 __all__ = [
@@ -58,14 +59,24 @@ _JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
 # --- from source to TTIR ----------------------------------------------------------------------------------------------
 
 
-def lower(source: ASTSource, options: dict[str, Any]) -> tuple[str, Any]:
+def lower(source: ASTSource, options: dict[str, Any], begin: Callable[[], None] = lambda: None) -> tuple[str, Any]:
     """Compiles `source` as far as the ttir passes: the module's text with locations, and the backend's parsed options.
+    The front end may `begin` twice (see `visit_loops_once`).
     Raises triton.CompilationError where the front end refuses the kernel, and RuntimeError where a pass or the verifier
     does; what MLIR says goes to the standard error descriptor."""
     backend = _backend()
     parsed = backend.parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
     generators = backend.get_codegen_implementation(parsed)
-    module = source.make_ir(TARGET, parsed, generators, backend.get_module_map(), _context())
+    modules, context = backend.get_module_map(), _context()
+    for trusted in (True, False):
+        begin()
+        _LOOPS.begin(trusted)
+        try:
+            module = source.make_ir(TARGET, parsed, generators, modules, context)
+            break
+        except (CompilationError, _OtherCarries):
+            if not _LOOPS.assumed:
+                raise
     module = backend.make_ttir(module, {}, parsed, TARGET.arch)
     return str(module), parsed
 
@@ -303,14 +314,67 @@ def parse_once() -> None:
     JITFunction.parse = parsed
 
 
+class _OtherCarries(BaseException):
+    """A loop carries other names than its text says."""
+
+
+class _Loops:
+    """The names that loops carry from turn to turn, told by their texts where they are `trusted`: those from before the
+    loop that its body assigns to. `assumed` says whether that was taken to be so of a loop, `others` are those that do
+    not follow their texts, `open` those whose bodies are to be visited, with the values that names had before them."""
+
+    def __init__(self) -> None:
+        self.others = set[Any]()
+        self.begin(False)
+
+    def begin(self, trusted: bool) -> None:
+        """Another visit of a kernel begins."""
+        self.trusted, self.assumed, self.open = trusted, False, list[tuple[Any, dict[str, Any]]]()
+
+    def carries(self, own: CodeGenerator, node: Any, liveins: dict[str, Any], ignore: Any = frozenset()) -> Any:
+        """As `_find_carries`."""
+        names, trusted = _stored(node) - ignore, self.trusted
+        known = {name: value for name, value in liveins.items() if name in names}
+        if "" in names or known and (
+            not trusted or node in self.others or any(type(value) is not tl.tensor for value in known.values())
+        ):
+            self.trusted = False  # such a visit leaves out the bodies of loops inside
+            found = _FIND_CARRIES(own, node, liveins, ignore)
+            self.trusted = trusted
+            return found
+        if known:
+            self.assumed = True
+            self.open.append((node, known))
+        return [*known], flatten_values_to_ir(known.values()), [value.type for value in known.values()]
+
+    def statements(self, own: CodeGenerator, body: Any) -> None:
+        """As `visit_compound_statement`; raises _OtherCarries after the body of a loop where Triton's own first visit,
+        for which a name has its value from before the loop until it is assigned to, would not have found each name."""
+        node, known = self.open.pop() if self.open and self.open[-1][0].body is body else (None, {})
+        first = [(own.lscope[name].handle, value.handle) for name, value in known.items()]
+        _STATEMENTS(own, body)
+        for name, value in known.items():
+            own._verify_loop_carried_variable(name, own.lscope[name], value)
+            last = own.lscope[name].handle
+            if next((before for handle, before in first if handle is last), last) == value.handle:
+                self.others.add(node)
+                raise _OtherCarries
+
+
+_LOOPS = _Loops()
+
+
+@functools.cache
+def _stored(loop: Any) -> set[str]:
+    """The names that a loop's body assigns to; "" where it is a field of some value."""
+    nodes = (one for statement in loop.body for one in ast.walk(statement))
+    stored = [one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Store)]
+    return {one.id if isinstance(one, ast.Name) else "" for one in stored}
+
+
 def visit_loops_once() -> None:
-    """From now on, the front end visits a loop's body once where it assigns to no name from before the loop. Elsewhere
-    it does so twice: first only to learn which of these names have another value afterwards, and of which types."""
-
-    def carries(self: CodeGenerator, node: Any, liveins: dict[str, Any], ignore: frozenset[str] = frozenset()) -> Any:
-        nodes = (one for statement in node.body for one in ast.walk(statement))
-        stored = [one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Store)]
-        names = {one.id if isinstance(one, ast.Name) else "" for one in stored} - ignore  # "": a field of some value
-        return _FIND_CARRIES(self, node, liveins, ignore) if names & {"", *liveins} else ([], [], [])
-
-    CodeGenerator._find_carries = carries
+    """From now on, the front end visits a loop's body once. By itself it does so twice: first only to learn which names
+    from before the loop have another value afterwards. Here its text tells; where one does not follow its text, or the
+    kernel is refused, `lower` begins anew, in Triton's way."""
+    CodeGenerator._find_carries = lambda self, *given, **named: _LOOPS.carries(self, *given, **named)
+    CodeGenerator.visit_compound_statement = lambda self, body: _LOOPS.statements(self, body)

@@ -95,8 +95,8 @@ class Compiler:
 
     def _lower(self, src: Any, options: dict[str, Any]) -> Lowered:
         self.budget.spend()
-        self.budget.visits = self._unit_arguments.visits[source_key(src, options)] = []
-        return _lower(src, options)
+        visits = self.budget.visits = self._unit_arguments.visits[source_key(src, options)] = []
+        return _lower(src, options, visits.clear)
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class Specialized:
     options: Any
 
 
-def _lower(src: Any, options: dict[str, Any]) -> Lowered:
+def _lower(src: Any, options: dict[str, Any], begin: Callable[[], None]) -> Lowered:
     with spoken() as said:
         try:
-            return lower(src, options)
+            return lower(src, options, begin)
         except RuntimeError as error:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 

@@ -104,7 +104,7 @@ TRANSPARENT = (ast.Name, ast.IfExp, ast.Tuple, ast.List, ast.keyword, ast.Return
 """Nodes that may be a constant in one walk alone: they hand on what was visited in them, or compare it."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Constant:
     """What the front end knows when it compiles."""
 

@@ -46,12 +46,23 @@ def carrying(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     tl.store(x, total)
 
 
+@triton.jit
+def lagging(x, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Triton carries `now` alone, for `before` is what `now` was before the loop in its first visit."""
+    now = tl.load(x)
+    before = now
+    for start in range(n):
+        before = now
+        now = tl.load(x + start * BLOCK)
+    tl.store(x, before + now)
+
+
 def loops() -> None:
     """The kernels' texts and how many statements are visited for them, as Triton does it and with our patch."""
     visit, visited = of_triton.CodeGenerator.visit_Assign, list[Any]()
     of_triton.CodeGenerator.visit_Assign = lambda self, node: (visited.append(node), visit(self, node))[1]
     for when in ("twice", "once"):
-        for kernel in (persistent, carrying):
+        for kernel in (persistent, carrying, lagging):
             visited.clear()
             source = of_triton.ASTSource(kernel, {"x": "*fp32", "n": "i32", "BLOCK": "constexpr"}, {"BLOCK": 32})
             FOUND[f"{kernel.__name__} {when}"] = [of_triton.lower(source, {})[0], len(visited)]

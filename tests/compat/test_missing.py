@@ -245,8 +245,8 @@ def test_a_patch_does_what_it_is_for(patched: dict[str, Any], name: str, value: 
     assert patched[name] == value
 
 
-@pytest.mark.parametrize(("kernel", "saved"), [("persistent", 1), ("carrying", 0)])
-def test_a_loop_that_carries_nothing_is_visited_once_and_has_the_same_text(
+@pytest.mark.parametrize(("kernel", "saved"), [("persistent", 1), ("carrying", 1), ("lagging", -4)])
+def test_a_loop_is_visited_once_where_it_carries_what_its_text_says_and_has_the_same_text(
     patched: dict[str, Any], kernel: str, saved: int
 ) -> None:
     (text, statements), (own, visited) = patched[f"{kernel} twice"], patched[f"{kernel} once"]

@@ -121,7 +121,7 @@ def test_the_compiler_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     source: Any = SimpleNamespace(fn=SimpleNamespace(src=""), signature={}, constants={})
     compiler = Compiler(SimpleNamespace())  # type: ignore[arg-type]
     lowered = ("text", [], None)
-    monkeypatch.setattr("gradekit.tracer.kernels._lower", lambda source, options: lowered)
+    monkeypatch.setattr("gradekit.tracer.kernels._lower", lambda source, options, begin: lowered)
     assert compiler._lower(source, {}) == lowered
     compiler.budget.nodes = MOST + 1
     with pytest.raises(BeyondBudget):
