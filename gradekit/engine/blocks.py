@@ -92,11 +92,7 @@ def _run_steps(frame: Frame, steps: list[CompiledOp]) -> None:
 def afford_turns(frame: Frame, region: Region, turns: int, programs: int) -> None:
     """After the first turn of a loop, which shows what cannot be evaluated: whether so many others, for so many
     `programs` in all of them together, are within the budget. A loop to a bound that is read from the wrong place is
-    stopped at once.
-
-    Raises:
-        OverBudget: they are not, whatever the blocks inside take.
-    """
+    stopped at once. Raises OverBudget where they are not, whatever the blocks inside take."""
     if len(region.blocks) == 1:
         block = region.blocks[0]
         _counted(frame, block, Meter.afford, turns * len(block.ops), programs * block.compiled.elements)

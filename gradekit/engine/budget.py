@@ -92,11 +92,7 @@ class Meter:
         self._next_look = budget.work // PATIENT
 
     def spend(self, operations: int, elements: int = 0) -> None:
-        """Counts operations, with the elements that they make.
-
-        Raises:
-            OverBudget: the work is used up.
-        """
+        """Counts operations, with the elements that they make. Raises OverBudget where the work is used up."""
         self.work += operations * STEP + elements
         if self.work > self._next_look:
             if self.incidents or self.work > self.budget.work:

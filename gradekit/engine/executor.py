@@ -121,13 +121,9 @@ def run(program: Program, inputs: Sequence[Tensor], *, budget: Budget | None = N
 
 
 def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
-    """Runs a program once.
-
-    Raises:
-        Unsupported: the engine does not know an operation.
-        OverBudget: the work or the bytes of `budget` are used up; also where a program waits for one left out.
-        ForbiddenOp: the program computes with torch where that is not allowed.
-    """
+    """Runs a program once. Raises Unsupported where the engine does not know an operation, OverBudget where the work or
+    the bytes of `budget` are used up, or a program waits for one left out, and ForbiddenOp where the program computes
+    with torch though that is not allowed."""
     meter = Meter(budget or Budget())
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):

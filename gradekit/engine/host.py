@@ -116,11 +116,7 @@ def compute(memory: Memory, step: Aten, allow: Collection[str]) -> list[Incident
 
 def operation(step: Aten, allow: Collection[str], tensor: Callable[[View], Tensor]) -> Callable[..., Tensor]:
     """What `step` computes, to be called, with `out=` where the result has a place already; `tensor` gives the tensors
-    of views, on any device.
-
-    Raises:
-        ForbiddenOp: the operation is not among those of `allow`.
-    """
+    of views, on any device. Raises ForbiddenOp where the operation is not among those of `allow`."""
     function = _COMPUTE.get(step.op.removesuffix("_"))
     if step.op not in allow or function is None or len(step.outputs) != 1:
         raise ForbiddenOp(step.op, step.source.line if step.source else None)

@@ -67,14 +67,9 @@ def count(
     budget: Budget | None = None,
 ) -> Counted:
     """What a run of `program` moves and computes in which choices take the options `chosen` (see `run_steps`).
-
-    Args:
-        inputs: values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
-
-    Raises:
-        Unsupported: the engine does not know an operation.
-        OverBudget: the work of `budget` are used up.
-    """
+    `inputs` are values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
+    Raises Unsupported where the engine does not know an operation, and OverBudget where the work of `budget` is used
+    up."""
     return _Counter(program, chosen, Meter(budget or Budget())).run(inputs)
 
 

@@ -19,11 +19,8 @@ __all__ = ["Block", "Function", "Location", "Module", "Op", "Region", "TTIRError
 
 
 def parse(text: str) -> Module:
-    """The module that `text` (of Triton 3.6 to 3.9, with or without locations) holds.
-
-    Raises:
-        TTIRError: the text is not TTIR.
-    """
+    """The module that `text` (of Triton 3.6 to 3.9, with or without locations) holds. Raises TTIRError where the text
+    is not TTIR."""
     parser = Parser(text)
     try:
         return parser.module()

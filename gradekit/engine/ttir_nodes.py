@@ -92,11 +92,8 @@ def _read_tensor(inner: str) -> Type | None:
 
 
 def from_bytes(raw: bytes, element: str) -> list[Any]:
-    """The numbers of a type, as they lie in memory.
-
-    Raises:
-        ValueError: `element` is no type whose numbers lie in whole bytes, or `raw` has no whole number of them.
-    """
+    """The numbers of a type, as they lie in memory. Raises ValueError where `element` is no type whose numbers lie in
+    whole bytes, or `raw` has no whole number of them."""
     import torch
 
     from gradekit.engine.values import BITS, FLOAT, INTEGER
@@ -117,11 +114,8 @@ _NUMBER = re.compile(r"-?(?:0x[0-9A-Fa-f]{1,32}|\d{1,40}(?:\.\d{0,400})?(?:[eE][
 
 def read_number(text: str, element: str) -> int | float | bool:
     """The number that `text` spells as a value of type `element`, which may be the bits of a float in hexadecimal;
-    integers come out signed, as wide as the type (i1 as a bool).
-
-    Raises:
-        ValueError: `text` spells no number of that type.
-    """
+    integers come out signed, as wide as the type (i1 as a bool). Raises ValueError where `text` spells no number of
+    that type."""
     if text in ("true", "false"):
         return text == "true"
     if _NUMBER.fullmatch(text) is None:
@@ -141,11 +135,8 @@ def read_number(text: str, element: str) -> int | float | bool:
 
 
 def read_dense(body: str, of: Type) -> Any:
-    """The value of `dense<body> : of`: a number for a splat, a flat row-major list otherwise.
-
-    Raises:
-        ValueError: a malformed body, or a list whose length is not the tensor's.
-    """
+    """The value of `dense<body> : of`: a number for a splat, a flat row-major list otherwise. Raises ValueError for a
+    malformed body, and for a list whose length is not the tensor's."""
     body = body.strip()
     if body.startswith('"'):
         if not re.fullmatch(r'"0x(?:[0-9A-Fa-f]{2})*"', body):

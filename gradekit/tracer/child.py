@@ -45,11 +45,7 @@ class Child:
 
     def answer(self, request: dict[str, Any]) -> Any:
         """The data that answers a request; where it is not to be `exact`, a kernel serves launches that differ in which
-        integers are 1.
-
-        Raises:
-            Refusal: why the submission cannot be loaded or traced.
-        """
+        integers are 1. Raises Refusal, which says why the submission cannot be loaded or traced."""
         actions: dict[str, Callable[..., Any]] = {
             "load": self.load,
             "trace": self.trace,

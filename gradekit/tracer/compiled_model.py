@@ -45,11 +45,8 @@ class Model(torch.nn.Module):
 
 
 def inspect(loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> dict[str, Any]:
-    """What torch makes of a model around `entry`: a gradekit.framework.Inspection as data.
-
-    Raises:
-        Refusal: there is no such function, or it does not take these arguments.
-    """
+    """What torch makes of a model around `entry`: a gradekit.framework.Inspection as data. Raises Refusal where there
+    is no such function, or it does not take these arguments."""
     function = find_entry(loaded, entry, len(args))
     values = [_differentiable(value) for value in make_arguments(args)]
     seen = _Seen()

@@ -75,12 +75,8 @@ class Compiler:
         return TracedKernel(self, src, options or {})
 
     def specialized(self, src: Any, options: dict[str, Any], exact: bool) -> Specialized:
-        """The kernel of a launch: `exact`, as Triton specializes it, or as one that serves other launches too.
-
-        Raises:
-            CompilationError: the front end refuses it.
-            PassesFailed: a pass does.
-        """
+        """The kernel of a launch: `exact`, as Triton specializes it, or as one that serves other launches too. Raises
+        CompilationError where the front end refuses it, and PassesFailed where a pass does."""
         key, source = source_key(src, options), src if exact else self._unit_arguments.general(src, options)
         try:
             ttir, parsed = self._alignments.lower(source, options)
@@ -136,11 +132,8 @@ def _all_of(file: Any) -> str:
 
 
 def _assert_no_result(kernel: str, ttir: str) -> None:
-    """Triton's front end lets a kernel return a value, and no later stage compiles it.
-
-    Raises:
-        PassesFailed: this one does; it names the line, as MLIR would.
-    """
+    """Triton's front end lets a kernel return a value, and no later stage compiles it. Raises PassesFailed where this
+    one does; it names the line, as MLIR would."""
     returned = re.search(r"tt\.func public .*\) -> .*\n(?:.*\n)*? *tt\.return %.* loc\((#\w+)\)", ttir)
     if returned:
         place = re.search(rf"^{returned[1]} = (loc\(.*\))", ttir, re.MULTILINE)
@@ -190,11 +183,8 @@ class TracedKernel:
         return known[self.hash]
 
     def _init_handles(self) -> None:
-        """Loads the kernel onto the GPU, in Triton; here, it fails where that would.
-
-        Raises:
-            OutOfResources: the kernel needs more shared memory than a block may have.
-        """
+        """Loads the kernel onto the GPU, in Triton; here, it fails where that would. Raises OutOfResources where the
+        kernel needs more shared memory than a block may have."""
         most = cuda.PROPERTIES.shared_memory_per_block_optin
         if self.metadata.shared > most:
             raise OutOfResources(self.metadata.shared, most, "shared memory")
@@ -291,11 +281,8 @@ def _not_on_the_gpu(position: int) -> ValueError:
 
 
 def checked_grid(*sizes: Any) -> tuple[int, int, int]:
-    """The grid as CUDA takes it.
-
-    Raises:
-        TypeError: a size is no integer. RuntimeError: more programs than CUDA launches, or fewer than none.
-    """
+    """The grid as CUDA takes it. Raises TypeError for a size that is no integer, and RuntimeError for more programs
+    than CUDA launches, or fewer than none."""
     x, y, z = map(operator.index, sizes)
     if not all(0 <= size <= most for size, most in zip((x, y, z), LARGEST_GRID, strict=True)):
         raise RuntimeError(quoted(f"Triton Error [CUDA]: invalid argument (a grid of {(x, y, z)} programs)"))
@@ -357,11 +344,7 @@ class LoweringBudget:
         ast.NodeVisitor.visit = visit  # type: ignore[assignment,method-assign]
 
     def spend(self) -> None:
-        """Another kernel is to be lowered.
-
-        Raises:
-            BeyondBudget: those before have used up the budget.
-        """
+        """Another kernel is to be lowered. Raises BeyondBudget where those before have used up the budget."""
         if self.nodes > MOST:
             raise BeyondBudget(
                 f"Compiling {self.kernels:,} kernels has used up what grading allows. A kernel is compiled anew for "

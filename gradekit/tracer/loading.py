@@ -60,11 +60,8 @@ class LoadedModule:
 
 
 def load(text: str, directory: Path) -> LoadedModule:
-    """Runs `text`, written to a file in `directory` first, because Triton reads a kernel's source from its file.
-
-    Raises:
-        Refusal: a syntax error; an import, function or class that fails; time is up.
-    """
+    """Runs `text`, written to a file in `directory` first, because Triton reads a kernel's source from its file. Raises
+    Refusal for a syntax error, for an import, function or class that fails, and where time is up."""
     path = str(directory / "submission.py")
     Path(path).write_text(text, encoding="utf-8")
     tree = _parse(text, path)

@@ -109,11 +109,8 @@ class Recorder:
         return known.address if known is not None and known.nbytes else 0
 
     def view(self, tensor: torch.Tensor) -> View:
-        """The tensor as a view of its storage.
-
-        Raises:
-            DeferredOperation: the tensor is not what lies in its storage.
-        """
+        """The tensor as a view of its storage. Raises DeferredOperation where the tensor is not what lies in its
+        storage."""
         with DisableTorchFunction():
             if tensor.is_neg() or tensor.is_conj():
                 raise DeferredOperation("negated" if tensor.is_neg() else "conjugated")

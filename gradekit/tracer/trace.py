@@ -48,12 +48,9 @@ class CallTracer:
         between the two, or before both, or as `_changed` says.
 
         With a backward pass, the last input is the gradient of the result, laid out as `upstream` says (contiguous
-        where it is None); the results are the gradients, None where there is none.
-
-        Raises:
-            Refusal: there is no such function, it does not take these arguments, or it fails; or its result does not
-                depend on a wanted argument differentiably.
-        """
+        where it is None); the results are the gradients, None where there is none. Raises Refusal where there is no
+        such function, it does not take these arguments, or it fails; or its result does not depend on a wanted argument
+        differentiably."""
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         with self._refusing(loaded, f"in the backward pass of {entry}" if wanted else f"in {entry}"):
@@ -99,11 +96,8 @@ class CallTracer:
         self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]
     ) -> tuple[Program, Origins]:
         """The program of `entry(*args)` and the origins of its numbers; where gradients are `wanted`, of it and its
-        backward pass. It is a program to learn from and not one to run: sizes are not quite ints in it.
-
-        Raises:
-            Refusal: as `call` does.
-        """
+        backward pass. It is a program to learn from and not one to run: sizes are not quite ints in it. Raises Refusal
+        as `call` does."""
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         following = Following(self.recorder, self.mask)
@@ -135,11 +129,8 @@ class CallTracer:
 
     def explored(self, loaded: LoadedModule, entry: str, args: Sequence[Argument], wanted: Sequence[int]) -> Explored:
         """What host code compares in a call whose kernels are not compiled, up to where it fails without their results,
-        if it does: for the grader to learn where to look.
-
-        Raises:
-            Refusal: there is no such function, or it does not take these arguments.
-        """
+        if it does: for the grader to learn where to look. Raises Refusal where there is no such function, or it does
+        not take these arguments."""
         function = find_entry(loaded, entry, len(args))
         inputs, values = self._begin(args)
         exploring, whole = Exploring(self.recorder, self.mask), False
@@ -151,11 +142,8 @@ class CallTracer:
         return Explored(origins, tuple(exploring.launched), tuple(table.left), whole)
 
     def instructions(self, loaded: LoadedModule, entry: str, args: Sequence[Argument]) -> int:
-        """How many instructions of the submission a call executes, without its kernels; 0 for one that fails.
-
-        Raises:
-            Refusal: there is no such function, or it does not take these arguments.
-        """
+        """How many instructions of the submission a call executes, without its kernels; 0 for one that fails. Raises
+        Refusal where there is no such function, or it does not take these arguments."""
         function = find_entry(loaded, entry, len(args))
         _, values = self._begin(args)
         executed = Counter[str]()
@@ -297,11 +285,8 @@ def _counting(path: str, executed: Counter[str]) -> Iterator[None]:
 
 
 def _differentiable(result: Any, entry: str) -> torch.Tensor:
-    """The tensor to differentiate: the result, or the first of several.
-
-    Raises:
-        Refusal: nothing leads from it back to the inputs.
-    """
+    """The tensor to differentiate: the result, or the first of several. Raises Refusal where nothing leads from it back
+    to the inputs."""
     several = isinstance(result, (tuple, list))
     first = next((item for item in result if isinstance(item, torch.Tensor)), None) if several else result
     if isinstance(first, torch.Tensor) and first.requires_grad:
@@ -314,11 +299,8 @@ def _differentiable(result: Any, entry: str) -> torch.Tensor:
 
 
 def find_entry(loaded: LoadedModule, entry: str, count: int) -> Any:
-    """The submission's function of that name, if it takes `count` arguments, those of a list counted one by one.
-
-    Raises:
-        Refusal: missing-entry or wrong-arity.
-    """
+    """The submission's function of that name, if it takes `count` arguments, those of a list counted one by one. Raises
+    Refusal: missing-entry or wrong-arity."""
     function = vars(loaded.module).get(entry)
     if function is None:
         raise Refusal("missing-entry", _missing(loaded, entry))
