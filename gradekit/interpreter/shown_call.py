@@ -42,6 +42,7 @@ class ShownCall:
         may_be: of several copies of the results, which may be right: it costs little, and leaves out most.
         compared: the numbers of the results that are compared; None for all.
         astray: whether it went out of bounds, so that its results are not known.
+        lacks: what all of a result must be multiplied by, where that is one number and all that is wrong.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class ShownCall:
     may_be: OfEach | None = None
     compared: tuple[int, ...] | None = None
     astray: bool = False
+    lacks: float | None = None
 
     def is_given_by(self, results: Sequence[Tensor | None], strays: bool) -> bool:
         """Whether the results of a walk are those that were seen; True where accesses are out of bounds."""

@@ -12,7 +12,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
-from gradekit.judge.evidence import Diagnosis, Evidence, explained, same
+from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
 from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
 
 
@@ -132,3 +132,30 @@ def _at_an_end(comparison: Comparison, least: int, most: int) -> torch.Tensor:
         if tensor.shape == large.shape:
             large |= tensor.double().abs() >= most / 2
     return large & ((comparison.actual == least) | (comparison.actual == most))
+
+
+def off_by_a_factor(evidence: Evidence) -> Diagnosis | None:
+    """All elements of a result, or all of each row, are so many times what they must be."""
+    comparison = evidence.comparison
+    every = factors_of(comparison) if comparison is not None else None
+    if every is not None:
+        factor = float(every)
+        known = [name for name, value in _quantities(evidence).items() if math.isclose(factor, value, rel_tol=2e-3)]
+        named = f" That is {known[0]}." if len(known) == 1 else ""
+        sentence = f"Every element is {factor:.4g} times what it must be.{named}"
+        hint = "look for a factor, or a minus, that is missing or one too many"
+        return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+    for along, name in ((-1, "row"), (-2, "column")):
+        if comparison is not None and comparison.actual.dim() > 1 and factors_of(comparison, along) is not None:
+            sentence = f"Within a {name} all elements are off by one factor, and each {name} has its own."
+            hint = f"look at what is computed once for a {name}: a sum, a maximum, a scale"
+            return Diagnosis(Cause.WRONG_VALUES, sentence, hint=hint)
+    return None
+
+
+def _quantities(evidence: Evidence) -> dict[str, float]:
+    """What a kernel may forget to multiply or divide by: log2(e), and sizes of the inputs that are no small numbers."""
+    known = {str(size): float(size) for spec in evidence.specs for size in spec.shape if size > 4}
+    forms = (("{}", 1), ("1 / {}", -1), ("sqrt({})", 0.5), ("1 / sqrt({})", -0.5))
+    every = {"log2(e)": 1 / math.log(2), **known}.items()
+    return {form.format(name): value**power for name, value in every for form, power in forms}

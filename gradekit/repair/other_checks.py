@@ -28,12 +28,9 @@ class OtherChecks(Enum):
 
 
 def with_a_mend(
-    examples: Iterable[Example],
-    subject: Subject,
-    kernel: str,
-    before: Callable[[Example], BaseException | None],
-    walked: WalkedExamples | None = None,
-) -> OtherChecks:
+    examples: Iterable[Example], subject: Subject, kernel: str,
+    before: Callable[[Example], BaseException | None], walked: WalkedExamples | None = None,
+) -> OtherChecks:  # fmt: skip
     """What becomes of examples of other checks with the mended `subject`, where a `kernel` takes part in them; "" for
     any. `before` gives what an example raised without the mend. Results that a walk finds right, where the mended text
     can be `walked`, are not computed again.
@@ -67,11 +64,9 @@ def with_a_mend(
 
 
 def confirmed(
-    walked: WalkedExamples,
-    own: Iterable[Example],
-    held: Iterable[Example],
+    walked: WalkedExamples, own: Iterable[Example], held: Iterable[Example],
     before: Callable[[Example], BaseException | None],
-) -> int | None:
+) -> int | None:  # fmt: skip
     """How many examples are right with a change, by walks, where all of a check's `own` are, and those that are `held`
     of other checks are right or wrong as before; 0 where one is not, None where too few can be walked. `before` gives
     what an example raised without the change."""

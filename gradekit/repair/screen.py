@@ -52,6 +52,7 @@ class Screen:
         self._are_confirmed = False
         self.tried = 0
         self._settled: Mapping[str, Collection[int]] = {}
+        self._lacks: float | None = None
         self._astray: Collection[int] = ()
         self._leading: dict[str, set[ast.stmt]] = {}
         self._made: dict[tuple[int, str, int], list[tuple[Change, ChangeSite]]] = {}
@@ -68,7 +69,7 @@ class Screen:
         whether they are `confirmed`. Where accesses go `astray`, or are missing, only what leads to those on these
         lines is changed. Of some kernels there are `settled` lines, which nothing is changed in."""
         kernels, others = (kernels, others) if kernels else (others, ())
-        self._settled = settled
+        self._settled, self._lacks = settled, calls[0].lacks
         self._astray, self._leading, self._made, self._digests = astray, {}, {}, {}
         walked = [(call, replay) for call in calls if (replay := self._replay(call)) is not None]
         if not walked or walked[0][0] is not calls[0]:
@@ -214,7 +215,8 @@ class Screen:
         key = id(replay), kernel, made.start
         if key not in self._made:
             settled = self._settled.get(kernel, ())
-            every = changes_of_kernel(self._kernel(kernel), self.draft, replay.begun[kernel].watched, made, settled)
+            of = self._kernel(kernel), self.draft, replay.begun[kernel].watched
+            every = changes_of_kernel(*of, made, settled, self._lacks)
             every = (pair for pair in every if any(line not in settled for line in (*pair[0].lines, pair[0].line)))
             self._made[key] = [pair for pair in every if not self._astray or self._may_lead(*pair)]
         return self._made[key]

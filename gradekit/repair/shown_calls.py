@@ -14,6 +14,7 @@ from gradekit.inputs.spec import Input
 from gradekit.interpreter.shown_call import HostCall, ShownCall, alike, is_like
 from gradekit.judge.compare import telling
 from gradekit.judge.comparison import Comparison
+from gradekit.judge.evidence import factors_of
 from gradekit.judge.failure import Failure
 from gradekit.judge.reference import Reference
 from gradekit.program import Launch, Program, run_steps
@@ -48,10 +49,12 @@ def failing(error: Failure, call: Call) -> ShownCall | None:
         return torch.stack([_wrong_of_each(results[place], comparison, may_be) for place in places]).amin(0)
 
     astray = any(finding.cause in OUT_OF_BOUNDS for finding in observation.findings)
+    lacks = float(1 / factors) if (factors := factors_of(comparison)) is not None else None
     few = comparison.actual.numel() <= Limit.COUNTED_ELEMENTS
     return ShownCall(
         _program(observation), _tensors(call), observation.results, is_right, wrong if few else None,
         _as_called(call) if error.repeat is None else None, may_be=any_may_be, compared=tuple(places), astray=astray,
+        lacks=lacks,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Claims about diagnoses: each speaks where the evidence is clear, and is silent at a near miss."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -352,6 +353,26 @@ def test_all_zeros_are_named_and_a_single_zero_is_not() -> None:
     almost = torch.zeros(3, 5)
     almost[0, 0] = 9
     assert judged(softmax, [plain(3, 5)], almost) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda y: -y, "Every element is -1 times what it must be."),
+        (lambda y: y / math.log(2), "Every element is 1.443 times what it must be. That is log2(e)."),
+        (lambda y: y * 33**-0.5, "Every element is 0.1741 times what it must be. That is 1 / sqrt(33)."),
+        (lambda y: y * 1.7, "Every element is 1.7 times what it must be."),
+        (lambda y: y * torch.tensor([[0.5], [2.0], [3.0]]), "Within a row all elements are off by one factor, and each row has its own."),
+        (lambda y: y * torch.linspace(0.5, 4, 33), "Within a column all elements are off by one factor, and each column has its own."),
+    ],
+)  # fmt: skip
+def test_one_factor_of_all_elements_or_of_each_row_is_told_by_its_name(wrong: Callable[..., torch.Tensor], says: str) -> None:
+    assert said(judged(double, [plain(3, 33)], lambda x: wrong(double(x))))[1] == says
+
+
+@pytest.mark.parametrize("wrong", [lambda y: y + 1, lambda y: torch.cat([2 * y[:, :20], 3 * y[:, 20:]], 1) + y.sum()])
+def test_elements_that_are_off_by_factors_of_their_own_have_none_in_common(wrong: Callable[..., torch.Tensor]) -> None:
+    assert judged(double, [plain(3, 33)], lambda x: wrong(double(x))) is None
 
 
 def zeros_of(*steps: Step) -> Diagnosis | None:

@@ -271,7 +271,6 @@ def entry(x):
 @pytest.mark.parametrize(
     ("replaced", "says"),
     [
-        ({"axis=1": "axis=0", "[:, None])": "[None, :])", "total[:, None]": "total[None, :]"}, "and so do all reductions."),
         ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "has `N` and `M` in each other's place."),
         ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
     ],
@@ -482,6 +481,55 @@ def test_the_logarithm_of_a_sum_of_powers_may_be_missing_from_what_is_stored() -
     assert [change.new for change in found] == [wanted] and there.tried < everywhere.tried / 2
 
 
+PARTS = HEAD + '''@triton.jit
+def parts_kernel(top_ptr, sum_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+{merge}
+
+
+def entry(top, part):
+    out = torch.empty(top.shape[0], dtype=top.dtype, device=top.device)
+    parts_kernel[(top.shape[0],)](top, part, out, top.shape[1], BLOCK=8)
+    return out
+'''
+
+BY_TILES = """    top = tl.load(top_ptr + row * n + cols, mask=cols < n, other=-float("inf"))
+    part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)
+    highest = tl.max(top, axis=0)
+    tl.store(out_ptr + row, tl.log(tl.sum(part, axis=0)) + highest)"""
+
+
+def test_a_sum_of_parts_is_brought_to_their_maximum() -> None:
+    text = PARTS.format(merge=BY_TILES)
+    top, part = torch.linspace(-2, 3, 18).sin().reshape(3, 6), torch.linspace(1, 2, 18).reshape(3, 6)
+    call, _ = shown(text, (part * top.exp()).sum(1).log(), top, part)
+    assert "(part * tl.exp(top - highest))" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["parts_kernel"])}
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        "    total = 0.0\n    for k in range(n):\n        total += tl.load(sum_ptr + row * n + k)\n    tl.store(out_ptr + row, total)",
+        "    part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)\n    tl.store(out_ptr + row, tl.sum(part, axis=0))",
+    ],
+)
+def test_maxima_of_parts_that_nothing_uses_are_loaded_and_brought_to_the_highest(merge: str) -> None:
+    text = PARTS.format(merge=merge)
+    top, part = torch.linspace(-2, 3, 18).sin().reshape(3, 6), torch.linspace(1, 2, 18).reshape(3, 6)
+    call, _ = shown(text, (part * (top - top.amax(1, keepdim=True)).exp()).sum(1), top, part)
+    (mend,) = mends_of(Screen(Draft(text), ()).survivors([call], ["parts_kernel"]), ParsedSource(text))
+    assert "the kernel never uses `top_ptr`: each was summed up under a maximum of its own." in mend.sentence
+
+
+def test_what_all_of_a_result_lacks_is_found_as_a_factor_without_a_look_at_the_late_changes() -> None:
+    text = MEANS.replace("tl.exp(", "tl.exp2(")
+    x, w = inputs()
+    call, _ = shown(text, torch.exp2((x * w).sum(1) * 0.25) * 0.693147, x, w)
+    found = Screen(Draft(text), ()).survivors([replace(call, lacks=0.693147)], ["means_kernel"])
+    assert found and {(one.lacks, one.turn) for one in found if one.lacks == "log2(e)"} == {("log2(e)", 1)}
+
+
 BY_ROWS = HEAD + '''@triton.jit
 def kernel(x_ptr, y_ptr, out_ptr, n, xa, xb, ya, yb, Q, K, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
@@ -504,13 +552,12 @@ def entry(x, y):
 @pytest.mark.parametrize(
     ("holes", "new"),
     [
-        ({"row": "(h % K)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "(h // (Q // K))"),
         ({"row": "(h // 2)", "of_y": "h * xa + cols * xb", "begin": "-9.0"}, "ya"),
         ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "0.0"}, 'float("-inf")'),
         ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "-1"),
     ],
 )
-def test_what_beginners_take_for_groups_strides_and_first_values_is_found(holes: dict[str, str], new: str) -> None:
+def test_what_beginners_take_for_strides_and_first_values_is_found(holes: dict[str, str], new: str) -> None:
     x, y = torch.linspace(-5, -1, 10).reshape(2, 5).flip(1), torch.arange(4 * 12).reshape(4, 12)[:, :10:2] % 3
     expected = x.amax(1).repeat_interleave(2) + (y == 0).sum(1)
     text = BY_ROWS

@@ -131,7 +131,6 @@ ROLES: dict[str, Role] = {
     "exp": _written(*EXP),
     "root": _written("tl.sqrt", "tl.rsqrt", "tl.math.sqrt", "tl.math.rsqrt"),
     "range": _written(*RANGES),
-    "access": _written("tl.load", "tl.store", "tl.atomic_add"),
     "only-length": lambda scope, node: scope.of.lengths == [scope.name(node)],
     "least": _written("min", "tl.minimum"),
     "looped": lambda scope, node: scope.of.in_loop(node) is not None,

@@ -11,7 +11,6 @@ from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind, fitted
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
-from gradekit.repair.operators.replacements import axis_of
 from gradekit.repair.operators.words import hint_of, sentence_of, unused, words
 from gradekit.repair.work import Limit, Turn
 from gradekit.source.kernel import ACCESSES, counter_of, counts_steps, head_of, without_conversions
@@ -60,12 +59,38 @@ def around(site: ChangeSite, node: ast.expr) -> Iterator[Change]:
                 yield site.change(ChangeKind.WRAPPED, node, new, told, 2 + (not whole), built, lacks)
         yield from _without_lanes(site, node, kind, whole)
         yield from _with_a_sign(site, node, text) if whole or isinstance(getattr(node, "op", None), ast.Div) else ()
-        if "2(" in site.source.text:  # tl.exp2, or tl.log2
-            says = words("powers-of-2", part=part, place=site.context(node))
-            built = ast.BinOp(node, ast.Mult(), ast.Constant(float(_LOG2E)))
-            yield site.change(ChangeKind.FACTOR, node, f"({text} * {_LOG2E})", says, 3, built, "log2(e)")
+        yield from _of_base_2(site, node, text)
+        yield from _to_one_maximum(site, node, text, kind)
     if not isinstance(node, ast.Constant):
         yield from _with_another(site, node, kind, (text, part, whole))
+
+
+def _of_base_2(site: ChangeSite, node: ast.expr, text: str) -> Iterator[Change]:
+    """`x * log2(e)` and `x / log2(e)` for x, where kernels compute powers or logarithms to the base 2."""
+    for symbol, role in (("*", "powers-of-2"), ("/", "powers-of-2-undone")) if site.has_powers_of_2 else ():
+        says = words(role, part=shown(site.source.of(node)), place=site.context(node))
+        operator, turn = ast.Mult() if symbol == "*" else ast.Div(), _soon(site, symbol, float(_LOG2E))
+        built = ast.BinOp(node, operator, ast.Constant(float(_LOG2E)))
+        yield site.change(ChangeKind.FACTOR, node, f"({text} {symbol} {_LOG2E})", says, turn, built, "log2(e)")
+
+
+def _soon(site: ChangeSite, symbol: str, value: Any, turn: int = Turn.COMBINED) -> int:
+    """When a number is put to an expression as a factor: soon, where that is what all of the result lacks."""
+    if site.lacks is None or symbol not in ("*", "/") or type(value) not in (int, float) or not value:
+        return turn
+    return 1 if abs((value if symbol == "*" else 1 / value) / site.lacks - 1) < Limit.SMALL else turn
+
+
+def _to_one_maximum(site: ChangeSite, node: ast.expr, text: str, kind: ValueKind) -> Iterator[Change]:
+    """`x * tl.exp(a - b)` for what is summed up, where b is the maximum of a, or of a and another."""
+    parent = site.kernel.parents[node]
+    is_term = isinstance(parent, (ast.BinOp, ast.AugAssign)) and isinstance(parent.op, ast.Add)
+    is_summed = is_term or called(parent) in ("tl.sum", "tl.dot")
+    for less, shape in site.less_maxima(node).items() if is_summed else ():
+        if (factor := fitted(less, shape, kind.shape)) is not None:
+            says = words("unscaled-part", part=shown(site.source.of(node)), place=site.context(node), factor=factor)
+            built = ast.BinOp(node, ast.Mult(), _tree(factor))
+            yield site.change(ChangeKind.UPDATE, node, f"({text} * {factor})", says, 1, built)
 
 
 def _with_a_sign(site: ChangeSite, node: ast.expr, text: str) -> Iterator[Change]:
@@ -168,8 +193,8 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
     place = site.context(node)
     mine = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     further = [
-        *_come_so_far(site, node), *_numbers_of_programs(site, node), *_behind_idle_pointers(site, node),
-        *_functions_of_values(site, node), *_sums_of_factors(site, node),
+        *_come_so_far(site, node), *_behind_idle_pointers(site, node),
+        *_functions_of_values(site, node),
         *((one, ValueKind("float", ())) for one in site.missing_numbers if float(one) >= Limit.SMALL),
         *([("1", ValueKind("integer", ()))] if kind.of != "float" else []),
     ]  # fmt: skip
@@ -191,7 +216,7 @@ def _with_another(site: ChangeSite, node: ast.expr, kind: ValueKind, told: tuple
             if is_one and kind.of != "float" and symbol != "*" or name == "1" and symbol not in "+-":
                 continue  # modulo 1 is 0, and a term of 1 says nothing of the name
             again = symbol == "/" and name in mine and not is_idle  # once more by the same
-            soon = Turn.COMBINED - 1 if again else turn
+            soon = Turn.COMBINED - 1 if again else _soon(site, symbol, known if kind.of == "float" else None, turn)
             if soon in site.turns and _may_be(symbol, kind) and _may_join(site, node, name, symbol, kind):
                 new, built = f"({text} {symbol} {one})", ast.BinOp(node, operator(), right)
                 said = unused(says, idle) if is_idle else says, hint_of(role, name=name, part=part)
@@ -255,12 +280,6 @@ def _functions_of_values(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str
         yield from ((f"{function}({name})", kind) for name, kind in values)
 
 
-def _numbers_of_programs(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
-    """Of programs along an axis of the grid, which a program's own number may lack."""
-    if isinstance(node, ast.Name) and node.id in site.kernel.pids or called(node) == "tl.program_id":
-        yield from ((f"tl.num_programs({axis})", ValueKind("integer", ())) for axis in (0, 1, 2))
-
-
 def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
     """What lies behind a pointer that nothing uses: a number, or a tile in the places of another pointer's."""
     every = site.names(node).items()
@@ -271,17 +290,6 @@ def _behind_idle_pointers(site: ChangeSite, node: ast.expr) -> Iterator[tuple[st
         if kind is not None and kind.of == "float" and one.pointer and one.mask is not None:
             moved = re.sub(rf"\b{one.pointer}\b", name, address)
             yield f"tl.load({moved}, mask={site.source.of(one.mask)}, other=0.0)", kind
-
-
-def _sums_of_factors(site: ChangeSite, node: ast.expr) -> Iterator[tuple[str, ValueKind]]:
-    """`tl.sum(w, axis=0)` beside `tl.sum(w * x, axis=0)`: an average is divided by the sum of its weights."""
-    if not isinstance(node, ast.Call) or called(node) != "tl.sum" or (axis := axis_of(node)) is None:
-        return
-    product = node.args[0]
-    for side in (product.left, product.right) if isinstance(product, ast.BinOp) else ():
-        if (kind := site.kind(side)) is not None and kind.of == "float":
-            shape = tuple(size for at, size in enumerate(kind.shape) if at != axis.value)
-            yield f"tl.sum({site.source.of(side)}, axis={axis.value!r})", ValueKind("float", shape)
 
 
 def _may_be(symbol: str, kind: ValueKind) -> bool:

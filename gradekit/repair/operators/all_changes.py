@@ -21,11 +21,13 @@ EARLY, LATE = range(Turn.IDLE, Turn.COMBINED), range(Turn.COMBINED, Turn.LAST + 
 
 
 def changes_of_kernel(
-    kernel: KernelDraft, draft: Draft, watched: Watched, turns: range, settled: Collection[int] = ()
-) -> Iterator[tuple[Change, ChangeSite]]:
-    """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked and its helpers, few of `settled` lines."""
+    kernel: KernelDraft, draft: Draft, watched: Watched, turns: range, settled: Collection[int] = (),
+    lacks: float | None = None,
+) -> Iterator[tuple[Change, ChangeSite]]:  # fmt: skip
+    """Those of some turns, `EARLY` or `LATE`, of a kernel that was walked and its helpers, few of `settled` lines; what
+    all of the result `lacks` as a factor comes early."""
     for function in _with_helpers(kernel, draft):
-        site = ChangeSite(function, watched, turns, draft.numbers)
+        site = ChangeSite(function, watched, turns, draft.numbers, lacks)
         yield from ((change, site) for change in changes_of(site, settled) if change.turn in turns)
 
 

@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Any
 
 from gradekit.causes import Cause
-from gradekit.interpreter.tile_values import TilePointer, ValueKind, kind_of
+from gradekit.interpreter.tile_values import TilePointer, ValueKind, fitted, kind_of
 from gradekit.interpreter.walk import Watched
 from gradekit.repair.work import Limit, Turn
-from gradekit.source.kernel import KernelDraft
-from gradekit.submission.parsed_source import ParsedSource, shown
+from gradekit.source.kernel import EXP, KernelDraft
+from gradekit.submission.parsed_source import ParsedSource, called, shown
 
 
 class ChangeKind(IntEnum):
@@ -134,15 +134,9 @@ class Site:
         return node
 
     def change(
-        self,
-        kind: ChangeKind,
-        node: ast.AST,
-        new: str,
-        says: tuple[str, str],
-        turn: int = 0,
-        built: ast.AST | None = None,
-        lacks: str = "",
-    ) -> Change:
+        self, kind: ChangeKind, node: ast.AST, new: str, says: tuple[str, str], turn: int = 0,
+        built: ast.AST | None = None, lacks: str = "",
+    ) -> Change:  # fmt: skip
         """A change with what it says: a sentence without its "Line n", and a hint."""
         line = getattr(node, "lineno", 0)
         return Change(kind, self.within, node, new, f"Line {line} {says[0]}", says[1], turn, built, lacks=lacks)
@@ -160,13 +154,14 @@ class Site:
 
 class ChangeSite(Site):
     """One function of a source, as it was walked. Of some rules, only changes of these `turns` are asked for; `numbers`
-    are those of the handout's formulas."""
+    are those of the handout's formulas, and `lacks` is what all of the result must be multiplied by, if that is all."""
 
     def __init__(
-        self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS, numbers: Sequence[str] = ()
-    ) -> None:
+        self, kernel: KernelDraft, watched: Watched, turns: range = ALL_TURNS, numbers: Sequence[str] = (),
+        lacks: float | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(kernel.source, kernel.parents, kernel.name)
-        self.kernel, self.watched, self.turns, self.numbers = kernel, watched, turns, numbers
+        self.kernel, self.watched, self.turns, self.numbers, self.lacks = kernel, watched, turns, numbers, lacks
         self._kinds: dict[ast.AST, ValueKind | None] = {}
         self._names: dict[ast.AST, dict[str, ValueKind]] = {}
 
@@ -231,6 +226,40 @@ class ChangeSite(Site):
         every = (one.value for one in (*self.kernel.nodes, *shared) if isinstance(one, ast.Constant))
         known = {digits(repr(one))[: Limit.SHORT] for one in every if isinstance(one, float)}
         return [number for number in self.numbers if digits(number)[: Limit.SHORT] not in known]
+
+    @cached_property
+    def exp(self) -> str:
+        """The function with which the source's kernels compute powers."""
+        return min(self._called & {*EXP}, default=EXP[0])
+
+    @cached_property
+    def has_powers_of_2(self) -> bool:
+        """Whether the source's kernels compute powers of 2, or logarithms to that base."""
+        return any(name.endswith(("exp2", "log2")) for name in self._called)
+
+    @cached_property
+    def _called(self) -> set[str]:
+        return {called(node) for function in self.source.kernels for node in ast.walk(function)}
+
+    def less_maxima(self, node: ast.AST) -> dict[str, tuple[int, ...]]:
+        """exp(a - b) for each maximum b, of a or of a and another, that is known at a node; with the shape of a."""
+        found, names = dict[str, tuple[int, ...]](), self.names(node)
+        for top, part in ((top, part) for top, parts in self._maxima.items() for part in parts if top in names):
+            if (one := names.get(part)) and (text := fitted(top, names[top].shape, one.shape)):
+                found[f"{self.exp}({part} - {text})"] = one.shape
+        return found
+
+    @cached_property
+    def _maxima(self) -> dict[str, set[str]]:
+        """For each name that is given a maximum, or chooses one by a condition, the names of what it is that of."""
+        found: dict[str, set[str]] = {}
+        for name, value in self.kernel.assigned:
+            named = [one.id for one in getattr(value, "args", ()) if isinstance(one, ast.Name)]
+            if called(value) == "tl.where":
+                named = [part for one in named for part in found.get(one, ())]
+            if called(value) in ("tl.max", "tl.maximum", "tl.where"):
+                found.setdefault(name, set()).update(named)
+        return found
 
     @cached_property
     def functions(self) -> set[str]:

@@ -191,13 +191,6 @@ def _call(site: HostSite, node: Any) -> Iterator[Change]:
         new = f"{_MAKERS[path]}{site.source.of(node).removeprefix(path)}"
         says = words("allocated-empty", it=path, place=site.context(node), new=_MAKERS[path])
         yield site.change(ChangeKind.FUNCTION, node, new, says)
-    if path in ("math.sqrt", "abs", "int", "float") and node.args:
-        says = words("function-dropped-on-host", it=shown(site.source.of(node)), name=path)
-        yield site.change(ChangeKind.DROPPED, node, site.source.operand(node.args[0]), says)
-    if path == "torch.empty_like" and node.args and isinstance(site.value(node), Tensor):
-        of = site.source.operand(node.args[0])
-        new = f"torch.empty({of}.shape, dtype={of}.dtype, device={of}.device)"
-        yield site.change(ChangeKind.FUNCTION, node, new, words("allocated-alike", it=path, of=of))
     if isinstance(site.value(node.func), Launcher):
         yield from _strides_of_arguments(site, node)
     yield from _exchanged(site, node, node.args)
@@ -226,7 +219,7 @@ def _tuple(site: HostSite, node: Any) -> Iterator[Change]:
 
 def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator[Change]:
     """Two arguments of a call, two results, or two names that are unpacked, in each other's place; also what is spread
-    out there. Where these are the sizes of a view, what is summed up of it is summed along the other dimension."""
+    out there."""
     parts = [part.value if isinstance(part, ast.Starred) else part for part in parts]
     known = [part for part in parts if isinstance(part, ast.Constant) and part.value is None or _kind(site.value(part))]
     for one, other in itertools.combinations(known, 2):
@@ -236,19 +229,7 @@ def _exchanged(site: HostSite, node: ast.AST, parts: list[ast.expr]) -> Iterator
             says = words("exchanged-on-host", one=texts[0], other=texts[1], place=site.context(one))
             turn = Turn.HOST_LATER if _are_named_alike(site, node, (one, other)) else 0
             back = site.change(ChangeKind.SIDES, other, texts[0], ("", ""))
-            if turned := _along_the_other(site, node) if len(parts) == len(known) == 2 else []:
-                axis = turned[0].new
-                says = words("exchanged-sizes", one=texts[0], other=texts[1], place=site.context(one), axis=axis)
-            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back, *turned])
-
-
-def _along_the_other(site: HostSite, node: ast.AST) -> list[Change]:
-    """The other of two dimensions, for a reduction along one of them."""
-    outer = site.parents.get(site.parents[node])
-    args = [*outer.args, *outer.keywords] if isinstance(outer, ast.Call) and outer.func is site.parents[node] else []
-    axes = [one.value if isinstance(one, ast.keyword) else one for one in args]
-    mine = [one for one in axes if isinstance(one, ast.Constant) and one.value in (0, 1) and _is_dimension(site, one)]
-    return [site.change(ChangeKind.AXIS, one, str(1 - int(str(one.value))), ("", "")) for one in mine]
+            yield at_once([site.change(ChangeKind.SIDES, one, texts[1], says, turn), back])
 
 
 def _are_named_alike(site: HostSite, node: ast.AST, parts: tuple[ast.expr, ast.expr]) -> bool:
@@ -329,12 +310,11 @@ def _dtype(site: HostSite, node: Any) -> Iterator[Change]:
 
 
 def _missing(site: HostSite, node: ast.expr) -> Iterator[Change]:
-    """What an expression may lack: a factor, a root, one more."""
+    """What an expression may lack: a factor, a root."""
     kind, text = _kind(site.value(node)), site.source.operand(node)
     if kind not in ("size", "number", "number of a tensor") or not _is_given(site, node) or _is_made(site, node, kind):
         return
     yield from _idle_parameter(site, node)
-    yield from _one_off(site, node, text) if kind == "size" and not isinstance(node, ast.Constant) else ()
     says = sentence_of("lacks", part=shown(site.source.of(node)), place=site.context(node))
     for form, role in (("({} ** 0.5)", "lacks-root"), ("(1.0 / {})", "lacks-inverse"), ("(1 - {})", "lacks-rest")):
         if kind != "number of a tensor" and not isinstance(node, ast.Constant):
@@ -357,12 +337,6 @@ def _idle_parameter(site: HostSite, node: ast.expr) -> Iterator[Change]:
         if name not in names and _kind(value) in ("number", "size"):
             says = words("parameter-unused", it=shown(site.source.of(node)), place=site.context(node), name=name)
             yield site.change(ChangeKind.IDLE, node, name, says)
-
-
-def _one_off(site: HostSite, node: ast.expr, text: str) -> Iterator[Change]:
-    for sign in "+-":
-        says = words("one-off", it=shown(site.source.of(node)), place=site.context(node), new=f"{text} {sign} 1")
-        yield site.change(ChangeKind.TERM, node, f"({text} {sign} 1)", says, Turn.HOST_LATER)
 
 
 def _is_made(site: HostSite, node: ast.expr, kind: str) -> bool:

@@ -174,7 +174,6 @@ def _operator(site: ChangeSite, node: Any) -> Iterator[Change]:
     yield from _product_of_matrices(site, node, op)
     yield from _of_infinities(site, node)
     yield from _by_an_idle_number(site, node, op)
-    yield from _by_a_group(site, node, op, left)
     yield from _of_other_names(site, node)
     if op == "//":
         says = words("operation-rounded-down", it=whole)
@@ -215,18 +214,6 @@ def _by_an_idle_number(site: ChangeSite, node: Any, op: str) -> Iterator[Change]
                 new = f"({site.source.operand(node.left)} {symbol} {name})"
                 says = words("operation-unused", it=shown(site.source.of(node)), name=name, way=way)
                 yield site.change(ChangeKind.IDLE, node, new, says, Turn.IDLE)
-
-
-def _by_a_group(site: ChangeSite, node: Any, op: str, left: str) -> Iterator[Change]:
-    """`h // (H // G)` for `h % G` and `h // G`, where H and G are numbers of heads, say: as many share one."""
-    count = site.watched.values.get(node.right)
-    if op not in ("//", "%") or not isinstance(node.right, ast.Name) or not isinstance(count, int) or count < 1:
-        return
-    known = site.watched.names.get(site.kernel.statement(node), {})
-    for name in (one for one in site.kernel.all_params if isinstance(known.get(one), int) and one != node.right.id):
-        if known[name] > count and known[name] % count == 0:
-            says = words("operation-group", it=shown(site.source.of(node)), of=node.right.id, all=name)
-            yield site.change(ChangeKind.OPERATOR, node, f"({left} // ({name} // {node.right.id}))", says, 1)
 
 
 def _of_other_names(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -277,14 +264,9 @@ def _other_brackets(site: ChangeSite, node: Any, op: str) -> Iterator[Change]:
     says = words("brackets", it=shown(source.of(node)))
     if isinstance(node.left, ast.BinOp) and (first := SIGNS.get(type(node.left.op))) and first != op:
         a, b, c = (source.operand(part) for part in (node.left.left, node.left.right, node.right))
-        moved = f"({a} {first} ({b} {op} {c}))"
-        if (first, op) == ("+", "-"):
-            for large, text in ((b, moved), (a, f"(({a} - {c}) + {b})")):
-                told = words("brackets-rounded", it=source.of(node.left), of=c, large=large)
-                yield site.change(ChangeKind.BRACKET, node, text, told)
-        else:
-            for text in (moved, f"(({a} {op} {c}) {first} {b})"):
-                yield site.change(ChangeKind.BRACKET, node, text, says)
+        for large, text in ((b, f"({a} {first} ({b} {op} {c}))"), (a, f"(({a} {op} {c}) {first} {b})")):
+            rounded = words("brackets-rounded", it=source.of(node.left), of=c, large=large)
+            yield site.change(ChangeKind.BRACKET, node, text, rounded if (first, op) == ("+", "-") else says)
     if isinstance(node.right, ast.BinOp) and (second := SIGNS.get(type(node.right.op))) and second != op:
         a, b, c = (source.operand(part) for part in (node.left, node.right.left, node.right.right))
         yield site.change(ChangeKind.BRACKET, node, f"(({a} {op} {b}) {second} {c})", says)

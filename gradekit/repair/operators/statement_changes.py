@@ -10,8 +10,6 @@ from gradekit.arithmetic import SIGNS
 from gradekit.interpreter.tile_values import fitted
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite
 from gradekit.repair.operators.words import hint_of, words
-from gradekit.source.kernel import target_of
-from gradekit.submission.parsed_source import called
 
 
 def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
@@ -37,8 +35,6 @@ def _assignment(site: ChangeSite, node: Any) -> Iterator[Change]:
         for factor in (one for one in _factors(site, node) if one != name):
             told = added[0], hint_of("overwritten-scaled", factor=factor)
             yield site.change(ChangeKind.UPDATE, node.value, f"({name} * {factor} + {value})", told)
-        largest = added[0], hint_of("overwritten-largest")
-        yield site.change(ChangeKind.UPDATE, node, f"{name} = tl.maximum({name}, {value})", largest)
 
 
 def _rescaled(site: ChangeSite, node: ast.BinOp, name: str, factors: Iterable[str]) -> Iterator[Change]:
@@ -57,20 +53,14 @@ def _fitted(site: ChangeSite, node: Any, factor: str) -> str:
 
 
 def _factors(site: ChangeSite, node: Any) -> dict[str, None]:
-    """What is multiplied with something in the loop that a statement stands in; of a sum of exp(a - b), also exp of
-    another name less b, where the loop gives that name a value at its end."""
+    """What is multiplied with something in the loop that a statement stands in, and what brings sums to a maximum."""
     loop = site.kernel.in_loop(node)
     inside = list(ast.walk(loop)) if loop is not None else []
     products = (one for one in inside if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mult))
     values = {name for name, kind in site.names(node).items() if kind.of == "float"}
     parts = (side for one in products for side in (one.left, one.right))
     sides = (side.id for side in parts if isinstance(side, ast.Name) and side.id in values)
-    kept = (one for one in inside if isinstance(one, ast.Assign) and isinstance(one.value, ast.Name))
-    old = [name for one in kept if one.lineno > node.lineno and (name := target_of(one))]
-    exps = (one for one in ast.walk(node.value) if called(one) in ("tl.exp", "tl.exp2"))
-    less = ((called(one), one.args[0].right) for one in exps if isinstance(one.args[0], ast.BinOp))  # type: ignore[attr-defined]
-    scales = (f"{exp}({name} - {site.source.operand(right)})" for exp, right in less for name in old)
-    return dict.fromkeys([*sides, *scales])
+    return dict.fromkeys([*sides, *site.less_maxima(node)])
 
 
 STATEMENTS: dict[type, tuple[Callable[[ChangeSite, Any], Iterator[Change]], ...]] = {

@@ -1,5 +1,5 @@
 """Changes of several places that are one thought: two names in each other's place, the same mistake in two lines that
-are alike, the axis of all reductions."""
+are alike."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from gradekit.interpreter.tile_values import ValueKind
 from gradekit.repair.operators.changes import Change, ChangeKind, ChangeSite, at_once
-from gradekit.repair.operators.replacements import RULES, axis_of
+from gradekit.repair.operators.replacements import RULES
 from gradekit.repair.operators.words import sentence_of, words
 from gradekit.repair.work import Limit, Turn
 from gradekit.submission.parsed_source import called, shown
@@ -23,10 +23,6 @@ _REPEATED = (
     ChangeKind.DROPPED, ChangeKind.GUARD,
 )  # fmt: skip
 """What is easily made twice: by copying a line."""
-
-_REDUCTIONS = {"tl.sum", "tl.max", "tl.min"}
-
-_TURNED = {":,None": "[None, :]", "None,:": "[:, None]"}
 
 
 def of_several_places(site: ChangeSite) -> Iterator[Change]:
@@ -40,7 +36,6 @@ def of_several_places(site: ChangeSite) -> Iterator[Change]:
     for one, other in (*itertools.pairwise(walked), *zip(walked, walked[2:], strict=False)):
         if type(one) is type(other) in (ast.Assign, ast.AugAssign, ast.Expr):
             yield from _exchanged_between(site, one, other)
-    yield from _other_axes(site)
     yield from _axes_of_the_grid(site)
     yield from _of_each_lane(site)
     yield from _floors(site)
@@ -185,43 +180,6 @@ def _pointer_and_strides(site: ChangeSite, statement: ast.stmt) -> tuple[list[as
     return pointers, [node for node in names if node.id in site.kernel.strides]
 
 
-def _other_axes(site: ChangeSite) -> Iterator[Change]:
-    """Rows for columns in all reductions of tiles, or in one, and where their results are spread again."""
-    found = [node for node in site.kernel.nodes if isinstance(node, ast.Call) and called(node) in _REDUCTIONS]
-    axes = {call: axis for call in found if (axis := axis_of(call)) is not None}
-    every = list(axes) if len({axis.value for axis in axes.values()}) == 1 else []
-    for mine in (every, *([call] for call in axes if len(axes) > 1)):
-        every_spread = (one for one in site.kernel.nodes if isinstance(one, ast.Subscript))
-        spread = (one for one in every_spread if _REDUCTIONS & site.kernel.calls_behind(one.value))
-        if mine is not every:
-            spread = (one for one in spread if one.value is mine[0] or _is_made_by(site, one.value, mine[0]))
-        changed = _turned(site, [axes[call] for call in mine], list(spread)) if mine else []
-        if len(changed) > 1 or mine is not every and changed and isinstance(changed[0][0], ast.Subscript):
-            role = "axis-of-all" if mine is every else "axis-of-one"
-            says = words(role, it=repr(axes[mine[0]].value))
-            yield at_once(site.change(ChangeKind.AXIS, node, new, says) for node, new in changed)
-
-
-def _turned(
-    site: ChangeSite, axes: list[ast.Constant], spread: list[ast.Subscript]
-) -> list[tuple[ast.Constant | ast.Subscript, str]]:
-    """The other axis for some, and the other way to spread what they make."""
-    other = str(1 - int(str(axes[0].value)))
-    turned = [
-        (node, f"{_on_axis(site, node.value, axes, other)}{new}") for node in spread
-        if (new := _TURNED.get(site.source.of(node.slice).replace(" ", "")))
-    ]  # fmt: skip
-    inside = {part for node, _ in turned for part in ast.walk(node)}
-    return [*((axis, other) for axis in axes if axis not in inside), *turned]
-
-
-def _is_made_by(site: ChangeSite, node: ast.expr, call: ast.Call) -> bool:
-    """Whether a name is what a statement calls the result of a call, and nothing else."""
-    statement = site.kernel.statement(call)
-    made = site.kernel.values.get(getattr(node, "id", ""), [])
-    return made == [call] and getattr(statement, "value", None) is call
-
-
 def _axes_of_the_grid(site: ChangeSite) -> Iterator[Change]:
     """Two axes of the grid in each other's place."""
     axes = [n.args[0] for n in site.kernel.nodes if called(n) == "tl.program_id" and isinstance(n, ast.Call) and n.args]
@@ -259,11 +217,3 @@ def _floors(site: ChangeSite) -> Iterator[Change]:
             yield at_once(map(lambda n, new: site.change(ChangeKind.GUARD, n, new, says, 2), nodes, news))
 
 
-def _on_axis(site: ChangeSite, node: ast.expr, axes: list[ast.Constant], other: str) -> str:
-    """The text of an expression, with another axis in its reductions."""
-    start, end = site.source.span(node)
-    data = site.source.text.encode("utf-8")[start:end]
-    for axis in (one for one in axes if start <= site.source.span(one)[0] < end):
-        first, last = (at - start for at in site.source.span(axis))
-        data = data[:first] + other.encode() + data[last:]
-    return data.decode("utf-8")
