@@ -203,6 +203,7 @@ def _neg_inf(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Genera
 def _neg_inf_first(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
     values = _normal(shape, dtype, generator)
     every, first = _places(shape, generator)  # the first that stays finite
+    first.view(-1)[:1] = every.numel() - 1
     return values.masked_fill(every < first, -math.inf)
 
 
@@ -425,7 +426,7 @@ PROFILES: dict[str, Kind] = {
     # normal, plus 8192: far from zero beside its spread
     "shifted": lambda shape, dtype, generator: _normal(shape, dtype, generator) + 8192,
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
-    "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, as attention masks are
+    "neg_inf_first": _neg_inf_first,  # normal, but -inf up to some place in each row, in the first up to its end
     "neg_inf_runs": _neg_inf_runs,  # -inf but for a few neighbours in each row
     "spike": _spike,  # normal, and one 1024 in each row, in the first at its beginning
     "some_nan": _some_nan,  # normal, an eighth of them NaN, of any bits, also signalling: for what is said of NaN

@@ -90,6 +90,7 @@ def test_profiles_hold_what_they_promise(dtype: str) -> None:
     assert (
         bool((late[:, :-1] >= late[:, 1:]).all()) and 0.3 < late.double().mean() < 0.7 and not bool(late[:, -1].any())
     )
+    assert bool(late[0, :-1].all())
     assert (made["neg_inf_runs"].isfinite().sum(1) == 8).all()
     assert len(made["exponents"].frexp().exponent.unique()) > 12 and made["exponents"].abs().max() < info.max / 4
     assert made["negative"].max() <= -info.max * 0.49
