@@ -255,6 +255,14 @@ def test_with_another_text_all_processes_are_ended_whether_anything_was_asked_of
     assert [process.ended for process in started] == [1] * (1 + is_asked)
 
 
+def test_what_never_ends_may_come_of_what_a_text_shows_on_another_line() -> None:
+    """A load of `end` without its stride, where `start` is blamed"""
+    unlikely = Mend(Family.STRIDES, 60, 15, (), "", "", kernel="spmm_kernel")
+    specific, elsewhere = replace(unlikely, rank=4, line=16), replace(unlikely, rank=8, line=16)
+    endless = Clues(frozenset({Cause.BUDGET_EXCEEDED}), (), lines=frozenset({15}))
+    assert in_order([unlikely, elsewhere, specific], endless) == [specific, unlikely]
+
+
 def test_evidence_of_a_race_brings_atomics_to_the_front() -> None:
     found = mends(text("solutions/layer_norm/right_column_sums.py"))
     raced = in_order(found, Clues(frozenset({Cause.RACE}), ("forward_kernel",)))

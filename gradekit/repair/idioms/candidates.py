@@ -95,8 +95,8 @@ def in_order(found: list[Mend], clues: Clues) -> list[Mend]:
     mine = {*clues.kernels, *clues.others}
     kept = [mend for mend in found if not mend.kernel or not mine or mend.kernel in mine]
     if clues.lines:  # there is no result: what Triton refuses, or what never ends, is in one place
-        kept = [mend for mend in kept if mend.line in clues.lines or not mend.kernel and mend.rank <= Rank.SPECIFIC]
-        return sorted(kept, key=lambda mend: (mend.line not in clues.lines, mend.rank))[: Limit.OF_REFUSED]
+        kept = [mend for mend in kept if mend.line in clues.lines or mend.rank <= Rank.SPECIFIC]
+        return sorted(kept, key=lambda mend: mend.rank)[: Limit.OF_REFUSED]
     if Cause.UNWRITTEN_OUTPUT in clues.causes and not clues.causes & _OF_SEVERAL_WRITES:
         kept = [mend for mend in kept if mend.family is not Family.MEMORY]
     return sorted(kept, key=key)
