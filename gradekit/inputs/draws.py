@@ -131,7 +131,8 @@ class Draws:
             names[name] = pick(name, choice)
         names["seed"] = seed = pick("seed of values", range(SEEDS))
         names |= {name: derive(names) for name, derive in self.derive.items()}
-        scalars = {name: _number(pick(name, options), names) for name, options in self.scalars}
+        picked = {name: pick(name, options) for name, options in self.scalars}
+        scalars = {name: evaluate(one, names) if isinstance(one, str) else one for name, one in picked.items()}
         kinds = self._kinds(pick)
         tensors = {
             tensor.name: self._tensor(tensor, dtypes, rank, kinds[tensor.name], {**names, "own": seed + place}, pick)
@@ -140,7 +141,8 @@ class Draws:
         if self.aliases and (alias := pick("alias", self.alias_levels)):
             same, other, *how = alias.split()
             tensor = tensors[same]
-            distance = pick("distance", _distances(tensor)) if how == [OVERLAP] else 0
+            apart = sorted({-1, 1, 16, max(tensor.numel // 2, 1), *filter(None, tensor.stride)})
+            distance = pick("distance", apart) if how == [OVERLAP] else 0
             steps = _steps(tensor, how, pick)
             if tensors[other].shape == tensor.shape:
                 tensors[same], tensors[other] = overlapping(tensor, distance, steps) if how else (tensor, tensor)
@@ -256,7 +258,7 @@ class Draws:
             yield from _unnamed(rank) if name == ANY_DIMENSIONS else [name]
 
     def _class(self, row: covering.Row, name: str) -> SizeClass:
-        found = row[f"size {_class_name(name)}"]
+        found = row[f"size {ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name}"]
         assert isinstance(found, SizeClass)
         return found
 
@@ -348,12 +350,6 @@ class _Room(Sequence[int]):
         return self._sizes.index(size, *bounds)
 
 
-def _distances(spec: Input) -> list[int]:
-    """How far apart two such views may begin: by one element either way, by sixteen, by an index of each dimension, by
-    half."""
-    return sorted({-1, 1, 16, max(spec.numel // 2, 1), *(stride for stride in spec.stride if stride)})
-
-
 def _steps(spec: Input, how: Sequence[str], pick: Pick) -> tuple[int, ...]:
     """The strides of the second of two views that begin at one address, unlike the first's in one dimension or two."""
     if how == [TURNED]:
@@ -402,13 +398,5 @@ def _with_variants(options: tuple[str, ...], dims: int) -> tuple[str, ...]:
     return tuple(one for one in options if layouts.variants(one.partition(":")[0], dims))
 
 
-def _class_name(name: str) -> str:
-    return ANY_DIMENSIONS if name.startswith(ANY_DIMENSIONS) else name
-
-
 def _at(members: Mapping[str, Sequence[int]], at: Mapping[str, int]) -> dict[str, int]:
     return {name: members[name][place] for name, place in at.items()}
-
-
-def _number(value: Any, names: Mapping[str, Any]) -> Any:
-    return evaluate(value, names) if isinstance(value, str) else value

@@ -8,7 +8,6 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 Placement = tuple[tuple[int, ...], int]
 """Strides and offset, in elements."""
@@ -34,18 +33,13 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a contiguous tensor of `shape`, as torch gives them."""
     strides = [1]
     for size in reversed(shape[1:]):
-        strides.append(strides[-1] * _one_at_least(size))
+        strides.append(strides[-1] * (max(size, 1) if isinstance(size, int) else size.clamp(min=1)))
     return tuple(reversed(strides))[: len(shape)]
 
 
 def is_row_major(shape: Sequence[int], stride: Sequence[int]) -> bool:
     """Whether the strides are row-major where they matter, that is where a size is not 1."""
     return 0 in shape or all(n == 1 or s == p for n, s, p in zip(shape, stride, row_major(shape), strict=True))
-
-
-def _one_at_least(size: Any) -> Any:
-    """The size, or 1 where it is 0; also of many sizes in a tensor."""
-    return max(size, 1) if isinstance(size, int) else size.clamp(min=1)
 
 
 def place(name: str, shape: tuple[int, ...], variant: int = 0) -> Placement:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-from gradekit.domain import EntryDomain, Tensor
+from gradekit.domain import EntryDomain
 from gradekit.engine.kernel_facts import every_operation, operations, parsed
 from gradekit.engine.trials import kept_memory
 from gradekit.engine.ttir import Op
@@ -214,9 +214,7 @@ def _asked_of(subject: Subject, examples: Sequence[Example]) -> Hashable:
     return tuple(found)
 
 
-def _tried_now(
-    subject: Subject, first: Example, longest: Example, tallest: Example, fullest: Example
-) -> list[Outcome]:
+def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Example, fullest: Example) -> list[Outcome]:
     seen, wanted = first
     call = _exact_call(subject, seen, wanted)
     if isinstance(call, str):
@@ -224,7 +222,7 @@ def _tried_now(
     entry = subject.assignment.domain.get(seen.entry)
     named = list(entry.exact) if entry else []
     rounding = ("operands",) if entry is None or entry.rounding is None else entry.rounding
-    any_value = {one.name for one in entry.tensors if _may_be_far(one)} if entry else set()
+    any_value = {one.name for one in entry.tensors if one.range is None and "normal" in one.values} if entry else set()
     free = [n for n, spec in zip(call.names, call.specs, strict=True) if n in any_value and "float" in spec.dtype]
     # A backward pass that computes again what the forward pass had differs from it where numbers are large, and may; so
     # do products of operands that may be rounded.
@@ -252,11 +250,6 @@ def _tried_now(
             at = [(mine, row) for mine in of_options for row in rows_at_borders(mine, free, most)]
             found += [_on_values(large[0], mine, row, number) for number, (mine, row) in enumerate(at, 1)]
     return [_together(outcomes) for outcomes in zip(*found, strict=True)]
-
-
-def _may_be_far(tensor: Tensor) -> bool:
-    """Whether a tensor's values may be any: no kind of an assignment's own says what they are."""
-    return tensor.range is None and "normal" in tensor.values
 
 
 def _all_far(names: Sequence[str], specs: Sequence[Input]) -> Iterator[Mapping[str, str]]:

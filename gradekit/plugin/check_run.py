@@ -110,7 +110,8 @@ class CheckRun:
                 raise
             else:
                 self._note_last_call()
-                self.evidence.details |= _used(self.subject)
+                if self.subject.used:  # a check that fails uses more or less, as its example is found anew or is known
+                    self.evidence.details["budget"] = float(f"{self.subject.used:.3g}")
             finally:
                 self.evidence.details |= self._counted()
                 if self.subject.timings:
@@ -353,14 +354,6 @@ def _assert_memory_of_all_calls(subject: Subject) -> None:
     except Failure as failure:
         message = f"{failure.message} The calls of another check show it."
         raise Failure(failure.cause, message, line=failure.line, facts=failure.facts) from None
-
-
-def _used(subject: Subject) -> dict[str, Any]:
-    """The share of its budget that a check which passes has used, to three digits; nothing where no kernel ran.
-
-    A check that fails uses more or less, as its failing example is found anew or is known from another submission.
-    """
-    return {"budget": float(f"{subject.used:.3g}")} if subject.used else {}
 
 
 def _hopeless(error: BaseException) -> bool:

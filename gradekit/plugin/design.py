@@ -155,15 +155,11 @@ def _squares(draws: Draws, rows: Sequence[Row]) -> Iterator[Row]:
     for tensor in draws.tensors:
         factors = [f"size {name}" for name in tensor.shape[-2:] if f"size {name}" in draws.factors]
         levels = [draws.factors[factor] for factor in factors]
-        alike = [one for one in levels[0] if one in levels[1] and _least(one) > 1] if len(set(factors)) == 2 else []
+        alike = [n for n in levels[0] if n in levels[1] and str(n) not in "01"] if len(set(factors)) == 2 else []
         turned = [row for row in rows if row[f"layout {tensor.name}"] == TRANSPOSED]
         if alike and turned and not any(row[factors[0]] == row[factors[1]] in alike for row in turned):
             square = {**turned[-1], **dict.fromkeys(factors, alike[-1])}
             yield from [square] if draws.fits(square) else []
-
-
-def _least(level: Hashable) -> int:
-    return level.members[0] if isinstance(level, SizeClass) else 0
 
 
 def _in_every_order(draws: Draws, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, int]]]:

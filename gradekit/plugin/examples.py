@@ -82,7 +82,7 @@ class Examples:
         if (failed := self._failures.get(example.key)) is not None:
             # not in the handler of another error, which Hypothesis would take for a part of this one
             raise failed.error.with_traceback(failed.entry)
-        if example.key not in self._passed and not self._is_enough():
+        if example.key not in self._passed and self.ran < (self.profile.at_most if self._last is None else self._last):
             self._run(example)
 
     def drawn(self, draw: Callable[[], Any]) -> list[dict[str, Any]]:
@@ -168,10 +168,6 @@ class Examples:
         self.ended(False)
         if self._last is None or self.hopeless(error):
             self._last = self.ran + (0 if self.hopeless(error) else self.profile.shrinks)
-
-    def _is_enough(self) -> bool:
-        """Whether so many have run that one which has not failed counts as passed."""
-        return self.ran >= (self.profile.at_most if self._last is None else self._last)
 
 
 def raised_by(run: Callable[[Any], object]) -> Callable[[Any], BaseException | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,9 @@ _TOO_LARGE = (Cause.BUDGET_EXCEEDED, Cause.OUT_OF_MEMORY, Cause.TIMEOUT)
 """Why a call that gradekit made up may fail by its size alone: it was not tried then, and costs nothing."""
 
 
+_ASKS_LAYOUT = re.compile(r"is_contiguous\(|\.(stride|storage_offset)\([^)]*\) *([<>=!]=|[<>%])")
+
+
 class FurtherInputs:
     """Makes further calls for all checks of one submission, and remembers what they have seen of it."""
 
@@ -47,6 +51,7 @@ class FurtherInputs:
         self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
         self._check, self._text = "", host_text(subject.submission.text)
         self._constants = constant_ways(self._text.tree)
+        self._asks = bool(_ASKS_LAYOUT.search(subject.submission.text))
         self._names = {name: [a.name for a in entry.arguments] for name, entry in subject.assignment.domain.items()}
         lines = subject.submission.text.split("\n")  # what tuners keep is known, and run for each call
         self._keeps = any("autotune" not in lines[number - 1] for number in keeping(subject.submission.text))
@@ -64,7 +69,7 @@ class FurtherInputs:
         self._usual.clear()
         self._alone.clear()
         self._check, far = check, self._first.get(kind_of(check, draws)) == check
-        self._host = HostInputs(HostBranches(self._explore, self._names, self._paths), far)
+        self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
         self._kernels = KernelInputs(self._constants, far)
         try:
             for call in itertools.chain(self._rounds(draws, found, name), self._long(draws, found, name)):

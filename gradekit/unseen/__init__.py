@@ -20,7 +20,8 @@ class Limit:
 
     # what is followed and solved for
     PATHS, COMPARISONS = 8, 200  # through host code, of calls that are alike; of one path
-    SOLVED_ON_HOST, SOLVED_IN_KERNELS = 12, 24  # of one check
+    # of one check (three times as many on the host where layouts decide); of one comparison, without success
+    SOLVED_ON_HOST, SOLVED_IN_KERNELS, IN_VAIN = 12, 24, 2
     LOOPS = 2  # of one check, tried with each kind of values and each group of dtypes that the kernel treats alike
     PARTS, KEPT_VALUES = 64, 50  # of a sum that is followed; for the next decision
     KEPT_SETS = 16  # of candidates: of at most 4 MB each

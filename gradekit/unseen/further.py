@@ -21,7 +21,7 @@ class Purpose(StrEnum):
     """What a further call is for; calls for each have a budget of their own."""
 
     BRANCH = "a branch"
-    BESIDE = "a loop that runs several times, or a mask of whole tiles"
+    BESIDE = "a loop that runs several times, a mask of whole tiles, or another layout"
     VARIED = "what only further calls have met, with what else the check is about"
 
 

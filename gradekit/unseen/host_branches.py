@@ -62,6 +62,19 @@ class TracedForm:
         """The elements of all its tensors."""
         return sum(view.numel for view in self.views)
 
+    @functools.cached_property
+    def lies(self) -> tuple[tuple[int, ...], ...]:
+        """Of each tensor how many dimensions it has, whether it is contiguous, as torch tells it, and whether it
+        repeats elements; nothing where a dimension is 1, of which no stride counts."""
+        counts = all(min(view.shape, default=2) > 1 for view in self.views)
+        each = ((len(v.shape), is_row_major(v.shape, v.stride), 0 in v.stride) for v in self.views)
+        return tuple(each) if counts else ()
+
+    @functools.cached_property
+    def hides(self) -> int:
+        """How much of its strides does not count, or repeats elements: 0 where that is nothing."""
+        return sum(repeats for *_, repeats in self.lies) if self.lies else len(self.views)
+
 
 def _kind(arg: Argument) -> Any:
     if isinstance(arg, View):
@@ -198,16 +211,6 @@ class Path:
         views = self.form.views
         return [n for n, one in enumerate(views) if one.stride != row_major(one.shape) and views.index(one) == n]
 
-    @functools.cached_property
-    def relied_on(self) -> list[int]:
-        """Those of them that lie as its kernels rely on: not all of their strides are told to one, and some comparison
-        is about strides or offsets. None where tensors overlap."""
-        views = {*self.form.views}
-        told = leaves_in(self.origins.terms, *(n for launch in self.explored.launches for _, n in launch.names))
-        axes = {number: range(len(self.form.views[number].shape)) for number in self.strided}
-        untold = [number for number, each in axes.items() if not told >= {("stride", number, axis) for axis in each}]
-        return untold if self.asked_of_layout and len({view.storage for view in views}) == len(views) else []
-
     def taken_by(self, form: TracedForm) -> bool:
         """Whether a call that is alike takes this path too, as far as comparisons tell."""
         return all(went is not False for went in self.held(self.values_of(form)))
@@ -248,6 +251,8 @@ class HostBranches:
     """The branches that a check has met, each with the ways that it has gone. `names` are those of the tensors and
     scalars of an entry's domain; `known` the paths that calls took, whichever check made them; `beyond` the limits
     that a call has gone beyond, not only up to, and `ended` what `Path.end` gives of those that one has gone up to;
+    `laid_out` are their ways with each tensor and how it lies, of calls whose strides count: they matter where layouts
+    decide (`by_layout`);
     `lost` are lines at which a size became something else, such as text, and `opaque` conditions on numbers whose
     origin was lost: a line, and what."""
 
@@ -257,6 +262,8 @@ class HostBranches:
     ways: dict[HostBranch, set[bool]] = field(default_factory=dict)
     beyond: set[HostBranch] = field(default_factory=set)
     ended: set[Hashable] = field(default_factory=set)
+    laid_out: set[Hashable] = field(default_factory=set)
+    by_layout: bool = False
     _paths: dict[Kind, list[Path]] = field(default_factory=dict)
     lost: set[int] = field(default_factory=set)
     opaque: set[tuple[int, str]] = field(default_factory=set)
@@ -265,21 +272,30 @@ class HostBranches:
     def look_at(self, forms: Sequence[TracedForm]) -> list[Path]:
         """Notes which ways the branches go in these calls; the paths that they take."""
         taken: dict[int, Path] = {}
-        for form in sorted(forms, key=lambda one: (one.elements == 0, one.elements, one.key)):
+        for form in sorted(forms, key=lambda f: (f.elements == 0, self.by_layout and f.hides, f.elements, f.key)):
             path, levels, ends = self._path(form) or (None, [], [])
             if path is not None:
                 taken[id(path)] = path
                 self.ended.update(path.end(step) for step, end in enumerate(ends) if end is True)
+                self.by_layout |= bool(path.asked_of_layout)
                 for (condition, branch), level in zip(path.steps, levels, strict=True):
                     self.ways.setdefault(branch, set()).add(condition.held)
+                    self.laid_out.update((branch, condition.held, one) for one in enumerate(form.lies))
                     if not condition.held and level is not True:
                         self.beyond.add(branch)
         return list(taken.values())
 
-    def unseen(self, branch: HostBranch, condition: Condition) -> bool:
+    def unseen(self, condition: Condition, branch: HostBranch) -> bool:
         """Whether no call has gone the other way at this comparison, or one has where both sides are equal alone."""
         ways = self.ways.get(branch, ())
         return len(ways) == 1 or condition.held and len(ways) == 2 and branch not in self.beyond
+
+    def unseen_so(self, path: Path, step: int) -> set[Hashable]:
+        """Where layouts decide, the tensors that lie in the path's call as in none that has (`TracedForm.lies`)."""
+        condition, branch = path.steps[step]
+        told = enumerate(path.form.lies if self.by_layout else ())
+        asked: set[Hashable] = {(branch, not condition.held, one) for one in told}
+        return asked - self.laid_out
 
     def path_of(self, form: TracedForm) -> Path | None:
         """The path that a call has taken; None where that is not known."""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from gradekit.inputs.covering import Row
-from gradekit.inputs.draws import Call, Draws, shape_of
+from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.layouts import place, variants
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
 from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
-from gradekit.unseen.layouts import layout_class
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
-from gradekit.unseen.search import AtEnd, Candidates, OtherLayout, OtherWay, Search, Way
+from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
 
 
 @dataclass
@@ -43,30 +43,28 @@ class HostInputs:
         paths = self.paths = self.branches.look_at([form for form in forms if fits(draws, form)])
         if first:
             self.narrowly |= {(branch, way) for branch, ways in self.branches.ways.items() for way in ways}
-        found: dict[HostBranch, list[FurtherCall]] = {}
-        for turn, (branch, wanted) in enumerate(itertools.islice(self._wanted(paths), Limit.SOLVED_ON_HOST)):
-            if not found.get(branch):
-                found[branch] = [*self._calls(draws, wanted, turn)]
-        each = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
-        return [*each, *self._in_other_layouts(draws, forms), *self._up_to_numbers(draws, paths)]
+        found, asked = dict[HostBranch, list[FurtherCall]](), set[Hashable]()
+        by_layout, vain = self.branches.by_layout, Counter[HostBranch]()
+        each = ((one, self.branches.unseen_so(one.path, one.step)) for one in self._wanted(paths))
+        left = (
+            (one, lies) for one, lies in each if not by_layout
+            or vain[one.branch] < Limit.IN_VAIN and (lies - asked or not found.get(one.branch))
+        )  # fmt: skip
+        for turn, (wanted, lies) in enumerate(itertools.islice(left, Limit.SOLVED_ON_HOST * (1 + 2 * by_layout))):
+            if not found.get(wanted.branch) or lies - asked:
+                calls = [*self._calls(draws, wanted, turn)]
+                found.setdefault(wanted.branch, []).extend(calls[:1] if found.get(wanted.branch) else calls)
+                asked |= lies if calls else set()
+                vain[wanted.branch] += not calls
+        calls = [call for turn in itertools.zip_longest(*found.values()) for call in turn if call is not None]
+        apart = one_apart(draws, paths[0].form) if first and paths and self.branches.by_layout else ()
+        return [*apart, *calls, *self._up_to_numbers(draws, paths)]
 
-    def _in_other_layouts(self, draws: Draws, forms: Sequence[TracedForm]) -> Iterator[FurtherCall]:
-        """Calls in which tensors whose layout a path's kernels rely on have one of a class that none of these `forms`
-        had: what host code compares may let it through."""
-        for path in [path for path in self.paths if path.relied_on]:
-            taken = [form.views for form in forms if fits(draws, form) and self.branches.path_of(form) is path]
-            views = [(number, each[number]) for each in taken for number in path.relied_on]
-            seen = ((n, int(layout_class(torch.tensor(view.shape), torch.tensor(view.stride)))) for n, view in views)
-            for turn, sizes in enumerate(self._laid_out(draws, OtherLayout(path, frozenset(seen)))):
-                call, (_, branch) = made(draws, path.form, sizes, turn, {}), path.steps[path.asked_of_layout[0]]
-                told = "strides follow another pattern, and host code goes the same way"
-                yield FurtherCall(call, told, branch.line, Purpose.VARIED)
-
-    def _laid_out(self, draws: Draws, wanted: OtherWay | OtherLayout) -> list[dict[str, int]]:
-        """Small sizes with strides and offsets."""
+    def _laid_out(self, draws: Draws, wanted: OtherWay, wide: bool, own: Mapping[str, int]) -> list[dict[str, int]]:
+        """Sizes with strides and offsets: small ones, or at least the call's `own`, where they are known."""
         listed = replace(sizes_alone(draws), layouts=draws.layouts)
-        scope = CallScope(listed, rank_of(draws, wanted.path.form), True, Limit.BEYOND)
-        return self.search.solutions(wanted, wanted.path, scope, (), None)
+        scope = CallScope(listed, rank_of(draws, wanted.path.form), wide, Limit.BEYOND)
+        return self.search.solutions(wanted, wanted.path, scope, (), tuple(own.items()))
 
     def _up_to_numbers(self, draws: Draws, paths: Sequence[Path]) -> Iterator[FurtherCall]:
         """Calls with the largest sizes that comparisons with a number send the way of smaller ones, once in each layout
@@ -74,11 +72,10 @@ class HostInputs:
         for path in paths:
             for step in filter(path.is_below, range(len(path.steps))):
                 if path.end(step) not in self.branches.ended and (wanted := AtEnd(path, step)).way not in self.tried:
-                    small = [
-                        one for one in self._calls(draws, wanted, 0) if _elements(one.call) <= Limit.LARGER_ELEMENTS
-                    ]
-                    largest = sorted(small, key=lambda one: _elements(one.call), reverse=True)[:1]
-                    yield from (replace(call, purpose=Purpose.VARIED) for call in largest)
+                    calls = self._calls(draws, wanted, 0)
+                    each = {sum(arg.numel for arg in one.call if isinstance(arg, Input)): one for one in calls}
+                    small = sorted(count for count in each if count <= Limit.LARGER_ELEMENTS)
+                    yield from (replace(each[count], purpose=Purpose.VARIED) for count in small[-1:])
 
     def as_data(self) -> dict[str, Any]:
         """The branches of the check, as the report record holds them."""
@@ -88,41 +85,45 @@ class HostInputs:
         unseen = [{"line": branch.line, "what": branch.says(way, "never ")} for branch, way in missing]
         return {"of": 2 * len(ways), "seen": sum(map(len, ways.values())), "unseen": unseen}
 
-    def _wanted(self, paths: Sequence[Path]) -> Iterator[tuple[HostBranch, OtherWay]]:
+    def _wanted(self, paths: Sequence[Path]) -> Iterator[OtherWay]:
         """The branches that went one way alone or up to their limit, each with its paths, once before twice."""
         met: dict[HostBranch, list[OtherWay]] = {}
         for path in paths:
-            for step, (condition, branch) in enumerate(path.steps):
-                if self.branches.unseen(branch, condition):
-                    met.setdefault(branch, []).append(OtherWay(path, step))
+            for step, asked in enumerate(path.steps):
+                if self.branches.unseen(*asked) or self.branches.unseen_so(path, step):
+                    met.setdefault(asked[1], []).append(OtherWay(path, step))
         first = sorted(met, key=lambda branch: self._late(met[branch][0]))
-        for turn in itertools.zip_longest(*(sorted(met[branch], key=_imprecise) for branch in first)):
-            yield from ((branch, wanted) for branch, wanted in zip(first, turn, strict=True) if wanted is not None)
+        for turn in itertools.zip_longest(*(sorted(met[branch], key=_unclear) for branch in first)):
+            yield from (wanted for wanted in turn if wanted is not None)
 
-    def _late(self, wanted: OtherWay) -> tuple[bool, bool, int]:
+    def _late(self, wanted: OtherWay) -> tuple[int, ...]:
         """First those for which no call was made, last those that ask if two sizes are equal."""
-        condition, terms = wanted.path.steps[wanted.step][0], wanted.path.origins.terms
-        numbers = [terms[n][0] == "number" for n in (condition.left, condition.right)]
-        equal = condition.relation == "==" and not any(numbers)
-        return wanted.way in self.tried, equal, _imprecise(wanted)
+        asked, terms = wanted.path.steps[wanted.step], wanted.path.origins.terms
+        numbers = [terms[n][0] == "number" for n in (asked[0].left, asked[0].right)]
+        equal, seen = asked[0].relation == "==" and not any(numbers), not self.branches.unseen(*asked)
+        untold, imprecise = _unclear(wanted)
+        return self.branches.by_layout and untold, seen, wanted.way in self.tried, equal, imprecise
 
     def _calls(self, draws: Draws, wanted: OtherWay, turn: int) -> Iterator[FurtherCall]:
-        (_, branch), way = wanted.path.steps[wanted.step], wanted.way
+        branch, way, form = wanted.branch, wanted.way, wanted.path.form
+        is_new = self.branches.unseen(*wanted.path.steps[wanted.step])
+        purpose = Purpose.BRANCH if is_new or not self.branches.by_layout else Purpose.BESIDE
         for sizes, narrow in self._sized(draws, wanted, way):
-            call = made(draws, wanted.path.form, sizes, turn, layouts_like(draws, wanted.path.form, turn))
+            turns = range(turn, turn + (4 if draws.derive else 1))  # computed sizes may be 1
+            each = (made(draws, form, sizes, n, layouts_like(draws, form, n)) for n in turns)
+            call = max(each, key=lambda call: min(arg.numel > 1 for arg in call if isinstance(arg, Input)))
             if all(arg.storage_size <= Limit.ELEMENTS for arg in call if isinstance(arg, Input)):
                 tried = functools.partial(self._note, way, narrow)
-                yield FurtherCall(call, branch.says(way[1]), branch.line, tried=tried)
+                yield FurtherCall(call, branch.says(way[1]), branch.line, purpose, tried)
 
     def _note(self, way: Way, narrow: bool) -> None:
         self.tried.add(way)
-        if narrow:
-            self.narrowly.add(way)
+        self.narrowly |= {way} if narrow else set()
 
     def _sized(self, draws: Draws, wanted: OtherWay, way: Way) -> list[tuple[dict[str, int], bool]]:
         """With sizes that the check lists, and whether it does; where these do not serve and it did not go there, any
         promised ones, if it goes so far. Where strides decide, they are chosen too."""
-        laid_out = self._laid_out(draws, wanted) if wanted.path.asked_of_layout else []
+        laid_out = self._laid_out(draws, wanted, True, {}) if wanted.step in wanted.path.asked_of_layout else []
         if laid_out:
             return [(laid_out[0], False)]
         chosen, same_path = self._chosen(draws, wanted, way, wide=False)
@@ -131,7 +132,10 @@ class HostInputs:
             wide, same_path = self._chosen(draws, wanted, way, wide=True)
             chosen, narrow = (chosen, True) if chosen and not same_path else (wide, False)
         sizes = chosen[:1] if way in self.tried else chosen
-        return [(one, narrow) for one in sizes]
+        lies = self.branches.by_layout and wanted.path.strided and not isinstance(wanted, AtEnd)
+        if not (lies or wanted.path.asked_of_layout):
+            return [(one, narrow) for one in sizes]
+        return [((self._laid_out(draws, wanted, not narrow, one) or [one])[0], narrow) for one in sizes]
 
     def _chosen(self, draws: Draws, wanted: OtherWay, way: Way, wide: bool) -> tuple[list[dict[str, int]], bool]:
         """Sizes for which the comparison goes the other way; and whether all before it go as they did."""
@@ -180,6 +184,18 @@ def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
             yield from (FurtherCall(call, told, purpose=Purpose.VARIED) for call in calls)
 
 
+def one_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:
+    """Calls of sizes that tiles divide, in which one tensor alone is contiguous, or alone has its rows apart."""
+    rank, ways = max(draws.ranks, default=0), ("every_second", "sliced_columns")
+    sizes = CallScope(sizes_alone(draws), rank, True).near(Limit.WHOLE, Limit.MANY_ELEMENTS)
+    apart = {one: way for way in ways for one, each in draws.factors.items() if "layout " in one and way in each}
+    for turn, (one, way) in enumerate(apart.items()):
+        name, alike = one.removeprefix("layout "), {**apart, one: "contiguous"}
+        for told, picks in ((f"{name} alone is contiguous", alike), (f"{name} alone is not contiguous", {one: way})):
+            call = made(draws, form, sizes, turn, {"rank": rank, **picks})
+            yield FurtherCall(call, told, purpose=Purpose.BESIDE)
+
+
 def _lying_alike(draws: Draws, form: TracedForm, *sizes: Mapping[str, int]) -> dict[str, Any]:
     """What picks a layout for each tensor in which its strides are the same for all these sizes, where there is one."""
     picks: dict[str, Any] = {}
@@ -191,10 +207,6 @@ def _lying_alike(draws: Draws, form: TracedForm, *sizes: Mapping[str, int]) -> d
     return picks
 
 
-def _elements(call: Call) -> int:
-    return sum(arg.numel for arg in call if isinstance(arg, Input))
-
-
-def _imprecise(wanted: OtherWay) -> int:
-    """How many of a path's tensors are no float32: where results are rounded to less, mistakes may be hidden."""
-    return sum(view.dtype != "float32" for view in wanted.path.form.views)
+def _unclear(wanted: OtherWay) -> tuple[int, int]:
+    """How much a path's call hides, and how many tensors are no float32, whose rounding hides mistakes."""
+    return wanted.path.form.hides, sum(view.dtype != "float32" for view in wanted.path.form.views)

@@ -3,12 +3,12 @@ contiguous tensor, at small sizes, for host code that decides by strides and off
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from gradekit.inputs.layouts import row_major
+from gradekit.inputs.layouts import is_row_major, row_major
 from gradekit.prove.host_terms import Leaf
 from gradekit.unseen import Limit
 from gradekit.unseen.host_branches import Path
@@ -18,15 +18,19 @@ FEW = (2, 2, 3, 3, 4, 5, 6, 7)
 """Sizes of a dimension, as often as they are chosen."""
 
 
-def sampled(scope: CallScope, path: Path, special: Sequence[int]) -> tuple[dict[str, Tensor], dict[Leaf, Tensor]]:
-    """Sizes of many calls beside that of a path, and strides and offsets for those of its tensors that are not
-    contiguous, as the check's layouts may have them. In every second call these have the same layout, where their
-    shapes allow it; those that are one tensor in the path's call do in all."""
+def sampled(
+    scope: CallScope, path: Path, special: Sequence[int], own: Mapping[str, int]
+) -> tuple[dict[str, Tensor], dict[Leaf, Tensor]]:
+    """Sizes of many calls beside that of a path, at least its `own` or, without these, small, and strides and offsets
+    for those of its tensors that are not contiguous, as the check's layouts may have them. In every second call these
+    have the same layout, where their shapes allow it; those that are one tensor in the path's call do in all."""
     generator = torch.Generator().manual_seed(1)
-    few, own = (*FEW, *(n + 1 for n in special if n < Limit.SHORTEST)), scope.sizes_of(path.form)
+    few, least = (*FEW, *(n + 1 for n in special if n < Limit.SHORTEST)), own
+    own = own or scope.sizes_of(path.form)
     sizes = {name: [scope.nearest(name, n) for n in (*few, *[own.get(name, 1)] * len(FEW))] for name in scope.names}
     columns = {name: _picked([*map(torch.tensor, each)], (Limit.LAYOUTS,), generator) for name, each in sizes.items()}
     known, found, fits = scope.leaves(columns), dict[Leaf, Tensor](), scope.allows(columns)
+    fits &= torch.stack([columns[name] >= least.get(name, 0) for name in columns]).all(dim=0)
     begins = [torch.tensor(n) for n in (0, 0, 1, 16, *(n for n in special if 0 < n < Limit.NEAR_ELEMENTS))]
     views = path.form.views
     for number, view in enumerate(views):
@@ -42,13 +46,11 @@ def sampled(scope: CallScope, path: Path, special: Sequence[int]) -> tuple[dict[
             halves = zip(shape.chunk(2, dim=1), (torch.Generator().manual_seed(2), generator), strict=True)
             strides = torch.cat([_strides(half, layouts, special, by) for half, by in halves], dim=1)
             found |= {("stride", number, axis): stride for axis, stride in enumerate(strides)}
-            fits &= (((shape - 1) * strides).sum(dim=0) < 2 * Limit.NEAR_ELEMENTS) & ~_is_plain(shape, strides)
+            fits &= ((shape - 1) * strides).sum(dim=0) < 2 * Limit.NEAR_ELEMENTS
+            plain = torch.stack([torch.as_tensor(step).expand(Limit.LAYOUTS) for step in row_major([*shape])])
+            is_plain = ((shape == 1) | (strides == plain)).all(dim=0)
+            fits &= is_plain == is_row_major(view.shape, view.stride)  # the path's call is so by its sizes of 1
     return {name: one[fits] for name, one in columns.items()}, {leaf: one[fits] for leaf, one in found.items()}
-
-
-def _is_plain(shape: Tensor, strides: Tensor) -> Tensor:
-    plain = torch.stack([torch.as_tensor(stride).expand(shape.shape[1]) for stride in row_major([*shape])])
-    return ((shape == 1) | (strides == plain)).all(dim=0)
 
 
 def _strides(shape: Tensor, layouts: Sequence[str], special: Sequence[int], generator: torch.Generator) -> Tensor:
@@ -80,11 +82,3 @@ def _picked(options: Sequence[Tensor], shape: tuple[int, ...], generator: torch.
     """For each place one of the options, which are numbers, or one for each column."""
     which = torch.randint(len(options), (1, *shape), generator=generator)
     return torch.stack([option.expand(shape) for option in options]).gather(0, which)[0]
-
-
-def layout_class(shape: Tensor, strides: Tensor) -> Tensor:
-    """A number for the layout of one tensor, or of each of many: equal for those that agree in whether they repeat
-    elements, span as many places as they have elements, have gaps in the last dimension, and are out of order."""
-    places = 1 + ((shape - 1) * strides).sum(dim=0)
-    repeats, turned = ((shape > 1) & (strides == 0)).any(dim=0), (strides.diff(dim=0) > 0).any(dim=0)
-    return repeats + 2 * (places == shape.prod(dim=0)) + 4 * (strides[-1] != 1) + 8 * turned

@@ -166,7 +166,7 @@ class CallScope:
         return math.prod((names[name] for name in self.sizes), start=ones)
 
     def _known(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        return {**names, **dict.fromkeys(self.draws.derive, 1)}
+        return {**names, **dict.fromkeys(self.draws.derive, 2)}  # whatever it is, strides count
 
     def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
@@ -282,9 +282,6 @@ def constants(terms: Sequence[Leaf]) -> list[int]:
 
 # --- how the tensors of a call lie in memory, as the layouts of the check have it -------------------------------------
 
-DENSE = ("contiguous", "offset")
-"""Layouts whose strides are those of a contiguous tensor."""
-
 
 def layouts_like(draws: Draws, form: TracedForm, turn: int = 0) -> dict[str, str]:
     """What picks layouts like those of a traced call: for tensors that are not contiguous, another of the check's in
@@ -293,7 +290,7 @@ def layouts_like(draws: Draws, form: TracedForm, turn: int = 0) -> dict[str, str
     for tensor, view in zip(draws.tensors, form.views, strict=False):
         plain, options = view.stride == row_major(view.shape), dict(draws.layouts)[tensor.name]
         possible = [one for one in options if variants(one.partition(":")[0], len(view.shape))]
-        alike = [one for one in possible if (one.partition(":")[0] in DENSE) is plain]
+        alike = [one for one in possible if (one.partition(":")[0] in ("contiguous", "offset")) is plain]
         if plain and view.offset and "offset" in alike or not plain and alike:
             found[f"layout {tensor.name}"] = "offset" if plain else alike[turn % len(alike)]
     return found

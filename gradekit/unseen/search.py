@@ -24,9 +24,9 @@ from gradekit.engine.def_use import LOADS
 from gradekit.prove.host_terms import Leaf, behind, leaves_in
 from gradekit.reuse import LruCache, SharedCache, shared
 from gradekit.unseen import Limit
-from gradekit.unseen.host_branches import Path, TracedForm
+from gradekit.unseen.host_branches import HostBranch, Path, TracedForm
 from gradekit.unseen.kernel_branches import KernelBranch, KernelText, Place, corners, goes
-from gradekit.unseen.layouts import layout_class, sampled
+from gradekit.unseen.layouts import sampled
 from gradekit.unseen.scope import CLOSE, CallScope, Closeness, constants, possible_sizes
 
 
@@ -140,7 +140,7 @@ class Candidates(Calls):
         fits = want.met(self)
         if fits is None or not bool(fits.any()):
             return []
-        places = fits.nonzero().view(-1)
+        places = (self.several(fits) if self.layouts else fits).nonzero().view(-1)
         first = self._smallest(places)
         places = places[self.elements[places] <= max(float(self.elements[first]), Limit.LARGER_ELEMENTS)]
         for column in self.columns.values():
@@ -150,11 +150,24 @@ class Candidates(Calls):
         chosen = dict.fromkeys([first, int(places[largest])])
         every = {**self.columns, **{" ".join(map(str, leaf)): column for leaf, column in self.layouts.items()}}
         sizes = [{name: int(column[place]) for name, column in every.items()} for place in chosen]
-        place = int(
-            self.scope.count(sizes[0]) < Limit.MANY_ELEMENTS
-        )  # of large calls, often only the first is afforded
+        # Of large calls, often only the first is afforded.
+        place = int(self.scope.count(sizes[0]) < Limit.MANY_ELEMENTS)
         sizes[place:place] = [one for one in self._in_several_tiles(sizes[0], want) if one not in sizes]
         return sizes
+
+    def several(self, fits: Tensor) -> Tensor:
+        """Those of the calls in which most strides count, if there are any: with two of each size or more; with gaps
+        among elements, and some repeated where they are in the path's call."""
+        among = [torch.stack([column > 1 for column in self.columns.values()]).all(dim=0)]
+        for number in self.path.strided if self.layouts else ():
+            axes = range(len(self.path.form.views[number].shape))
+            columns = ([self.each(self.leaves[kind, number, axis]) for axis in axes] for kind in ("size", "stride"))
+            shape, strides = map(torch.stack, columns)
+            repeats = ((shape > 1) & (strides == 0)).any(dim=0) == (0 in self.path.form.views[number].stride)
+            among += [repeats, 1 + ((shape - 1) * strides).sum(dim=0) > shape.prod(dim=0)]
+        for one in among:
+            fits = fits & one if bool((fits & one).any()) else fits
+        return fits
 
     def _smallest(self, places: Tensor) -> int:
         """That with the fewest elements; of those with hardly more, the cheapest, whose sizes are most alike."""
@@ -171,6 +184,9 @@ _found: SharedCache[Hashable, list[dict[str, int]]] = shared()
 """What was found, by the contents of the path and the want: host code, or a kernel, may be the same in another text."""
 
 
+Near = Closeness | tuple[tuple[str, int], ...]
+
+
 class Search:
     """The candidates of paths, worked out once for all wants; of paths that decide the same, those of the first."""
 
@@ -179,10 +195,10 @@ class Search:
         self._known: LruCache[Hashable, tuple[Candidates | None]] = LruCache(Limit.KEPT_SETS)
 
     def solutions(
-        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Closeness | None = CLOSE
+        self, want: Want, path: Path, scope: CallScope, special: tuple[int, ...] = (), close: Near = CLOSE
     ) -> list[dict[str, int]]:
         """Calls of `scope` that take a path and meet a want, looked for near the path's numbers and those that are
-        `special`; where no closeness is given, by how tensors lie in memory."""
+        `special`; by how tensors lie in memory, where sizes stand in place of a closeness, with these and others."""
         near = scope, special, close
         path = self._first.setdefault((path.way, near), path)
         asked = _content(want), path.content, near
@@ -195,12 +211,12 @@ class Search:
         return found
 
 
-def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: Closeness | None) -> Candidates | None:
+def _candidates(path: Path, scope: CallScope, special: tuple[int, ...], close: Near) -> Candidates | None:
     terms = path.origins.terms
     compared = [terms[n] for condition, _ in path.steps for n in (condition.left, condition.right)]
     numbers = (*special, *constants([*compared, *terms]))
-    if close is None:
-        columns, layouts = sampled(scope, path, numbers)
+    if isinstance(close, tuple):
+        columns, layouts = sampled(scope, path, numbers, dict(close))
     else:
         columns, layouts = possible_sizes(scope, numbers, scope.sizes_of(path.form), close), {}
     return Candidates(path, scope, columns, layouts) if any(column.numel() for column in columns.values()) else None
@@ -221,10 +237,14 @@ class OtherWay:
     same_path: bool = True
 
     @property
+    def branch(self) -> HostBranch:
+        """The comparison."""
+        return self.path.steps[self.step][1]
+
+    @property
     def way(self) -> Way:
         """Equal for wants that one call meets."""
-        condition, branch = self.path.steps[self.step]
-        return branch, not condition.held
+        return self.branch, not self.path.steps[self.step][0].held
 
     def met(self, among: Calls) -> Tensor | None:
         """By which of the calls it is met: of steps before it, the nearest first, behind which it is likelier to stand;
@@ -237,24 +257,6 @@ class OtherWay:
             fits = kept if self.same_path or kept.any() else fits
         beyond = fits & ~among.each(level) if level is not None else fits
         return beyond if bool(beyond.any()) else fits
-
-
-@dataclass(frozen=True)
-class OtherLayout:
-    """A path to be taken by a call in which a tensor's layout is of a class that is not among those `seen`, each a
-    tensor's number with a class (see `layout_class`)."""
-
-    path: Path
-    seen: frozenset[tuple[int, int]]
-
-    def met(self, among: Calls) -> Tensor | None:
-        """See `OtherWay`."""
-        new = among.each(False)
-        for number in self.path.relied_on:
-            axes, told = range(len(self.path.form.views[number].shape)), [one for at, one in self.seen if at == number]
-            columns = ([among.each(among.leaves[kind, number, axis]) for axis in axes] for kind in ("size", "stride"))
-            new = new | ~torch.isin(layout_class(*map(torch.stack, columns)), torch.tensor(told))
-        return among.taking & new
 
 
 _OF_MANY = ("tt.reduce", "tt.dot")
@@ -296,10 +298,7 @@ class Missing:
             if each and (len(each) == len(ways) or not self.everywhere):
                 found |= functools.reduce(torch.logical_and if self.everywhere else torch.logical_or, each)
         found &= among.taking
-        if not (self.everywhere and isinstance(among, Candidates)):
-            return found
-        several = found & torch.stack([column > 1 for column in among.columns.values()]).all(dim=0)
-        return several if bool(several.any()) else found
+        return among.several(found) if self.everywhere and isinstance(among, Candidates) else found
 
     @property
     def line(self) -> int | None:
@@ -390,7 +389,7 @@ class ConstantWay:
         return torch.stack(each).any(dim=0) & among.taking if each else None
 
 
-Want = OtherWay | OtherLayout | Missing | ConstantWay
+Want = OtherWay | Missing | ConstantWay
 """What must be seen."""
 
 
@@ -398,8 +397,6 @@ def _content(want: Want) -> Hashable:
     """Equal for wants that the same calls beside a path meet, of whichever submission."""
     if isinstance(want, Missing):
         return want.branch.kernel, want.branch.way, want.text.ttir, want.number, want.everywhere
-    if isinstance(want, OtherLayout):
-        return want.seen
     return want if isinstance(want, ConstantWay) else (type(want), want.step, want.same_path)
 
 

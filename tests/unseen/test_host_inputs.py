@@ -16,7 +16,7 @@ from gradekit.prove.value_of import Evaluation, Undefined
 from gradekit.subject.runs import Case, Observation, Runs
 from gradekit.unseen.further import FurtherCall
 from gradekit.unseen.host_branches import TracedForm
-from gradekit.unseen.host_inputs import HostInputs, one_size_apart
+from gradekit.unseen.host_inputs import HostInputs, one_apart, one_size_apart
 from tests.graded import graded
 from tests.unseen.submissions import HOST_LINE, vector_add
 
@@ -57,6 +57,16 @@ def test_two_calls_that_differ_in_one_size_have_the_same_strides_where_a_layout_
     assert [a[0] for (a, _) in k] == [(39, 64), (39, 75)] and [b[0] for (_, b) in k] == [(64, 39), (75, 39)]
     for first, second in (m, k, n):
         assert [stride for _, stride in first] == [stride for _, stride in second]
+
+
+def test_each_tensor_alone_is_contiguous_and_alone_is_not_in_sizes_whose_strides_count() -> None:
+    draws = draws_of(calls(domain_of(get("fused_chain").tests)["fused_chain"]))
+    assert draws is not None
+    form = TracedForm("", "fused_chain", (View(0, "float32", (1, 1), (1, 1)),) * 3)
+    made = [call.call for call in one_apart(draws, form)]
+    each = {tuple((n == place) is alone for n in range(3)) for place in range(3) for alone in (True, False)}
+    assert {tuple(one.is_contiguous for one in call) for call in made} == each
+    assert all(size > 1 for call in made for one in call for size in one.shape)
 
 
 def test_what_stays_unseen_is_named(tmp_path: Path) -> None:
