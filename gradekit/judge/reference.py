@@ -62,6 +62,7 @@ class Asked:
     function: Function
     args: tuple[Any, ...]
     options: dict[str, Any]
+    stay: bool = False  # whether nobody changes the tensors among the arguments
 
     def references(self) -> tuple[Reference, ...]:
         """What is expected: one for each result of the function."""
@@ -264,7 +265,7 @@ def _worked_out(asked: Asked) -> tuple[Worked, ...]:
             found = [a + x.nan_to_num(0.0) for a, x in zip(found, extra, strict=True)]
         return rounded(found)
 
-    if any(isinstance(a, torch.Tensor) for a in args):  # which may be changed before somebody asks
+    if not asked.stay and any(isinstance(a, torch.Tensor) for a in args):
         allowances()
     return tuple(
         Worked(e, n, a, args, function, _again(function, args, i), lambda i=i: allowances()[i])  # type: ignore[misc]

@@ -5,6 +5,7 @@ import importlib
 import math
 import runpy
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +175,17 @@ def test_a_result_that_was_changed_is_not_known_any_more() -> None:
     assert found[1] is not None and found.contents is not None
     found[1].zero_()
     assert found.contents is None
+
+
+def test_what_a_tensor_that_stays_is_allowed_is_worked_out_when_somebody_asks() -> None:
+    bounds: list[torch.Tensor] = []
+
+    def bound(rounding: Any, x: torch.Tensor) -> torch.Tensor:
+        bounds.append(x)
+        return x
+
+    asked = reference(doubled, torch.ones(3), bound=bound).asked
+    assert asked is not None and len(bounds) == 1  # the tensor may be changed
+    (later,) = replace(asked, stay=True).references()
+    assert later.exact.tolist() == [2.0] * 3 and len(bounds) == 1
+    assert bool((later.allowance >= 1.0).all()) and len(bounds) == 2
