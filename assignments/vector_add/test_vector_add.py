@@ -25,7 +25,7 @@ PLAIN = ("contiguous",)
 FLAT = {"ranks": [0], "at_most": 1 << 21}  # vectors, as long as they like
 AROUND_BLOCKS = [1, 2, 127, 128, 129, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 98_432, 100_003, 1 << 20]
 TELLING = ("normal", "large", "exponents", "zeros")  # large integers are not exact in float32
-ANY_VIEW = calls(ADD, sizes={"...": [1, 3, 32], "N": [1, 16, 37]}, values=["exponents"], how={"aliases": ADD.aliases})
+ANY_VIEW = calls(ADD, sizes={"...": [1, 3, 32], "N": [1, 16, 37]}, values=["normal"], how={"aliases": ADD.aliases})
 
 
 def expected(x, y):
@@ -72,6 +72,7 @@ def test_ranks(submission, call):
 @given(call=ANY_VIEW)
 def test_any_stride_and_offset(submission, call):
     """Reads transposed, sliced and expanded views as they are"""
+    call = [replace(x, profile="full") if x.dtype == "int32" else x for x in call]  # as in TELLING
     assert_close(submission.add(*call), expected(*call))
 
 

@@ -43,7 +43,7 @@ def make(name: str, shape: tuple[int, ...], dtype: torch.dtype, generator: torch
         return WHOLE[word](shape, _bounds(word, parameters, dtype), generator)
     if parameters or word not in PROFILES:
         raise ValueError(f"no kind of values {name!r} ({near(name, known())})")
-    if dtype.is_floating_point or word == "exponents":
+    if dtype.is_floating_point:
         return PROFILES[word](shape, dtype, generator)
     return _ints(*_integer_range(word, dtype), shape, generator)
 
@@ -181,9 +181,6 @@ def _large(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generato
 
 
 def _exponents(shape: tuple[int, ...], dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
-    if not dtype.is_floating_point:  # numbers of few bits as often as of many
-        every, shift = _integer_range("exponents", dtype), _ints(0, 8 * dtype.itemsize - 1, shape, generator)
-        return _ints(*every, shape, generator) >> shift
     info = torch.finfo(dtype)
     least, most = round(math.log2(info.smallest_normal)), math.frexp(info.max)[1] - 3
     values = (1 + _uniform(shape, generator)) * _sign(shape, generator)
@@ -425,7 +422,7 @@ PROFILES: dict[str, Kind] = {
     "mixed": lambda shape, dtype, generator: (
         _normal(shape, dtype, generator) * (1 << _ints(0, 20, shape, generator)) / 1024
     ),
-    "exponents": _exponents,  # each power of two that the dtype has, of floats up to an eighth of the maximum, as often
+    "exponents": _exponents,  # each power of two that the dtype has, up to an eighth of its maximum, as often
     # normal, plus 8192: far from zero beside its spread
     "shifted": lambda shape, dtype, generator: _normal(shape, dtype, generator) + 8192,
     "neg_inf": _neg_inf,  # normal, a quarter of them -inf, but never a whole row (the last dimension)
@@ -468,6 +465,5 @@ def _integer_range(profile: str, dtype: torch.dtype) -> tuple[int, int]:
         return (1, 1) if profile == "ones" else (0, 1)
     info = torch.iinfo(dtype)
     ranges = {"ones": (1, 1), "integers": (-8, 8), "positive": (1, 100), "large": (info.max - 100, info.max - 1)}
-    ranges["exponents"] = info.min, info.max
     low, high = ranges.get(profile, (-100, 100))
     return max(low, info.min), min(high, info.max - 1)  # the largest integer is poison
