@@ -11,6 +11,7 @@ import torch
 
 from gradekit.findings import Cause, Finding
 from gradekit.inputs.spec import Input
+from gradekit.inputs.value_kinds import poison
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.failure import Failure
 from gradekit.program import Program
@@ -99,6 +100,9 @@ def explained(comparison: Comparison, others: Sequence[torch.Tensor]) -> int | N
     The allowance belongs to the true inputs, and another result may have its cancelling sums elsewhere: so an element
     may be off by the mean allowance, and counts as clearly wrong only when it was off by ten times that.
     """
+    whole = (one for one in others if not one.is_floating_point() and one.dtype != torch.bool)
+    if any(bool((one == poison(one.dtype)).any()) for one in whole):
+        return None  # as a size or an index, it would take all memory
     try:
         exact = comparison.reference.again(others).double()
     except (RuntimeError, ValueError, IndexError):  # the reference does not take such inputs

@@ -295,6 +295,19 @@ def test_a_row_stride_that_is_kept_beside_a_column_stride_that_is_not_is_told_ap
     assert cause is Cause.IGNORES_STRIDES and "ignores the last stride of the input" in sentence
 
 
+def test_what_lies_between_whole_numbers_is_given_to_no_reference() -> None:
+    """It is the largest integer: counted, as a size or an index, it would take all memory."""
+    seen = list[int]()
+
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        seen.append(int(x.max()))
+        return x + 1
+
+    x = Input("int32", (40,), (2,))
+    judged(counts, [x], torch.zeros(40, dtype=torch.int32))
+    assert max(seen) == int(x.tensor().max())
+
+
 def _double_with_column_stride_one(x: torch.Tensor) -> torch.Tensor:
     return 2 * x.as_strided(x.shape, (x.stride(0), 1), x.storage_offset())
 
