@@ -567,3 +567,11 @@ def test_what_beginners_take_for_strides_and_first_values_is_found(holes: dict[s
         text = text.replace("other=0)", "other=-1)")
     call, _ = shown(text, expected, x, y)
     assert new in {change.new for change in Screen(Draft(text), ()).survivors([call], ["kernel"])}
+
+
+def test_a_name_that_nothing_uses_comes_first_also_where_it_is_what_a_result_lacks() -> None:
+    text = MEANS.replace("tl.exp(total * scale)", "total")
+    x, w = inputs()
+    call, _ = shown(text, (x * w).sum(1) * 0.25, x, w)
+    found = Screen(Draft(text), ()).survivors([replace(call, lacks=0.25)], ["means_kernel"])
+    assert {(one.kind, one.lacks, one.turn) for one in found} == {(ChangeKind.IDLE, "scale", -1)}

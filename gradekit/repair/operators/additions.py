@@ -78,7 +78,8 @@ def _soon(site: ChangeSite, symbol: str, value: Any, turn: int = Turn.COMBINED) 
     """When a number is put to an expression as a factor: soon, where that is what all of the result lacks."""
     if site.lacks is None or symbol not in ("*", "/") or type(value) not in (int, float) or not value:
         return turn
-    return 1 if abs((value if symbol == "*" else 1 / value) / site.lacks - 1) < Limit.SMALL else turn
+    fits = abs((value if symbol == "*" else 1 / value) / site.lacks - 1) < Limit.SMALL
+    return min(turn, 1) if fits else turn
 
 
 def _to_one_maximum(site: ChangeSite, node: ast.expr, text: str, kind: ValueKind) -> Iterator[Change]:
