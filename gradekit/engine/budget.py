@@ -43,8 +43,9 @@ elements: about ten microseconds."""
 LAUNCH = 50
 """A launch counts as this many operations, beside those of its programs: half a millisecond."""
 
-PATIENT = 16
-"""A run with incidents has this part of its budget, or goes on until it has taken twice what it had when they began."""
+PARTS_OF_BUDGET = 16
+"""A run in which memory went wrong ends after one of so many parts of its budget; one that had taken more by then, at
+the latest when it has taken twice as much."""
 
 AGAIN = 20_000_000
 """A call that takes more work is not run again only to say more about it."""
@@ -87,9 +88,10 @@ class Meter:
     operations of dots and elementwise ops. A run with incidents ends sooner: a loop may run to what was loaded outside
     of its tensor."""
 
-    def __init__(self, budget: Budget, incidents: Sequence[object] = ()) -> None:
-        self.budget, self.incidents, self.work, self.flops = budget, incidents, 0, 0
-        self._next_look = budget.work // PATIENT
+    def __init__(self, budget: Budget) -> None:
+        self.budget, self.work, self.flops = budget, 0, 0
+        self.incidents: Sequence[object] = ()  # what the run has seen go wrong in memory so far
+        self._next_look = budget.work // PARTS_OF_BUDGET
 
     def spend(self, operations: int, elements: int = 0) -> None:
         """Counts operations, with the elements that they make. Raises OverBudget where the work is used up."""
