@@ -5,8 +5,6 @@ Nothing is imported before it is asked for, so that `import gradekit` costs noth
 submission's process going before torch is imported here.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command `gradekit`, and `python -m gradekit`: in a fork of a process that has torch, or in this one."""
 
-from __future__ import annotations
-
 import sys
 
 from gradekit.server import client

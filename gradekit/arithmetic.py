@@ -4,8 +4,6 @@ The one table of them: whoever reads or evaluates arithmetic (source text, size 
 its signs and its functions from here, and has a table of its own only for what numbers of another kind do otherwise.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable

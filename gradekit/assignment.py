@@ -1,8 +1,6 @@
 """Finds assignments: the folders assignments/<id>/, each described by its assignment.toml, whose keys
 `gradekit/schemas/assignment.json` has."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

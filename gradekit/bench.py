@@ -9,8 +9,6 @@ assignment.toml may say, in a table [bench]:
     sizes = [512, 1024, 2048]  what it becomes; by default powers of two up to it
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

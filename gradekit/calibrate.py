@@ -5,8 +5,6 @@ that must be too slow, are graded by the speed checks alone, so that a figure he
 proposed is a row of [cards] in assignment.toml: see gradekit.subject.timed_call.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

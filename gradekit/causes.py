@@ -4,8 +4,6 @@ A row has the word that the record carries and what the grader does with it; cau
 tables of docs/report.md and report/schema.json are written from both by tools/tables.py.
 """
 
-from __future__ import annotations
-
 import tomllib
 from enum import Flag, StrEnum, auto
 from pathlib import Path

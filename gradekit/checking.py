@@ -4,8 +4,6 @@ Only a wrong command (no such file, assignment or check) raises. A submission th
 and an error of gradekit's own is a fault report, which shows no traceback and costs no points.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 import traceback

@@ -3,8 +3,6 @@
 Nothing heavy is imported before a command needs it, so that --help and list answer at once.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ which were not measured.
 Data alone: the plugin opens an Award for each check and reads it when the check has ended.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from contextvars import ContextVar

@@ -4,8 +4,6 @@ Data only. Every vocabulary here is closed: an outcome, a kind or a cause that i
 docs/report.md documents the record field by field, and report/schema.json validates it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any

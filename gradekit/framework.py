@@ -3,8 +3,6 @@
 Runs in the grader's process.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from gradekit.program import add_nouns, replaced

@@ -1,8 +1,6 @@
 """Marks that a person gave: they win over what a machine says. A class's marks (`gradekit mark`) are kept in its store;
 what a mark does to a report is said here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime

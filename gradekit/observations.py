@@ -3,8 +3,6 @@
 Imports nothing but the vocabulary of findings: the engine writes these, and whoever judges reads them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gradekit.findings import Cause

@@ -5,8 +5,6 @@ The tracer writes it beside a program, and the grader reads it to prove things (
 codec is that of gradekit.program.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from gradekit.program import Source, View, add_nouns

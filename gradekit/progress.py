@@ -1,8 +1,6 @@
 """What a terminal shows while a check runs: a line for each result that is known, and one for what is going on. All of
 it disappears when the report is there; off a terminal there is nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import signal

@@ -4,8 +4,6 @@ JSON, compressed and as ASCII. The text may have passed through other hands: pro
 read.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

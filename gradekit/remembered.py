@@ -1,8 +1,6 @@
 """The last check of each of a user's files: its record, in the user's cache folder. What failed then is looked at
 first, pages say what has changed since, and `replay` and `view` begin with it. No verdict depends on it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

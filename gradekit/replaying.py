@@ -1,8 +1,6 @@
 """The command `gradekit replay`: the failing call of a check as a Python file. Nothing heavy
 is imported before it is called."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

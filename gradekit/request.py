@@ -4,8 +4,6 @@ Data only. `GradingOptions` are plain values, which travel to other machines and
 `GradingRequest` says in addition what is graded, and by which assignment.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

@@ -9,8 +9,6 @@ them); only the time differs.
 A cache is bounded, and evicts what was used longest ago: a process that stays must not grow.
 """
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import fcntl

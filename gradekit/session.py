@@ -8,8 +8,6 @@ a place that the student sees.
 IPython is asked where it runs already, and never imported. No student's code is executed here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,8 +1,6 @@
 """gradekit watch: checks a submission on each save. Each check is a command of its own, which is ended where the file
 changes under it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

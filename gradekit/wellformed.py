@@ -5,8 +5,6 @@ are there, and nothing is larger than any call of a submission needs. What passe
 the card's process, which still meter what it does. Data only; a program that honest code makes is never refused.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -5,8 +5,6 @@ Reading is capped and has a deadline: the other side may be hostile, silent or d
 seconds; None waits without limit.
 """
 
-from __future__ import annotations
-
 import json
 import select
 import socket

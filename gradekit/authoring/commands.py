@@ -1,7 +1,5 @@
 """The commands for authors: `gradekit new` and `gradekit lint`. Nothing heavy is imported before they are called."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

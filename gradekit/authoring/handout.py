@@ -1,7 +1,5 @@
 """A handout: its table of what an entry takes, made from the domain, and its text as a page shows it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

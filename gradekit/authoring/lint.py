@@ -1,7 +1,5 @@
 """All that reading finds wrong with an assignment: its files, their tables, its tests, its mistakes."""
 
-from __future__ import annotations
-
 import ast
 import functools
 from collections.abc import Iterable, Iterator

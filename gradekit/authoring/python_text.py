@@ -1,7 +1,5 @@
 """What is wrong with an assignment's Python, by its syntax tree: names that nobody defines, tests without points."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Collection, Iterable, Iterator, Mapping

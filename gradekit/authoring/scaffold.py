@@ -1,7 +1,5 @@
 """The files of a new assignment: after another one, or from a reference."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -14,8 +14,6 @@ sizes decide; what follows "if" is a limit of the sizes. Places may be those of 
 are numbers, drawn from their default. Read as text: the reference is not imported.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator

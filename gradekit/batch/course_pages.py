@@ -1,8 +1,6 @@
 """A course as pages: all students by all assignments for staff, one page for each student, and a board of speeds.
 Pure functions."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

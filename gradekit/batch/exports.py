@@ -5,8 +5,6 @@ Never written from nothing: Canvas makes a new assignment of a column that it do
 the site's language. Only the cells of one assignment change, and only for students who have a result.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

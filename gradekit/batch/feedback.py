@@ -3,8 +3,6 @@ the names of the LMS's download, by which it knows them again (Canvas: "Submissi
 feedback files in a zip").
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -2,8 +2,6 @@
 student over all assignments of a course; their CSV files. Pure functions of what the store gave; a person's mark wins
 over the machine's points."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -2,8 +2,6 @@
 requests. Runs where staff do; every decision goes the way of `gradekit mark`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import secrets

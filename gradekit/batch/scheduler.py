@@ -4,8 +4,6 @@ Commits each result as soon as it is known, so that it may be killed at any mome
 again. A job that fails because of a machine is submitted again; one that a student's code fails is not.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import platform

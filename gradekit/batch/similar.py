@@ -4,8 +4,6 @@ Compares fingerprints. What many in a class have in common weighs little, and wh
 the source; a program that is the class's usual one is no evidence at all.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -5,8 +5,6 @@ beside the older one, a person's later mark beside the earlier, and the newest c
 is known, so that a run can be killed at any moment and resumed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

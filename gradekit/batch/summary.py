@@ -1,8 +1,6 @@
 """A class at a glance: how the points are spread, which checks cost how many, how close speeds were, and faults; and
 its progress while it is graded, with an estimate of the time that the rest takes."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

@@ -4,8 +4,6 @@ Works in a grader, before and after it grades. Only for texts that have no means
 Python and Triton then do the same with both. Lines are those of whoever asks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -3,8 +3,6 @@
 Runs where the student works; knows records alone. `gradekit check` adds a line, `status` and `list` read the last.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

@@ -14,8 +14,6 @@ the function called NAME.
 Text to text: nothing is imported or run here.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import difflib

@@ -20,8 +20,6 @@ another shape, in a file of its own such as wrong_published.py.
 Text to text: nothing is imported or run here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ statements at any depth, or whole functions. What lies outside of regions stands
 Text to text: nothing is read, imported or run here.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

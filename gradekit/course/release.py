@@ -4,8 +4,6 @@ A starter is never written by hand. Where a committed one differs from what its 
 `gradekit release --check` and the course's tests say so.
 """
 
-from __future__ import annotations
-
 import difflib
 import shutil
 from pathlib import Path

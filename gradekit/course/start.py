@@ -1,7 +1,5 @@
 """Lays an assignment's public files into a student's folder."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from pathlib import Path

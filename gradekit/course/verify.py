@@ -5,8 +5,6 @@ none; each mistake (gradekit.course.mistakes) fails the check and for the cause 
 results earn no point for correctness.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ It travels alone and runs wherever Jupyter does, on Colab too: other pages of th
 gets gradekit, the last one checks what was written.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -14,9 +14,6 @@ faults.py      what can go wrong on a card         shared_memory.py  tensors bet
 stream.py      a kernel to measure memory speed    cpu_emulation.py  a card's stand-in on machines that have none
 """
 
-from __future__ import annotations
-
-
 class Limit:
     """How long a card is timed, and what its processes may use."""
 

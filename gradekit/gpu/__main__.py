@@ -5,8 +5,6 @@ DEVICE ("cuda:0", or "cpu" for the CPU emulation); FOLDER is for its files. It i
 machine has but those named: see sandboxing.py.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ over before the clock starts, and how long it took is reported apart. How much f
 eager one is kept for a card (see `Comparison`), since torch.compile takes seconds to import and to compile.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import inspect

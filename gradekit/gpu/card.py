@@ -4,8 +4,6 @@ Changes nothing on the card. Clocks come from NVML through `nvidia-ml-py`, which
 had, and what was measured says "clock unknown".
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib

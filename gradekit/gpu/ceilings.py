@@ -4,8 +4,6 @@ No single kernel tells: on an H200 a captured copy_ of 512 MiB ran at 2.7 TB/s w
 measured is kept in the user's cache folder, for that card under these versions of its driver, torch and Triton.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace

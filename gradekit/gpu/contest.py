@@ -6,8 +6,6 @@
                 "eager": lambda: eager.clock.turn(Limit.TURN_MS)}, settled({"eager": [1.5]}))
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence

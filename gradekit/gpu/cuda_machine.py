@@ -5,8 +5,6 @@ so what they know of the arguments is corrected before they are made (see gradek
 Descriptors that the host makes become TMA descriptors once, when a launch is bound, and not at each launch.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -6,8 +6,6 @@ what is read from there shows in the result. Two storages have different NaNs, s
 shows too.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ from the card's own generator, since copying hundreds of megabytes for each set 
 they are not the values of `Input.tensor()`, and the expected result must be computed from what is made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -5,8 +5,6 @@ Triton builds a small C library for each new kind of launch, and starts ptxas fo
 and what belongs to it, and read where the system, the driver and Python's packages lie.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fnmatch
 import glob

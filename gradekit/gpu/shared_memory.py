@@ -4,8 +4,6 @@ The grader makes the memory, with its size, and sends a descriptor of it: nothin
 the memory's size, decides what the grader reads. It is gone when both are.
 """
 
-from __future__ import annotations
-
 import fcntl
 import mmap
 import os

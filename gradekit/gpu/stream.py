@@ -1,7 +1,5 @@
 """The kernel of ours that measures how fast memory can be read and written. Needs Triton and a card."""
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl

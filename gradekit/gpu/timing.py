@@ -6,8 +6,6 @@ call meets inputs that are not in the cache, and no launch waits for the host. T
 around the calls alone.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

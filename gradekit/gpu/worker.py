@@ -10,8 +10,6 @@ Whatever a program does to the process or to the card, the grader gets a result 
 and the next request meets a new process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Diagnoses that rest on the wrong result itself: a hypothesis about the bug must reproduce it element by element."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

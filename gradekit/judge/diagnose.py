@@ -4,8 +4,6 @@ Every rule is a function from `Evidence` to a `Diagnosis` or None. A rule speaks
 what was seen; each has a test in which it speaks and one, a near miss, in which it must not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a diagnosis may rest on: one failure with its observation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

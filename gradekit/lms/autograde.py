@@ -4,8 +4,6 @@ A record that says "did not finish" is delivered first; the grading then runs in
 killed at the time limit, and its record takes that one's place.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The commands for LMS containers: autograde, which runs inside, and package, which makes what is uploaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 Solutions stay at home. The scripts stand in autograder/<lms>/ and call the command line alone.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

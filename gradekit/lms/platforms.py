@@ -1,8 +1,6 @@
 """The contract of each LMS: where the submission lies, where the result goes, in what
 form, and how long it may take."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

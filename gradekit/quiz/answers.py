@@ -4,8 +4,6 @@
 are read as literals; nothing of a notebook is run.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import hashlib

@@ -4,8 +4,6 @@ A student sees feedback on the choice that was made, and nothing about the other
 Where the key is not on this machine, the answer is recorded, and pending.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -17,8 +17,6 @@ is a short answer.                        feedback = "..."
                                           words = ["memory", "bandwidth"]
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ tests, in which results are compared with each other.
 Both results may be rounded, each within what the reference of the first call allows.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ whose result is known from the first.
 Works on arguments alone: specs, tensors, numbers. Tensors of the other call lie in memory as those of the first do.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A sweep over sizes as a table of text: pure functions of the record."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any

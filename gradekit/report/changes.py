@@ -1,7 +1,5 @@
 """What is other than at the check before: a pure function of two records."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ are lines of standard output: `::error file=F,line=N,title=T::message`, with wha
 percent-encoded, so that no text of a submission is a command of its own.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ Each is a pure function of a record's grade. Where there is none, since the grad
 there is none in the text either: an LMS then keeps the one that it has, or shows a fault.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 Runs wherever a grade leaves gradekit: a pure function of the record and the course's decision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

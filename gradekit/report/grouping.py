@@ -4,8 +4,6 @@ A student has one mistake to mend where ten checks fail for it: a rendering for 
 tells it once, with what it costs.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ For each kernel and configuration its figures, then the lines of the submission 
 became of each, then what there is to say of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any

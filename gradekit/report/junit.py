@@ -4,8 +4,6 @@ A failed check is a failure, a pending one is skipped, a fault is an error. A su
 test case of its own, so that no reader of the file takes an empty list of tests for a success.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

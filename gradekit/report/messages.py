@@ -2,8 +2,6 @@
 from gradekit's own source and its tables of words and of idioms: what varies in them is {1}, {2} ... in code and words,
 and $name in idioms."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import itertools

@@ -4,8 +4,6 @@ What failed comes first, what passed is folded to one line each. The template re
 computed here; `templates` cleans and escapes all of it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

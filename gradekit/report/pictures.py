@@ -3,8 +3,6 @@
 pages/pictures.html makes pixels of them, but for logarithms, which a template cannot compute.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import statistics

@@ -1,7 +1,5 @@
 """A check or a report as plain lines of text, for renderings that have no layout of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Renders the record of `gradekit prove` for a terminal."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

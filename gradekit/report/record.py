@@ -1,7 +1,5 @@
 """The report record, version 1: a Report as plain data, its schema, and its file."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

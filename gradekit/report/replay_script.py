@@ -1,8 +1,6 @@
 """A failing call as one Python file that can be sent to somebody: a pure function of the record and of the
 submission's text."""
 
-from __future__ import annotations
-
 import ast
 import re
 import string

@@ -4,8 +4,6 @@ A mark says that nothing was found. How much was looked at differs from submissi
 was compared with the reference in exact arithmetic, what examples have covered, and what none of them has seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

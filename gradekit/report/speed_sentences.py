@@ -1,7 +1,5 @@
 """What was timed on a GPU, in a few plain sentences: a pure function of `details.speed` of a check in the record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The page's one script plays the steps and builds what it shows from text alone. 
 source and a table of what the first program did.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Mapping

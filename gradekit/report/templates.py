@@ -1,8 +1,6 @@
 """Jinja2's environment for the pages: every text is cleaned of control characters and escaped, and the one style sheet
 and script are allowed by their hashes."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import hashlib

@@ -4,8 +4,6 @@ First the score, then one line for each check, and under each that did not pass 
 what went wrong, where, for which input, a hint, and the command that shows it again.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap

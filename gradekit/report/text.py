@@ -4,8 +4,6 @@ Parts of a record come from the student's file and program. They reach a termina
 `for_html`, a table through `csv_cell`, Markdown through `for_markdown`.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import textwrap

@@ -5,8 +5,6 @@ prints, and the words of pages and terminals) has its translation. What is said 
 the translation is filled with the same values; values that are sentences themselves are translated in turn.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import os

@@ -9,8 +9,6 @@ No torch: reading an assignment costs nothing but the file. What no schema can s
 elsewhere) is a `Problem` too, found by whoever reads the file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import functools

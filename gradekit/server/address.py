@@ -6,8 +6,6 @@ the environment that torch, Triton and Python read, and the limits of processes,
 of them changes, another template is started, and the old one ends when it has been idle for long enough.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -5,8 +5,6 @@ asks for it, and nowhere with `--no-server` or GRADEKIT_SERVER=0. Elsewhere the 
 with it. Where neither can be had, the command runs in this process, as it would anywhere.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

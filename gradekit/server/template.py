@@ -6,8 +6,6 @@ It forks before a client says what it wants, and so stays a process that no subm
 nothing of anybody; so does what it forks first, from which tracers are forked.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

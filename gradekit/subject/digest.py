@@ -7,8 +7,6 @@ that differ in nothing else have the same run, as long as that run has no messag
 Runs in the grader's process, on data alone.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import re
