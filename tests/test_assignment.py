@@ -52,21 +52,18 @@ def test_the_staffs_folder_is_there_only_where_it_is_installed(tmp_path: Path) -
     assert found.solutions == tmp_path / "solutions" / "softmax"
 
 
-@pytest.mark.parametrize(
-    ("toml", "said"),
-    [
-        ('title = "T"\nentry = "f"\n', "has no summary"),
-        ('titel = "T"\nentry = "f"\nsummary = "S"\n', "assignment.toml:1: titel is no key (did you mean title?)"),
-        ('title = 3\nentry = "f"\nsummary = "S"\n', ":1: title is 3, but must be a string"),
-        ('title = "T"\nentry = "not a name"\nsummary = "S"\n', "must be what a Python function can be called"),
-        (TOML.format(entry="f") + 'allow = "sum"\n', ":4: allow is 'sum', but must be a list"),
-        (TOML.format(entry="f") + "allow = [1]\n", "allow[0] is 1, but must be a string"),
-        (TOML.format(entry="f") + "seed = true\n", "seed is True, but must be a whole number"),
-        (TOML.format(entry="f") + 'allowed = ["aten::sum"]\n', ":4: allowed is no key (did you mean allow?)"),
-        (TOML.format(entry="f") + 'kind = "quizz"\n', "kind is 'quizz', which it cannot be (did you mean quiz?)"),
-        ("title = \n", "is not valid TOML"),
-    ],
-)
+@pytest.mark.parametrize(("toml", "said"), [
+    ('title = "T"\nentry = "f"\n', "has no summary"),
+    ('titel = "T"\nentry = "f"\nsummary = "S"\n', "assignment.toml:1: titel is no key (did you mean title?)"),
+    ('title = 3\nentry = "f"\nsummary = "S"\n', ":1: title is 3, but must be a string"),
+    ('title = "T"\nentry = "not a name"\nsummary = "S"\n', "must be what a Python function can be called"),
+    (TOML.format(entry="f") + 'allow = "sum"\n', ":4: allow is 'sum', but must be a list"),
+    (TOML.format(entry="f") + "allow = [1]\n", "allow[0] is 1, but must be a string"),
+    (TOML.format(entry="f") + "seed = true\n", "seed is True, but must be a whole number"),
+    (TOML.format(entry="f") + 'allowed = ["aten::sum"]\n', ":4: allowed is no key (did you mean allow?)"),
+    (TOML.format(entry="f") + 'kind = "quizz"\n', "kind is 'quizz', which it cannot be (did you mean quiz?)"),
+    ("title = \n", "is not valid TOML"),
+])
 def test_a_wrong_description_names_the_key(tmp_path: Path, toml: str, said: str) -> None:
     (tmp_path / "assignment.toml").write_text(toml)
     with pytest.raises(AssignmentError, match="assignment.toml") as caught:

@@ -50,13 +50,10 @@ def test_the_assignment_is_found_and_the_options_are_handed_on(course: Path, mon
     assert calls == [("softmax", course / "good.py", GradingOptions(profile="quick", seed=7))]
 
 
-@pytest.mark.parametrize(
-    ("name", "id", "said"),
-    [
-        ("missing.py", None, "there is no file"),
-        ("good.py", "sofmax", "did you mean softmax?"),
-    ],
-)
+@pytest.mark.parametrize(("name", "id", "said"), [
+    ("missing.py", None, "there is no file"),
+    ("good.py", "sofmax", "did you mean softmax?"),
+])
 def test_a_wrong_command_raises(course: Path, name: str, id: str | None, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         check(course / name, id)
@@ -107,16 +104,13 @@ def test_details_that_cannot_be_kept_are_no_second_error(monkeypatch: pytest.Mon
     assert save_traceback(ValueError("oh")).startswith("The details could not be written: [Errno 2] No such file")
 
 
-@pytest.mark.parametrize(
-    ("found", "code"),
-    [
-        (report(), 0),
-        (report(Outcome.PASSED, Outcome.PENDING), 0),
-        (report(Outcome.PASSED, Outcome.FAILED), 1),
-        (report(status=Status.REJECTED), 1),
-        (report(status=Status.FAULT), 3),
-        (report(Outcome.FAILED, Outcome.FAULT), 3),
-    ],
-)
+@pytest.mark.parametrize(("found", "code"), [
+    (report(), 0),
+    (report(Outcome.PASSED, Outcome.PENDING), 0),
+    (report(Outcome.PASSED, Outcome.FAILED), 1),
+    (report(status=Status.REJECTED), 1),
+    (report(status=Status.FAULT), 3),
+    (report(Outcome.FAILED, Outcome.FAULT), 3),
+])
 def test_the_exit_code_says_what_the_report_says(found: Report, code: int) -> None:
     assert exit_code(found) == code

@@ -199,15 +199,12 @@ def test_an_unknown_option_or_command_is_wrong_usage(arguments: list[str]) -> No
 # --- colour -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("terminal", "environment", "coloured"),
-    [
-        (True, {}, True),
-        (True, {"NO_COLOR": "1"}, False),
-        (True, {"TERM": "dumb"}, False),
-        (False, {}, False),
-    ],
-)
+@pytest.mark.parametrize(("terminal", "environment", "coloured"), [
+    (True, {}, True),
+    (True, {"NO_COLOR": "1"}, False),
+    (True, {"TERM": "dumb"}, False),
+    (False, {}, False),
+])
 def test_colour_is_for_terminals_that_want_it(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, environment: dict[str, str], coloured: bool
 ) -> None:

@@ -14,17 +14,14 @@ from gradekit.sandbox import host
 from tests.cards import FakeWorker, device
 
 
-@pytest.mark.parametrize(
-    ("found", "state"),
-    [
-        ("2.13.0+cpu", State.GOOD),
-        ("2.11.0", State.GOOD),
-        ("2.10.1", State.BAD),
-        ("2.14.0.dev1", State.GOOD),
-        ("3.0.0", State.NOTE),
-        (None, State.BAD),
-    ],
-)
+@pytest.mark.parametrize(("found", "state"), [
+    ("2.13.0+cpu", State.GOOD),
+    ("2.11.0", State.GOOD),
+    ("2.10.1", State.BAD),
+    ("2.14.0.dev1", State.GOOD),
+    ("3.0.0", State.NOTE),
+    (None, State.BAD),
+])
 def test_a_version_is_judged_against_the_range(
     monkeypatch: pytest.MonkeyPatch, found: str | None, state: State
 ) -> None:
@@ -75,16 +72,13 @@ def test_on_this_machine_check_works() -> None:
     assert {"python", "torch", "triton", "pytest", "hypothesis", "click"} <= set(names) and names.count("torch") == 1
 
 
-@pytest.mark.parametrize(
-    ("means", "state", "found"),
-    [
-        (Means(), State.NOTE, "level 0 of 3"),
-        (Means(seccomp=True, user=True), State.NOTE, "level 1 of 3"),
-        (Means(seccomp=True, user=True, landlock=3), State.GOOD, "level 2 of 3"),
-        (Means(seccomp=True, user=True, landlock=3, apart=True), State.GOOD, "level 3 of 3"),
-        (Means(seccomp=True, landlock=3, apart=True), State.NOTE, "level 0 of 3"),
-    ],
-)
+@pytest.mark.parametrize(("means", "state", "found"), [
+    (Means(), State.NOTE, "level 0 of 3"),
+    (Means(seccomp=True, user=True), State.NOTE, "level 1 of 3"),
+    (Means(seccomp=True, user=True, landlock=3), State.GOOD, "level 2 of 3"),
+    (Means(seccomp=True, user=True, landlock=3, apart=True), State.GOOD, "level 3 of 3"),
+    (Means(seccomp=True, landlock=3, apart=True), State.NOTE, "level 0 of 3"),
+])
 def test_the_isolation_names_its_level(monkeypatch: pytest.MonkeyPatch, means: Means, state: State, found: str) -> None:
     monkeypatch.setattr(host, "means", lambda: means)
     item = doctor.isolation()
@@ -100,14 +94,11 @@ def test_a_card_is_tried_with_a_kernel() -> None:
     assert worker.closed
 
 
-@pytest.mark.parametrize(
-    ("worker", "said"),
-    [
-        (FakeWorker(offset=1.0), "wrong results"),
-        (FakeWorker(fault=CardFault("compile", "no C compiler")), "no C compiler"),
-        (FakeWorker(fault=CardFault("compile", "no C compiler", "kernel", 9)), "does not compile"),
-    ],
-)
+@pytest.mark.parametrize(("worker", "said"), [
+    (FakeWorker(offset=1.0), "wrong results"),
+    (FakeWorker(fault=CardFault("compile", "no C compiler")), "no C compiler"),
+    (FakeWorker(fault=CardFault("compile", "no C compiler", "kernel", 9)), "does not compile"),
+])
 def test_a_card_that_does_not_work_is_a_note(worker: FakeWorker, said: str) -> None:
     item = doctor.card(device(worker))
     assert item.state is State.NOTE and said in item.found and item.mend

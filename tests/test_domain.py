@@ -112,19 +112,12 @@ tensors.bias = { shape = ["N"], dtype = "float32", optional = true }
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ('["x", "bias"]', '["bias", "x"]', "cannot be: a tensor that must be there comes after it"),
-        (
-            'bias = { shape = ["N"]',
-            'bias = { shape = ["N", "K"]',
-            "cannot be: K stands in no tensor that is always there",
-        ),
-        ("sizes.M", 'gradients = ["x"]\nsizes.M', "cannot be: gradients, relations, aliases or writing need it"),
-        ("optional = true", 'optional = true, written = "out"', "cannot be: gradients, relations, aliases or writing"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ('["x", "bias"]', '["bias", "x"]', "cannot be: a tensor that must be there comes after it"),
+    ('bias = { shape = ["N"]', 'bias = { shape = ["N", "K"]', "cannot be: K stands in no tensor that is always there"),
+    ("sizes.M", 'gradients = ["x"]\nsizes.M', "cannot be: gradients, relations, aliases or writing need it"),
+    ("optional = true", 'optional = true, written = "out"', "cannot be: gradients, relations, aliases or writing"),
+])
 def test_an_optional_tensor_comes_last_and_nothing_else_needs_it(
     before: str, after: str, told: str, tmp_path: Path
 ) -> None:

@@ -72,16 +72,12 @@ def test_an_operator_that_compiling_never_came_to_is_not_said_to_be_missing() ->
 UNSEEN = replace(GOOD, forward=("aten::mm", "course::f"))
 
 
-@pytest.mark.parametrize(
-    ("claim", "seen", "cause"),
-    [
-        (assert_operator, replace(GOOD, schema=""), Cause.EXCEPTION),
-        (assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()"), Cause.INPUT_MODIFIED),
-        (assert_compiles, replace(GOOD, error="Unsupported: item()"), Cause.EXCEPTION),
-        (assert_compiles, UNSEEN, Cause.NO_KERNEL),
-    ],
-    ids=["no operator", "a schema that writes to an input", "not one graph", "a kernel that cannot be seen"],
-)
+@pytest.mark.parametrize(("claim", "seen", "cause"), [
+    (assert_operator, replace(GOOD, schema=""), Cause.EXCEPTION),
+    (assert_operator, replace(GOOD, schema="course::f(Tensor(a0!) x) -> ()"), Cause.INPUT_MODIFIED),
+    (assert_compiles, replace(GOOD, error="Unsupported: item()"), Cause.EXCEPTION),
+    (assert_compiles, UNSEEN, Cause.NO_KERNEL),
+], ids=["no operator", "a schema that writes to an input", "not one graph", "a kernel that cannot be seen"])
 def test_what_is_not_as_it_is_claimed_is_a_failure(claim: Any, seen: Inspection, cause: Cause) -> None:
     with pytest.raises(Failure) as caught:
         claim(seen)

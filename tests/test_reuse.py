@@ -18,16 +18,12 @@ def test_what_was_asked_for_longest_ago_makes_room() -> None:
     assert [cache.get(key) for key in "abc"] == [1, None, 3]
 
 
-@pytest.mark.parametrize(
-    ("most", "put", "kept"),
-    [
-        (10, [(number, b"four") for number in range(5)], {3: b"four", 4: b"four"}),
-        (10, [(0, b"four"), (1, b"larger")], {0: b"four"}),
-        (10, [(0, b"four"), (0, b"five5")], {0: b"five5"}),
-        (4, [(0, b"four"), (0, b"five5")], {}),
-    ],
-    ids=["the last", "none that is too large", "the new one", "not the old one where the new one is too large"],
-)
+@pytest.mark.parametrize(("most", "put", "kept"), [
+    (10, [(number, b"four") for number in range(5)], {3: b"four", 4: b"four"}),
+    (10, [(0, b"four"), (1, b"larger")], {0: b"four"}),
+    (10, [(0, b"four"), (0, b"five5")], {0: b"five5"}),
+    (4, [(0, b"four"), (0, b"five5")], {}),
+], ids=["the last", "none that is too large", "the new one", "not the old one where the new one is too large"])
 def test_what_is_kept_weighs_no_more_than_it_may(most: int, put: list[tuple[int, bytes]], kept: dict[int, bytes]) -> None:
     cache: LruCache[int, bytes] = LruCache(most, weigh=len, largest=5)
     for key, value in put:

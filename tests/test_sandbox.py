@@ -53,10 +53,7 @@ def test_where_nothing_can_be_loaded_no_submission_is_blamed(monkeypatch: pytest
         return ask(tracer, request | {"text": "import os; os._exit(1)"}, seconds)
 
     monkeypatch.setattr(Tracer, "_ask", ending)
-    with (
-        Tracer(Text(ENTRY)) as tracer,
-        pytest.raises(sandbox.Unavailable, match="Not even an empty file"),
-    ):
+    with (Tracer(Text(ENTRY)) as tracer, pytest.raises(sandbox.Unavailable, match="Not even an empty file")):
         tracer.load()
 
 
@@ -71,15 +68,11 @@ def test_an_endless_loop_at_import_ends_with_its_line() -> None:
 SILENCE = "for n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, signal.SIG_IGN)"
 
 
-@pytest.mark.parametrize(
-    ("text", "has_line"),
-    [
-        ("def entry(x):\n    while True:\n        pass\n", True),
-        (f"import signal\ndef entry(x):\n    {SILENCE}\n    while True: pass\n", False),
-        ("import time\ndef entry(x):\n    time.sleep(600)\n", False),
-    ],
-    ids=["an endless loop", "one that silences the child's own alarms", "blocking outside of Python"],
-)
+@pytest.mark.parametrize(("text", "has_line"), [
+    ("def entry(x):\n    while True:\n        pass\n", True),
+    (f"import signal\ndef entry(x):\n    {SILENCE}\n    while True: pass\n", False),
+    ("import time\ndef entry(x):\n    time.sleep(600)\n", False),
+], ids=["an endless loop", "one that silences the child's own alarms", "blocking outside of Python"])
 def test_a_call_that_does_not_end_is_ended(text: str, has_line: bool) -> None:
     error = call_error(text, QUICK)
     assert error.cause is Cause.TIMEOUT and (not has_line or error.line in (2, 3))
@@ -135,28 +128,22 @@ def test_the_wait_for_processors_is_that_of_the_submissions_own_process() -> Non
 # --- death -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("death", "said"),
-    [
-        ("os._exit(0)", "exit code 0"),
-        ("os._exit(7)", "exit code 7"),
-        ("os.kill(os.getpid(), 9)", "SIGKILL: most likely it took too much memory"),
-        ("os.abort()", "SIGABRT"),
-        ("ctypes.string_at(0)", "SIGSEGV"),
-    ],
-)
+@pytest.mark.parametrize(("death", "said"), [
+    ("os._exit(0)", "exit code 0"),
+    ("os._exit(7)", "exit code 7"),
+    ("os.kill(os.getpid(), 9)", "SIGKILL: most likely it took too much memory"),
+    ("os.abort()", "SIGABRT"),
+    ("ctypes.string_at(0)", "SIGSEGV"),
+])
 def test_a_process_that_dies_is_a_crash(death: str, said: str) -> None:
     error = call_error(f"import os, ctypes\ndef entry(x):\n    {death}\n")
     assert error.cause is Cause.CRASH and said in error.message
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("import sys\ndef entry(x):\n    sys.exit(1)\n", 3, "SystemExit"),
-        ("def entry(x):\n    return entry(x)\n", 2, "RecursionError"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line", "said"), [
+    ("import sys\ndef entry(x):\n    sys.exit(1)\n", 3, "SystemExit"),
+    ("def entry(x):\n    return entry(x)\n", 2, "RecursionError"),
+])
 def test_exit_and_endless_recursion_are_exceptions_like_any_other(text: str, line: int, said: str) -> None:
     error = call_error(text)
     assert (error.cause, error.line) == (Cause.EXCEPTION, line) and said in error.message
@@ -301,17 +288,13 @@ MANY = [form(size) for size in range(100, 100 + 3 * AHEAD)]
 NUMBERS = [form(5, 1), form(5, True), form(5, 1.0)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "wanted", "numbers"),
-    [
-        (MANY, MANY[::-1], [*range(len(MANY), 0, -1)]),
-        ([form(5), form(5), form(6)], [form(5), form(5)], [1, 3]),
-        ([form(5), form(6)], [form(7), form(6), form(5)], [3, 2, 1]),
-        (NUMBERS, NUMBERS[::-1], [3, 2, 1]),
-        ([form(17), form(5)], [form(7)], [1]),
-    ],
-    ids=["more than at one time", "once each", "beside another call", "equal numbers", "after one that killed the process"],
-)
+@pytest.mark.parametrize(("asked", "wanted", "numbers"), [
+    (MANY, MANY[::-1], [*range(len(MANY), 0, -1)]),
+    ([form(5), form(5), form(6)], [form(5), form(5)], [1, 3]),
+    ([form(5), form(6)], [form(7), form(6), form(5)], [3, 2, 1]),
+    (NUMBERS, NUMBERS[::-1], [3, 2, 1]),
+    ([form(17), form(5)], [form(7)], [1]),
+], ids=["more than at one time", "once each", "beside another call", "equal numbers", "after one that killed the process"])
 def test_prefetched_calls_are_traced_in_order_and_given_once(
     asked: list[Form], wanted: list[Form], numbers: list[int]
 ) -> None:
@@ -370,17 +353,14 @@ def test_gradients_are_prefetched_too() -> None:
 # --- answers that make no sense ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "[]",
-        "{}",
-        '{"ok": 3}',
-        '{"ok": {"program": 3}}',
-        '{"error": {}}',
-        '{"error": {"cause": "no such", "message": "", "line": 1, "detail": ""}}',
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    "[]",
+    "{}",
+    '{"ok": 3}',
+    '{"ok": {"program": 3}}',
+    '{"error": {}}',
+    '{"error": {"cause": "no such", "message": "", "line": 1, "detail": ""}}',
+])
 def test_an_answer_that_makes_no_sense_is_a_crash(answer: str) -> None:
     forged = f"""
 import os, struct, sys

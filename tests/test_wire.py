@@ -33,19 +33,15 @@ def test_a_message_arrives_as_it_was_sent(pair: tuple[socket.socket, socket.sock
     assert wire.receive(pair[1], 1000, someday()) == {"a": [1, None, "ä"]}
 
 
-@pytest.mark.parametrize(
-    ("sent", "error"),
-    [
-        (b"", wire.DeadlineExceeded),
-        (b"\0\0", wire.DeadlineExceeded),
-        (b"\0\0\0\5{}", wire.DeadlineExceeded),
-        (b"\0\0\xff\xff{}", wire.WireError),
-        (b"\0\0\0\2[[", wire.WireError),
-        (b"\0\0\0\2\xff\xfe", wire.WireError),
-        (b"\0\0\x03\xe8" + b"[" * 1000, wire.WireError),
-    ],
-    ids=["nothing", "half a length", "half a message", "too long", "not JSON", "not UTF-8", "nested too deep"],
-)
+@pytest.mark.parametrize(("sent", "error"), [
+    (b"", wire.DeadlineExceeded),
+    (b"\0\0", wire.DeadlineExceeded),
+    (b"\0\0\0\5{}", wire.DeadlineExceeded),
+    (b"\0\0\xff\xff{}", wire.WireError),
+    (b"\0\0\0\2[[", wire.WireError),
+    (b"\0\0\0\2\xff\xfe", wire.WireError),
+    (b"\0\0\x03\xe8" + b"[" * 1000, wire.WireError),
+], ids=["nothing", "half a length", "half a message", "too long", "not JSON", "not UTF-8", "nested too deep"])
 def test_what_is_no_message_is_an_error(
     pair: tuple[socket.socket, socket.socket], sent: bytes, error: type[Exception]
 ) -> None:

@@ -167,9 +167,7 @@ def starting(zygote: Callable[[], Zygote], really: Callable[[Any], Any]) -> Call
             given = [nothing if one == subprocess.DEVNULL else one for one in (command.stdout, command.stderr)]
             out, err = (number if one is None else one for number, one in enumerate(given, 1))
             words = ["-m", command.module, *command.arguments]
-            return zygote().start(
-                words, command.environment, command.folder, command.descriptors, (nothing, out, err)
-            )
+            return zygote().start(words, command.environment, command.folder, command.descriptors, (nothing, out, err))
         finally:
             os.close(nothing)
 

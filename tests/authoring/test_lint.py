@@ -89,14 +89,11 @@ def test_a_mistake_of_the_author_has_its_place_and_a_way_out(
     assert any(told.replace("LINE", str(start + 1)) in text for text in found), "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ('PLAIN = ("contiguous",)', 'PLAIN = ("contigous",)', "there is no layout 'contigous' (did you mean contiguous?)"),
-        ('FINITE = ("ones", "normal"', 'FINITE = ("ones", "norml"', "there is no kind of values 'norml' (did you mean normal?)"),
-        ('sizes={"M": [1, 3], "N": WIDE}', "sizes=SOME", "there is no size 'n' (there are M, N)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ('PLAIN = ("contiguous",)', 'PLAIN = ("contigous",)', "there is no layout 'contigous' (did you mean contiguous?)"),
+    ('FINITE = ("ones", "normal"', 'FINITE = ("ones", "norml"', "there is no kind of values 'norml' (did you mean normal?)"),
+    ('sizes={"M": [1, 3], "N": WIDE}', "sizes=SOME", "there is no size 'n' (there are M, N)"),
+])
 def test_a_constant_of_the_module_is_read_where_a_check_draws_by_it(
     changed: Callable[[str, str, str], list[Complaint]], before: str, after: str, told: str
 ) -> None:

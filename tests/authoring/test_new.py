@@ -197,16 +197,13 @@ def test_what_annotations_leave_out_is_asked_for() -> None:
     assert [question.partition(":")[0] for question in questions] == ["x", "y", "what plain returns"]
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("def g(x): pass", "it defines no function f; it has g"),
-        ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
-        ("def f(x:", "line 1"),
-        ('def f(x: "[M]") -> "[M], int64 [M] places in y": pass', "places in 'y', which is no argument"),
-        ('def f(x: "int64 [N] 0..B - 1", bins: "= B") -> "[B]": pass', "the result: say its dtype"),
-    ],
-)
+@pytest.mark.parametrize(("text", "told"), [
+    ("def g(x): pass", "it defines no function f; it has g"),
+    ('def f(x: "M, N") -> "[M]": pass', 'x: .M, N. is no tensor; write one as "'),
+    ("def f(x:", "line 1"),
+    ('def f(x: "[M]") -> "[M], int64 [M] places in y": pass', "places in 'y', which is no argument"),
+    ('def f(x: "int64 [N] 0..B - 1", bins: "= B") -> "[B]": pass', "the result: say its dtype"),
+])
 def test_a_reference_that_cannot_be_read_is_told(text: str, told: str) -> None:
     with pytest.raises(SignatureError, match=told):
         signature(text, "f", asked)

@@ -59,16 +59,13 @@ def test_a_grade_book_with_semicolons_keeps_them() -> None:
     assert exports.canvas(text, LINES, "771", 100).text.splitlines()[3] == "Lovelace Ada;1201;al;ada;Mon;87.5"
 
 
-@pytest.mark.parametrize(
-    ("text", "column", "possible", "message"),
-    [
-        (CANVAS, "Matmul", 100, r"no assignment 'Matmul'; it has Vector add \(770\), Softmax \(771\)"),
-        (CANVAS.replace("Vector add", "Softmax"), "Softmax", 100, "several assignments 'Softmax'"),
-        (CANVAS, "771", 90, r"Softmax \(771\) is worth 100 points in Canvas, and 90 here: say scale = 100 .* in course\.toml"),
-        ("a,b,c,d\n1,2,3,4\n", "771", 100, "no grade book from Canvas"),
-        ("", "771", 100, "empty"),
-    ],
-)
+@pytest.mark.parametrize(("text", "column", "possible", "message"), [
+    (CANVAS, "Matmul", 100, r"no assignment 'Matmul'; it has Vector add \(770\), Softmax \(771\)"),
+    (CANVAS.replace("Vector add", "Softmax"), "Softmax", 100, "several assignments 'Softmax'"),
+    (CANVAS, "771", 90, r"Softmax \(771\) is worth 100 points in Canvas, and 90 here: say scale = 100 .* in course\.toml"),
+    ("a,b,c,d\n1,2,3,4\n", "771", 100, "no grade book from Canvas"),
+    ("", "771", 100, "empty"),
+])
 def test_what_would_change_an_assignment_in_canvas_is_refused(
     text: str, column: str, possible: float, message: str
 ) -> None:

@@ -93,14 +93,10 @@ def test_a_link_is_no_submission(tmp_path: Path) -> None:
     assert "there is no" in found(tmp_path)["bob"]
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        ["_4711_assignsubmission_file_/submission.py", "_4711_assignsubmission_onlinetext_/onlinetext.html", "file/softmax.ipynb"],
-        ["_4711_assignsubmission_file_submission.py", "file_hw.zip"],
-    ],
-    ids=["folders", "all in the files' names"],
-)
+@pytest.mark.parametrize("files", [
+    ["_4711_assignsubmission_file_/submission.py", "_4711_assignsubmission_onlinetext_/onlinetext.html", "file/softmax.ipynb"],
+    ["_4711_assignsubmission_file_submission.py", "file_hw.zip"],
+], ids=["folders", "all in the files' names"])
 def test_a_moodle_download(tmp_path: Path, files: list[str]) -> None:
     lay(tmp_path, *(f"Ada Lovelace{name}" for name in files[:-1]), f"Bob_4712_assignsubmission_{files[-1]}")
     assert [(h.student, h.name, h.problem) for h in hand_ins(tmp_path, WANTED)] == [

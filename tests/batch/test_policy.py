@@ -6,16 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gradekit.batch.policy import (
-    Attempt,
-    LatePolicy,
-    Policy,
-    PolicyError,
-    chosen_attempt,
-    counted,
-    load,
-    spelled,
-)
+from gradekit.batch.policy import Attempt, LatePolicy, Policy, PolicyError, chosen_attempt, counted, load, spelled
 from tests.beside import beside
 
 CASES = beside(__file__)
@@ -26,46 +17,40 @@ BY_DAY = LatePolicy(percent_a_day=10, at_most=50)
 BY_STEP = LatePolicy(steps=((timedelta(0), 5), (DAY, 20), (3 * DAY, 40)))
 
 
-@pytest.mark.parametrize(
-    ("late", "lateness", "percent"),
-    [
-        (BY_DAY, timedelta(0), 0),
-        (BY_DAY, timedelta(seconds=1), 10),
-        (BY_DAY, DAY, 10),
-        (BY_DAY, DAY + timedelta(seconds=1), 20),
-        (BY_DAY, 9 * DAY, 50),
-        (BY_STEP, timedelta(0), 0),
-        (BY_STEP, HOUR, 5),
-        (BY_STEP, DAY, 5),
-        (BY_STEP, DAY + HOUR, 20),
-        (BY_STEP, 30 * DAY, 40),
-        (LatePolicy(percent_a_day=60), 9 * DAY, 100),
-        (LatePolicy(percent_an_hour=2), timedelta(minutes=61), 4),
-        (LatePolicy(percent_an_hour=2, at_most=25), DAY, 25),
-        (LatePolicy(), 9 * DAY, 0),
-    ],
-)
+@pytest.mark.parametrize(("late", "lateness", "percent"), [
+    (BY_DAY, timedelta(0), 0),
+    (BY_DAY, timedelta(seconds=1), 10),
+    (BY_DAY, DAY, 10),
+    (BY_DAY, DAY + timedelta(seconds=1), 20),
+    (BY_DAY, 9 * DAY, 50),
+    (BY_STEP, timedelta(0), 0),
+    (BY_STEP, HOUR, 5),
+    (BY_STEP, DAY, 5),
+    (BY_STEP, DAY + HOUR, 20),
+    (BY_STEP, 30 * DAY, 40),
+    (LatePolicy(percent_a_day=60), 9 * DAY, 100),
+    (LatePolicy(percent_an_hour=2), timedelta(minutes=61), 4),
+    (LatePolicy(percent_an_hour=2, at_most=25), DAY, 25),
+    (LatePolicy(), 9 * DAY, 0),
+])
 def test_lateness_costs(late: LatePolicy, lateness: timedelta, percent: float) -> None:
     assert late.percent(lateness) == percent
 
 
-@pytest.mark.parametrize(
-    ("policy", "student", "after_due", "points"),
-    [
-        (Policy(), "ada", 99 * DAY, 80),
-        (Policy(due=DUE, late=BY_DAY), "ada", -HOUR, 80),
-        (Policy(due=DUE, late=BY_DAY), "ada", HOUR, 72),
-        (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", HOUR, 80),
-        (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", 2 * HOUR, 72),
-        (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "ada", 2 * DAY, 80),
-        (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "bob", 2 * DAY, 64),
-        (Policy(due=DUE, late=BY_DAY, extensions={"ada": DUE + DAY}), "ada", DAY + HOUR, 72),
-        (Policy(due=DUE, closes=DUE + DAY), "ada", DAY, 80),
-        (Policy(due=DUE, closes=DUE + DAY), "ada", DAY + HOUR, 0),
-        (Policy(due=DUE, closes=DUE + DAY, extensions={"ada": DAY}), "ada", DAY + HOUR, 80),
-        (Policy(extensions={"ada": DUE}, late=BY_DAY), "ada", HOUR, 72),
-    ],
-)
+@pytest.mark.parametrize(("policy", "student", "after_due", "points"), [
+    (Policy(), "ada", 99 * DAY, 80),
+    (Policy(due=DUE, late=BY_DAY), "ada", -HOUR, 80),
+    (Policy(due=DUE, late=BY_DAY), "ada", HOUR, 72),
+    (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", HOUR, 80),
+    (Policy(due=DUE, late=BY_DAY, grace=HOUR), "ada", 2 * HOUR, 72),
+    (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "ada", 2 * DAY, 80),
+    (Policy(due=DUE, late=BY_DAY, extensions={"ada": 2 * DAY}), "bob", 2 * DAY, 64),
+    (Policy(due=DUE, late=BY_DAY, extensions={"ada": DUE + DAY}), "ada", DAY + HOUR, 72),
+    (Policy(due=DUE, closes=DUE + DAY), "ada", DAY, 80),
+    (Policy(due=DUE, closes=DUE + DAY), "ada", DAY + HOUR, 0),
+    (Policy(due=DUE, closes=DUE + DAY, extensions={"ada": DAY}), "ada", DAY + HOUR, 80),
+    (Policy(extensions={"ada": DUE}, late=BY_DAY), "ada", HOUR, 72),
+])
 def test_an_attempt_counts(policy: Policy, student: str, after_due: timedelta, points: float) -> None:
     assert counted(Attempt(80, 100, submitted=DUE + after_due), policy, student).points == pytest.approx(points)
 
@@ -90,34 +75,28 @@ WORSE = Attempt(50, 100, submitted=DUE + 2 * DAY, key="worse")
 CLOSED = Attempt(100, 100, submitted=DUE + 9 * DAY, key="closed")
 
 
-@pytest.mark.parametrize(
-    ("policy", "attempts", "key"),
-    [
-        (Policy(due=DUE), [WORSE, EARLY, BETTER], "better"),
-        (Policy(due=DUE, late=LatePolicy(percent_a_day=50)), [WORSE, EARLY, BETTER], "early"),
-        (Policy(due=DUE, keep="last"), [WORSE, EARLY, BETTER], "worse"),
-        (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [EARLY, BETTER, CLOSED], "better"),
-        (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [CLOSED], "closed"),
-        (Policy(due=DUE, attempts=1), [EARLY, BETTER], "early"),
-        (Policy(due=DUE), [], None),
-    ],
-)
+@pytest.mark.parametrize(("policy", "attempts", "key"), [
+    (Policy(due=DUE), [WORSE, EARLY, BETTER], "better"),
+    (Policy(due=DUE, late=LatePolicy(percent_a_day=50)), [WORSE, EARLY, BETTER], "early"),
+    (Policy(due=DUE, keep="last"), [WORSE, EARLY, BETTER], "worse"),
+    (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [EARLY, BETTER, CLOSED], "better"),
+    (Policy(due=DUE, keep="last", closes=DUE + 3 * DAY), [CLOSED], "closed"),
+    (Policy(due=DUE, attempts=1), [EARLY, BETTER], "early"),
+    (Policy(due=DUE), [], None),
+])
 def test_this_attempt_is_kept(policy: Policy, attempts: list[Attempt], key: str | None) -> None:
     chosen = chosen_attempt(attempts, policy, "ada")
     assert (chosen.key if chosen else None) == key
 
 
-@pytest.mark.parametrize(
-    ("hidden", "now", "published", "seen"),
-    [
-        ("visible", DUE - DAY, False, True),
-        ("hidden", DUE + DAY, True, False),
-        ("after_published", DUE + DAY, False, False),
-        ("after_published", DUE - DAY, True, True),
-        ("after_due_date", DUE - HOUR, True, False),
-        ("after_due_date", DUE, False, True),
-    ],
-)
+@pytest.mark.parametrize(("hidden", "now", "published", "seen"), [
+    ("visible", DUE - DAY, False, True),
+    ("hidden", DUE + DAY, True, False),
+    ("after_published", DUE + DAY, False, False),
+    ("after_published", DUE - DAY, True, True),
+    ("after_due_date", DUE - HOUR, True, False),
+    ("after_due_date", DUE, False, True),
+])
 def test_hidden_checks_are_seen(hidden: str, now: datetime, published: bool, seen: bool) -> None:
     assert Policy(due=DUE, hidden=hidden).visibility(now, published) is seen
 

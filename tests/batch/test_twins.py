@@ -69,15 +69,12 @@ def test_a_twin_gets_the_result_with_its_own_lines_text_and_comments(tmp_path: P
     assert prints["whole"] == "w" and len(prints["comments"]) == 2
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        TEXT.replace("x + 1", "x + 2"),
-        TEXT.replace("x + 1", "1 + x"),
-        TEXT.replace("Twice", "twice"),
-        TEXT.replace("def f(x)", "def f(z)").replace("[x,", "[z,").replace(" x]", " z]"),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    TEXT.replace("x + 1", "x + 2"),
+    TEXT.replace("x + 1", "1 + x"),
+    TEXT.replace("Twice", "twice"),
+    TEXT.replace("def f(x)", "def f(z)").replace("[x,", "[z,").replace(" x]", " z]"),
+])
 def test_whatever_is_no_comment_makes_another_submission(tmp_path: Path, other: str) -> None:
     of = Class(tmp_path, result())
     of.ask(TEXT)
@@ -92,20 +89,17 @@ def test_an_empty_line_that_ends_a_statement_is_code(tmp_path: Path) -> None:
     assert of.graded == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "import inspect\n" + TEXT,
-        TEXT + "\nwhere = f.__code__\n",
-        TEXT + "\nsource = open(__file__)\n",
-        "# coding: latin-1\n" + TEXT,
-        TEXT.replace("import triton\n", "import triton\nimport sys\n"),
-        TEXT + "\ndef g():\n    return kernel.src, kernel.starting_line_number\n",
-        TEXT
-        + "\ndef g(x):\n    try:\n        return f(x)\n    except ValueError as error:\n        return str(error)\n",
-        TEXT + f"\nnested = {'-' * 1200}1\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "import inspect\n" + TEXT,
+    TEXT + "\nwhere = f.__code__\n",
+    TEXT + "\nsource = open(__file__)\n",
+    "# coding: latin-1\n" + TEXT,
+    TEXT.replace("import triton\n", "import triton\nimport sys\n"),
+    TEXT + "\ndef g():\n    return kernel.src, kernel.starting_line_number\n",
+    TEXT
+    + "\ndef g(x):\n    try:\n        return f(x)\n    except ValueError as error:\n        return str(error)\n",
+    TEXT + f"\nnested = {'-' * 1200}1\n",
+])
 def test_a_text_that_could_tell_its_comments_is_graded_itself(tmp_path: Path, text: str) -> None:
     of = Class(tmp_path, result())
     for remark in ("", "# a remark\n"):

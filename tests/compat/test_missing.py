@@ -63,20 +63,17 @@ def _is_guard(node: ast.With) -> bool:
     return any(ast.unparse(item.context_expr).startswith("relies_on(") for item in node.items)
 
 
-@pytest.mark.parametrize(
-    ("file", "owner", "name"),
-    [
-        ("triton", "triton.backends.compiler:", "GPUTarget"),
-        ("triton", "triton.runtime.jit:JITCallable", "parse"),
-        ("triton", "triton.compiler.compiler:", "IRSource"),
-        ("triton", "triton.backends.nvidia.driver:", "make_tensordesc_arg"),
-        ("torch", "torch:_C", "_storage_Use_Count"),
-        ("torch", "torch:cuda", "_lazy_init"),
-        ("torch", "torch._library.triton:", "get_inner_triton_kernels"),
-        ("torch", "torch.utils._device:", "_device_constructors"),
-        ("hypothesis", "hypothesis.internal.conjecture.providers:", "_get_local_constants"),
-    ],
-)
+@pytest.mark.parametrize(("file", "owner", "name"), [
+    ("triton", "triton.backends.compiler:", "GPUTarget"),
+    ("triton", "triton.runtime.jit:JITCallable", "parse"),
+    ("triton", "triton.compiler.compiler:", "IRSource"),
+    ("triton", "triton.backends.nvidia.driver:", "make_tensordesc_arg"),
+    ("torch", "torch:_C", "_storage_Use_Count"),
+    ("torch", "torch:cuda", "_lazy_init"),
+    ("torch", "torch._library.triton:", "get_inner_triton_kernels"),
+    ("torch", "torch.utils._device:", "_device_constructors"),
+    ("hypothesis", "hypothesis.internal.conjecture.providers:", "_get_local_constants"),
+])
 def test_compat_does_not_load_without_a_name_that_it_relies_on(
     monkeypatch: pytest.MonkeyPatch, file: str, owner: str, name: str
 ) -> None:

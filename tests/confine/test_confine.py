@@ -20,10 +20,7 @@ from tests.hostile.world import opened
 from tests.patience import GUARD
 from tests.zygote import python_path
 
-HEADERS = {
-    0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
-    1: Path("/usr/include/asm-generic/unistd.h"),
-}
+HEADERS = {0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), 1: Path("/usr/include/asm-generic/unistd.h")}
 KNOWN = platform.machine() in linux.MACHINES
 
 
@@ -72,35 +69,29 @@ FILTER = "seccomp.install(os.getpid())"
 
 
 @pytest.mark.skipif(not seccomp.available(), reason="no seccomp here")
-@pytest.mark.parametrize(
-    ("action", "said"),
-    [
-        ("socket.socket()", "PermissionError"),
-        ("os.setsid()", "PermissionError"),
-        ("os.kill(1, 0)", "PermissionError"),
-        ("os.kill(os.getpid(), 0)", "None"),
-        ("os.kill(0, 0)", "None"),
-        ("len(socket.socketpair())", "2"),
-        ("os.waitpid(os.fork() or os._exit(3), 0)[1] >> 8", "3"),
-        ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "None"),
-        ("os.sched_setaffinity(1, [0])", "PermissionError"),
-    ],
-)
+@pytest.mark.parametrize(("action", "said"), [
+    ("socket.socket()", "PermissionError"),
+    ("os.setsid()", "PermissionError"),
+    ("os.kill(1, 0)", "PermissionError"),
+    ("os.kill(os.getpid(), 0)", "None"),
+    ("os.kill(0, 0)", "None"),
+    ("len(socket.socketpair())", "2"),
+    ("os.waitpid(os.fork() or os._exit(3), 0)[1] >> 8", "3"),
+    ("os.sched_setaffinity(0, os.sched_getaffinity(0))", "None"),
+    ("os.sched_setaffinity(1, [0])", "PermissionError"),
+])
 def test_the_filter_refuses_what_reaches_others(action: str, said: str) -> None:
     assert confined(action, FILTER) == said
 
 
 @pytest.mark.skipif(not landlock.version(), reason="no Landlock here")
-@pytest.mark.parametrize(
-    ("action", "said"),
-    [
-        ("len(open({readable!r}).read())", "5"),
-        ("open({readable!r}, 'w')", "PermissionError"),
-        ("open({writable!r} + '/new', 'w').write('x')", "1"),
-        ("open({other!r}).read()", "PermissionError"),
-        ("os.listdir('/')", "PermissionError"),
-    ],
-)
+@pytest.mark.parametrize(("action", "said"), [
+    ("len(open({readable!r}).read())", "5"),
+    ("open({readable!r}, 'w')", "PermissionError"),
+    ("open({writable!r} + '/new', 'w').write('x')", "1"),
+    ("open({other!r}).read()", "PermissionError"),
+    ("os.listdir('/')", "PermissionError"),
+])
 def test_landlock_leaves_what_is_named(tmp_path: Path, action: str, said: str) -> None:
     paths = {"readable": tmp_path / "a.txt", "writable": tmp_path / "w", "other": tmp_path / "b.txt"}
     paths["readable"].write_text("hello")
@@ -113,18 +104,15 @@ def test_landlock_leaves_what_is_named(tmp_path: Path, action: str, said: str) -
 # --- levels -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("means", "level"),
-    [
-        (Means(), 0),
-        (Means(seccomp=True), 0),
-        (Means(seccomp=True, user=True), 1),
-        (Means(user=True, landlock=7, root=True, apart=True), 0),
-        (Means(seccomp=True, user=True, apart=True), 1),
-        (Means(seccomp=True, user=True, landlock=1), 2),
-        (Means(seccomp=True, user=True, root=True, apart=True), 3),
-    ],
-)
+@pytest.mark.parametrize(("means", "level"), [
+    (Means(), 0),
+    (Means(seccomp=True), 0),
+    (Means(seccomp=True, user=True), 1),
+    (Means(user=True, landlock=7, root=True, apart=True), 0),
+    (Means(seccomp=True, user=True, apart=True), 1),
+    (Means(seccomp=True, user=True, landlock=1), 2),
+    (Means(seccomp=True, user=True, root=True, apart=True), 3),
+])
 def test_a_level_has_everything_below_it(means: Means, level: int) -> None:
     assert means.level == level
     assert bool(means.missing()) is (level < HIGHEST)

@@ -49,13 +49,10 @@ every_assignment = pytest.mark.parametrize("assignment", KERNELS, ids=lambda ass
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    "claim",
-    [
-        pytest.param(claim, id=f"{id}/{claim.subject}", marks=[pytest.mark.slow] if id in LONG and claim.subject in WHOLE else [])
-        for id, claim in CLAIMS
-    ],
-)
+@pytest.mark.parametrize("claim", [
+    pytest.param(claim, id=f"{id}/{claim.subject}", marks=[pytest.mark.slow] if id in LONG and claim.subject in WHOLE else [])
+    for id, claim in CLAIMS
+])
 def test_a_claim_of_verify_holds(claim: Claim) -> None:
     """Without mends, which take most of a failing check; with them, where a cause is known by them alone."""
     with pytest.MonkeyPatch.context() as patched:

@@ -57,17 +57,14 @@ def test_a_file_of_its_own_is_a_mistake_too(assignment: Assignment) -> None:
     assert found.text == '"""Another shape."""\nx = 1\n'
 
 
-@pytest.mark.parametrize(
-    ("toml", "said"),
-    [
-        (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause bad-luck"),
-        (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
-        (EDIT.replace("title", "says"), "it must have the string title, and may have expect, base and edit; it has base, "),
-        ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),
-        ('bas = "right_b.py"\n' + EDIT, "bas is 'right_b.py', but must be a table, [bas]"),
-        (EDIT.replace("x + 1", "x + 9"), "adds_two: these lines stand 0 times in solution.py, not once:\n    return x + 9"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("toml", "said"), [
+    (EDIT.replace("test_a wrong-values", "test_a bad-luck"), "adds_two: there is no cause bad-luck"),
+    (EDIT.replace("test_a ", ""), "as in `test_empty exception`, and not 'wrong-values'"),
+    (EDIT.replace("title", "says"), "it must have the string title, and may have expect, base and edit; it has base, "),
+    ('base = "right_b.py"\n' + EDIT, "there is no file right_b.py to edit"),
+    ('bas = "right_b.py"\n' + EDIT, "bas is 'right_b.py', but must be a table, [bas]"),
+    (EDIT.replace("x + 1", "x + 9"), "adds_two: these lines stand 0 times in solution.py, not once:\n    return x + 9"),
+])
 def test_a_mistake_that_is_described_wrongly_is_told_with_its_name(
     assignment: Assignment, toml: str, said: str
 ) -> None:
@@ -84,13 +81,10 @@ def test_verify_shows_a_mistake_as_a_whole_submission() -> None:
     assert shown.stdout.startswith('"""Masked elements are loaded as 0') and "other=0.0" in shown.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["softmax", "--show", "nothing"], "softmax has no mistake nothing; it has empty_like_strides, "),
-        (["--show", "no_mask"], "--show needs the assignment: gradekit verify ID --show NAME"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["softmax", "--show", "nothing"], "softmax has no mistake nothing; it has empty_like_strides, "),
+    (["--show", "no_mask"], "--show needs the assignment: gradekit verify ID --show NAME"),
+])
 def test_a_mistake_that_there_is_not_is_wrong_usage(arguments: list[str], said: str) -> None:
     shown = CliRunner().invoke(main, ["verify", *arguments])
     assert shown.exit_code == 2 and said in shown.output
@@ -116,20 +110,17 @@ def test_each_place_of_an_edit_is_edited(edit: str, text: str) -> None:
     assert edited(TEXT, edit, "a.py") == text
 
 
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        ("-    mask = x < 4", "these lines stand 2 times in a.py, not once:\n    mask = x < 4"),
-        ("-    mask = x <", "these lines stand 0 times in a.py, not once:\n    mask = x <"),
-        ("@@ forward\n-    return x - 1", "these lines stand 0 times in forward of a.py, not once:\n    return x - 1"),
-        ("@@ sideways\n-    return x - 1", "a.py has 0 functions called sideways, not one"),
-        ("+    return x", "it adds lines beside nothing: put a line that stays before or after them"),
-        ("     return x - 1", "its edit changes nothing"),
-        ("", "its edit changes nothing"),
-        ("-a\nb", "a line of an edit begins with -, + or a space, and this one does not: b"),
-        ("-def forward(x):\n     mask = x < 4\n\n     mask = x < 4\n-    return x + 1", "two of its places share line 5 of a.py"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("edit", "said"), [
+    ("-    mask = x < 4", "these lines stand 2 times in a.py, not once:\n    mask = x < 4"),
+    ("-    mask = x <", "these lines stand 0 times in a.py, not once:\n    mask = x <"),
+    ("@@ forward\n-    return x - 1", "these lines stand 0 times in forward of a.py, not once:\n    return x - 1"),
+    ("@@ sideways\n-    return x - 1", "a.py has 0 functions called sideways, not one"),
+    ("+    return x", "it adds lines beside nothing: put a line that stays before or after them"),
+    ("     return x - 1", "its edit changes nothing"),
+    ("", "its edit changes nothing"),
+    ("-a\nb", "a line of an edit begins with -, + or a space, and this one does not: b"),
+    ("-def forward(x):\n     mask = x < 4\n\n     mask = x < 4\n-    return x + 1", "two of its places share line 5 of a.py"),
+])
 def test_an_edit_that_does_not_fit_in_exactly_one_way_is_refused(edit: str, said: str) -> None:
     with pytest.raises(EditError) as caught:
         edited(TEXT, edit, "a.py")

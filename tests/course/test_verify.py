@@ -65,36 +65,33 @@ SIX = report(PASSED, *[FAULT] * 5)
 OBSERVED = check("test_a", Outcome.FAILED, cause=Cause.OVERFLOW, details={"observed_cause": Cause.NAN})
 
 
-@pytest.mark.parametrize(
-    ("claim", "found", "problem"),
-    [
-        (earns_everything, report(PASSED), ""),
-        (earns_everything, report(PASSED, PENDING), ""),
-        (earns_everything, report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True)), ""),
-        (earns_everything, report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
-        (earns_everything, SIX, "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more"),
-        (earns_everything, report(PENDING), "no check passed"),
-        (earns_everything, report(), "no check passed"),
-        (earns_everything, REJECTED, "rejected: no such function"),
-        (earns_nothing, report(FAILED, PENDING), ""),
-        (earns_nothing, REJECTED, ""),
-        (earns_nothing, report(FAILED, PASSED), "test_a passed, 10 of 10"),
-        (earns_nothing, report(check("test_a", Outcome.FAILED, earned=2.0)), "test_a failed, 2 of 10"),
-        (earns_no_correctness, report(FAILED), ""),
-        (earns_no_correctness, report(FAILED, check("test_m", Outcome.PASSED, kind=Kind.MEMORY)), ""),
-        (earns_no_correctness, report(PASSED), "test_a passed, 10 of 10"),
-        (earns_no_correctness, REJECTED, "rejected: no such function"),
-        (fails_for_nan, report(FAILED), ""),
-        (fails_for_nan, report(check("test_a[1]", Outcome.PASSED), check("test_a[2]", Outcome.FAILED, cause=Cause.NAN)), ""),
-        (fails_for_nan, report(OBSERVED), ""),
-        (fails_for_nan, report(PASSED), "test_a passed, 10 of 10"),
-        (fails_for_nan, report(check("test_a", Outcome.FAILED, cause=Cause.RACE)), "test_a failed, 0 of 10 (race)"),
-        (fails_for_nan, report(check("test_other", Outcome.FAILED, cause=Cause.NAN)), "there is no check test_a"),
-        (fails_for_nan, report(check("test_a", Outcome.PENDING)), "test_a pending, 0 of 10"),
-        *((claim, report(FAULT), "test_b fault, 0 of 10: oh") for claim in (earns_everything, earns_nothing, earns_no_correctness)),
-        *((claim, BROKEN, "fault: the grader broke") for claim in (earns_everything, earns_nothing, fails_for_nan)),
-    ],
-)
+@pytest.mark.parametrize(("claim", "found", "problem"), [
+    (earns_everything, report(PASSED), ""),
+    (earns_everything, report(PASSED, PENDING), ""),
+    (earns_everything, report(PASSED, check("test_bonus", Outcome.FAILED, bonus=True)), ""),
+    (earns_everything, report(PASSED, FAILED), "test_a failed, 0 of 10 (nan): NaN at [0]."),
+    (earns_everything, SIX, "test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; test_b fault, 0 of 10: oh; and 2 more"),
+    (earns_everything, report(PENDING), "no check passed"),
+    (earns_everything, report(), "no check passed"),
+    (earns_everything, REJECTED, "rejected: no such function"),
+    (earns_nothing, report(FAILED, PENDING), ""),
+    (earns_nothing, REJECTED, ""),
+    (earns_nothing, report(FAILED, PASSED), "test_a passed, 10 of 10"),
+    (earns_nothing, report(check("test_a", Outcome.FAILED, earned=2.0)), "test_a failed, 2 of 10"),
+    (earns_no_correctness, report(FAILED), ""),
+    (earns_no_correctness, report(FAILED, check("test_m", Outcome.PASSED, kind=Kind.MEMORY)), ""),
+    (earns_no_correctness, report(PASSED), "test_a passed, 10 of 10"),
+    (earns_no_correctness, REJECTED, "rejected: no such function"),
+    (fails_for_nan, report(FAILED), ""),
+    (fails_for_nan, report(check("test_a[1]", Outcome.PASSED), check("test_a[2]", Outcome.FAILED, cause=Cause.NAN)), ""),
+    (fails_for_nan, report(OBSERVED), ""),
+    (fails_for_nan, report(PASSED), "test_a passed, 10 of 10"),
+    (fails_for_nan, report(check("test_a", Outcome.FAILED, cause=Cause.RACE)), "test_a failed, 0 of 10 (race)"),
+    (fails_for_nan, report(check("test_other", Outcome.FAILED, cause=Cause.NAN)), "there is no check test_a"),
+    (fails_for_nan, report(check("test_a", Outcome.PENDING)), "test_a pending, 0 of 10"),
+    *((claim, report(FAULT), "test_b fault, 0 of 10: oh") for claim in (earns_everything, earns_nothing, earns_no_correctness)),
+    *((claim, BROKEN, "fault: the grader broke") for claim in (earns_everything, earns_nothing, fails_for_nan)),
+])
 def test_the_solution_loses_nothing_the_starter_and_trivial_results_earn_nothing_and_a_mistake_fails_as_it_declares(
     claim: Callable[[Report], str], found: Report, problem: str
 ) -> None:

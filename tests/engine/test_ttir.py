@@ -36,104 +36,101 @@ def vector(element: str) -> Type:
     return Type(element, (16,))
 
 
-@pytest.mark.parametrize(
-    ("text", "operands", "result", "attributes"),
-    [
-        ("arith.addi %i, %i overflow<nsw> : i32", "i i", I32, {"overflow": "nsw"}),
-        ("arith.addf %t, %t fastmath<fast> : tensor<16xf32>", "t t", vector("f32"), {"fastmath": "fast"}),
-        ("arith.cmpi slt, %n, %n : tensor<16xi32>", "n n", vector("i1"), {"predicate": "slt"}),
-        ("arith.cmpf ogt, %f, %f : f32", "f f", I1, {"predicate": "ogt"}),
-        ("arith.select %c, %t, %t : tensor<16xf32>", "c t t", vector("f32"), {}),
-        ("arith.select %m, %t, %t : tensor<16xi1>, tensor<16xf32>", "m t t", vector("f32"), {}),
-        ("arith.extui %i nneg : i32 to i64", "i", Type("i64"), {"nneg": True}),
-        ("arith.shrui %i, %i exact : i32", "i i", I32, {"exact": True}),
-        ("arith.truncf %f to_nearest_even : f32 to f16", "f", Type("f16"), {"to_nearest_even": True}),
-        ("math.fma %t, %t, %t : tensor<16xf32>", "t t t", vector("f32"), {}),
-        (
-            'tt.elementwise_inline_asm "add" {constraints = "=f", pure = true} %t, %t : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>',
-            "t t", vector("f32"), {"asm_string": "add", "constraints": "=f", "pure": True},
-        ),
-        ("ub.poison : tensor<16xf32>", "", vector("f32"), {}),
-        ("tt.get_program_id z : i32", "", I32, {"axis": 2}),
-        ("tt.get_num_programs y : i32", "", I32, {"axis": 1}),
-        ("tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>", "", vector("i32"), {"start": 0, "end": 16}),
-        ("tt.splat %p : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>", "p", Type("ptr", (16,), F32), {}),
-        ("tt.addptr %q, %n : tensor<16x!tt.ptr<f32>>, tensor<16xi32>", "q n", Type("ptr", (16,), F32), {}),
-        ("tt.load %p : !tt.ptr<f32>", "p", F32, {}),
-        (
-            "tt.load %q, %m, %t cacheModifier = ca evictionPolicy = evict_last {isVolatile = true} : tensor<16x!tt.ptr<f32>>",
-            "q m t",
-            vector("f32"),
-            {"cacheModifier": "ca", "evictionPolicy": "evict_last", "isVolatile": True},
-        ),
-        (
-            "tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<16x16xf32>>",
-            "b",
-            TILE,
-            {"boundaryCheck": [0, 1], "padding": 1},
-        ),
-        (
-            "tt.make_tensor_ptr %p, [%l, %l], [%l, %l], [%i, %i] {order = array<i32: 1, 0>} : <tensor<16x16xf32>>",
-            "p l l l l i i",
-            Type("ptr", (), TILE),
-            {"order": [1, 0]},
-        ),
-        ("tt.advance %b, [%i, %i] : <tensor<16x16xf32>>", "b i i", Type("ptr", (), TILE), {}),
-        (
-            "tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] {padding = 2 : i32} : <f32>, <tensor<16x16xf32>>",
-            "p i i l l",
-            Type("tensordesc", (), TILE),
-            {"padding": 2},
-        ),
-        (
-            "tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] : <f32>, <16x16xf32>",
-            "p i i l l",
-            Type("tensordesc", (), TILE),
-            {},
-        ),
-        ("tt.descriptor_load %d[%i, %i] : !tt.tensordesc<16x16xf32> -> tensor<16x16xf32>", "d i i", TILE, {}),
-        ("tt.expand_dims %n {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>", "n", Type("i32", (16, 1)), {"axis": 1}),
-        (
-            "tt.reshape %u allow_reorder efficient_layout : tensor<16x16xf32> -> tensor<256xf32>",
-            "u",
-            Type("f32", (256,)),
-            {"allow_reorder": True, "efficient_layout": True},
-        ),
-        ("tt.trans %u {order = array<i32: 1, 0>} : tensor<16x16xf32> -> tensor<16x16xf32>", "u", TILE, {"order": [1, 0]}),
-        ("tt.fp_to_fp %u, rounding = rtne : tensor<16x16xf32> -> tensor<16x16xf8E5M2>", "u", Type("f8E5M2", (16, 16)), {"rounding": "rtne"}),
-        ("tt.clampf %t, %t, %t, propagateNan = all : tensor<16xf32>", "t t t", vector("f32"), {"propagateNan": "all"}),
-        (
-            ("tt.dot %h, %h, %u, inputPrecision = tf32x3 {maxNumImpreciseAcc = 32 : i32} : "
-            "tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>"),
-            "h h u",
-            TILE,
-            {"inputPrecision": "tf32x3", "maxNumImpreciseAcc": 32},
-        ),
-        ("tt.histogram %n, %m : tensor<16xi32> -> tensor<16xi32>", "n m", vector("i32"), {}),
-        ("tt.gather %t[%n] {axis = 0 : i32} : (tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32>", "t n", vector("f32"), {"axis": 0}),
-        (
-            "tt.atomic_rmw fadd, acq_rel, gpu, %q, %t, %m : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> tensor<16xf32>",
-            "q t m",
-            vector("f32"),
-            {"kind": "fadd", "sem": "acq_rel", "scope": "gpu"},
-        ),
-        ("tt.atomic_cas relaxed, cta, %p, %f, %f : (!tt.ptr<f32>, f32, f32) -> f32", "p f f", F32, {"sem": "relaxed", "scope": "cta"}),
-        (
-            'tt.extern_elementwise %t {libname = "", libpath = "", pure = true, symbol = "__nv_erff"} : (tensor<16xf32>) -> tensor<16xf32>',
-            "t",
-            vector("f32"),
-            {"libname": "", "libpath": "", "pure": True, "symbol": "__nv_erff"},
-        ),
-        (
-            'tt.elementwise_inline_asm "mov \\22 $0;" {constraints = "=r", packed_element = 1 : i32, pure = true} -> i32',
-            "",
-            I32,
-            {"asm_string": 'mov " $0;', "constraints": "=r", "packed_element": 1, "pure": True},
-        ),
-        ("tt.call @helper__i32(%i) : (i32) -> i32", "i", I32, {"callee": "helper__i32"}),
-        ("foo.bar %i, %t {level = [1 : i32, true, \"x\"]} : i32, tensor<16xf32> -> f32", "i t", F32, {"level": [1, True, "x"]}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "operands", "result", "attributes"), [
+    ("arith.addi %i, %i overflow<nsw> : i32", "i i", I32, {"overflow": "nsw"}),
+    ("arith.addf %t, %t fastmath<fast> : tensor<16xf32>", "t t", vector("f32"), {"fastmath": "fast"}),
+    ("arith.cmpi slt, %n, %n : tensor<16xi32>", "n n", vector("i1"), {"predicate": "slt"}),
+    ("arith.cmpf ogt, %f, %f : f32", "f f", I1, {"predicate": "ogt"}),
+    ("arith.select %c, %t, %t : tensor<16xf32>", "c t t", vector("f32"), {}),
+    ("arith.select %m, %t, %t : tensor<16xi1>, tensor<16xf32>", "m t t", vector("f32"), {}),
+    ("arith.extui %i nneg : i32 to i64", "i", Type("i64"), {"nneg": True}),
+    ("arith.shrui %i, %i exact : i32", "i i", I32, {"exact": True}),
+    ("arith.truncf %f to_nearest_even : f32 to f16", "f", Type("f16"), {"to_nearest_even": True}),
+    ("math.fma %t, %t, %t : tensor<16xf32>", "t t t", vector("f32"), {}),
+    (
+        'tt.elementwise_inline_asm "add" {constraints = "=f", pure = true} %t, %t : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>',
+        "t t", vector("f32"), {"asm_string": "add", "constraints": "=f", "pure": True},
+    ),
+    ("ub.poison : tensor<16xf32>", "", vector("f32"), {}),
+    ("tt.get_program_id z : i32", "", I32, {"axis": 2}),
+    ("tt.get_num_programs y : i32", "", I32, {"axis": 1}),
+    ("tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32>", "", vector("i32"), {"start": 0, "end": 16}),
+    ("tt.splat %p : !tt.ptr<f32> -> tensor<16x!tt.ptr<f32>>", "p", Type("ptr", (16,), F32), {}),
+    ("tt.addptr %q, %n : tensor<16x!tt.ptr<f32>>, tensor<16xi32>", "q n", Type("ptr", (16,), F32), {}),
+    ("tt.load %p : !tt.ptr<f32>", "p", F32, {}),
+    (
+        "tt.load %q, %m, %t cacheModifier = ca evictionPolicy = evict_last {isVolatile = true} : tensor<16x!tt.ptr<f32>>",
+        "q m t",
+        vector("f32"),
+        {"cacheModifier": "ca", "evictionPolicy": "evict_last", "isVolatile": True},
+    ),
+    (
+        "tt.load %b {boundaryCheck = array<i32: 0, 1>, padding = 1 : i32} : !tt.ptr<tensor<16x16xf32>>",
+        "b",
+        TILE,
+        {"boundaryCheck": [0, 1], "padding": 1},
+    ),
+    (
+        "tt.make_tensor_ptr %p, [%l, %l], [%l, %l], [%i, %i] {order = array<i32: 1, 0>} : <tensor<16x16xf32>>",
+        "p l l l l i i",
+        Type("ptr", (), TILE),
+        {"order": [1, 0]},
+    ),
+    ("tt.advance %b, [%i, %i] : <tensor<16x16xf32>>", "b i i", Type("ptr", (), TILE), {}),
+    (
+        "tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] {padding = 2 : i32} : <f32>, <tensor<16x16xf32>>",
+        "p i i l l",
+        Type("tensordesc", (), TILE),
+        {"padding": 2},
+    ),
+    (
+        "tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] : <f32>, <16x16xf32>",
+        "p i i l l",
+        Type("tensordesc", (), TILE),
+        {},
+    ),
+    ("tt.descriptor_load %d[%i, %i] : !tt.tensordesc<16x16xf32> -> tensor<16x16xf32>", "d i i", TILE, {}),
+    ("tt.expand_dims %n {axis = 1 : i32} : tensor<16xi32> -> tensor<16x1xi32>", "n", Type("i32", (16, 1)), {"axis": 1}),
+    (
+        "tt.reshape %u allow_reorder efficient_layout : tensor<16x16xf32> -> tensor<256xf32>",
+        "u",
+        Type("f32", (256,)),
+        {"allow_reorder": True, "efficient_layout": True},
+    ),
+    ("tt.trans %u {order = array<i32: 1, 0>} : tensor<16x16xf32> -> tensor<16x16xf32>", "u", TILE, {"order": [1, 0]}),
+    ("tt.fp_to_fp %u, rounding = rtne : tensor<16x16xf32> -> tensor<16x16xf8E5M2>", "u", Type("f8E5M2", (16, 16)), {"rounding": "rtne"}),
+    ("tt.clampf %t, %t, %t, propagateNan = all : tensor<16xf32>", "t t t", vector("f32"), {"propagateNan": "all"}),
+    (
+        ("tt.dot %h, %h, %u, inputPrecision = tf32x3 {maxNumImpreciseAcc = 32 : i32} : "
+        "tensor<16x16xf16> * tensor<16x16xf16> -> tensor<16x16xf32>"),
+        "h h u",
+        TILE,
+        {"inputPrecision": "tf32x3", "maxNumImpreciseAcc": 32},
+    ),
+    ("tt.histogram %n, %m : tensor<16xi32> -> tensor<16xi32>", "n m", vector("i32"), {}),
+    ("tt.gather %t[%n] {axis = 0 : i32} : (tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32>", "t n", vector("f32"), {"axis": 0}),
+    (
+        "tt.atomic_rmw fadd, acq_rel, gpu, %q, %t, %m : (tensor<16x!tt.ptr<f32>>, tensor<16xf32>, tensor<16xi1>) -> tensor<16xf32>",
+        "q t m",
+        vector("f32"),
+        {"kind": "fadd", "sem": "acq_rel", "scope": "gpu"},
+    ),
+    ("tt.atomic_cas relaxed, cta, %p, %f, %f : (!tt.ptr<f32>, f32, f32) -> f32", "p f f", F32, {"sem": "relaxed", "scope": "cta"}),
+    (
+        'tt.extern_elementwise %t {libname = "", libpath = "", pure = true, symbol = "__nv_erff"} : (tensor<16xf32>) -> tensor<16xf32>',
+        "t",
+        vector("f32"),
+        {"libname": "", "libpath": "", "pure": True, "symbol": "__nv_erff"},
+    ),
+    (
+        'tt.elementwise_inline_asm "mov \\22 $0;" {constraints = "=r", packed_element = 1 : i32, pure = true} -> i32',
+        "",
+        I32,
+        {"asm_string": 'mov " $0;', "constraints": "=r", "packed_element": 1, "pure": True},
+    ),
+    ("tt.call @helper__i32(%i) : (i32) -> i32", "i", I32, {"callee": "helper__i32"}),
+    ("foo.bar %i, %t {level = [1 : i32, true, \"x\"]} : i32, tensor<16xf32> -> f32", "i t", F32, {"level": [1, True, "x"]}),
+])
 def test_an_operation_has_its_operands_types_and_attributes(text, operands, result, attributes):
     found = op(f"%r = {text}")
     assert (found.operands, found.results, found.result_types) == (tuple(operands.split()), ("r",), (result,))
@@ -141,48 +138,42 @@ def test_an_operation_has_its_operands_types_and_attributes(text, operands, resu
     assert len(found.operand_types) == len(found.operands)
 
 
-@pytest.mark.parametrize(
-    ("text", "operands", "attributes"),
-    [
-        ("tt.store %q, %t, %m cacheModifier = wt : tensor<16x!tt.ptr<f32>>", "q t m", {"cacheModifier": "wt"}),
-        ("tt.descriptor_store %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {}),
-        ("tt.descriptor_reduce add, %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {"kind": "add"}),
-        ('tt.print " x: " {hex = false, isSigned = array<i32: 1, 0>} : %i, %t : i32, tensor<16xf32>', "i t", {"prefix": " x: ", "hex": False, "isSigned": [1, 0]}),
-        ('tt.print "none" {hex = true, isSigned = array<i32>}', "", {"prefix": "none", "hex": True, "isSigned": []}),
-        ('tt.assert %m, "all of \\22m\\22" : tensor<16xi1>', "m", {"message": 'all of "m"'}),
-        ('cf.assert %c, "c"', "c", {"message": "c"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "operands", "attributes"), [
+    ("tt.store %q, %t, %m cacheModifier = wt : tensor<16x!tt.ptr<f32>>", "q t m", {"cacheModifier": "wt"}),
+    ("tt.descriptor_store %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {}),
+    ("tt.descriptor_reduce add, %d[%i, %i], %u : !tt.tensordesc<16x16xf32>, tensor<16x16xf32>", "d u i i", {"kind": "add"}),
+    ('tt.print " x: " {hex = false, isSigned = array<i32: 1, 0>} : %i, %t : i32, tensor<16xf32>', "i t", {"prefix": " x: ", "hex": False, "isSigned": [1, 0]}),
+    ('tt.print "none" {hex = true, isSigned = array<i32>}', "", {"prefix": "none", "hex": True, "isSigned": []}),
+    ('tt.assert %m, "all of \\22m\\22" : tensor<16xi1>', "m", {"message": 'all of "m"'}),
+    ('cf.assert %c, "c"', "c", {"message": "c"}),
+])
 def test_an_operation_without_results_ends_where_the_next_begins(text, operands, attributes):
     first, second = ops(f"{text}\n %z, %z2 = tt.split %u : tensor<8x2xf32> -> tensor<8xf32>")
     assert (first.operands, first.attributes) == (tuple(operands.split()), attributes)
     assert (second.results, second.result_types) == (("z", "z2"), (Type("f32", (8,)),) * 2)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("true", True),
-        ("-5 : i32", -5),
-        ("255 : i8", -1),
-        ("-1 : i1", True),
-        ("1.000000e-01 : f32", 0.1),
-        ("0x7F800000 : f32", math.inf),
-        ("0xFFF0000000000000 : f64", -math.inf),
-        ("0xFC00 : f16", -math.inf),
-        ("0x3FC0 : bf16", 1.5),
-        ("0x0001 : f16", 2.0**-24),
-        ("0x7E : f8E4M3FN", 448.0),
-        ("0x7B : f8E5M2", 57344.0),
-        ("dense<0xFF80> : tensor<4xbf16>", -math.inf),
-        ("dense<true> : tensor<16x16xi1>", True),
-        ("dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>", [1, -2, 3, 4]),
-        ("dense<[0.0, 0x7F800000]> : tensor<2xf32>", [0.0, math.inf]),
-        ('dense<"0x0000000001000000020000FF"> : tensor<3xi32>', [0, 1, 2 - 2**24]),
-        ('dense<"0x0000803F000000C0"> : tensor<2xf32>', [1.0, -2.0]),
-        ("{tt.divisibility = 16 : i32} 3 : i32", 3),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [
+    ("true", True),
+    ("-5 : i32", -5),
+    ("255 : i8", -1),
+    ("-1 : i1", True),
+    ("1.000000e-01 : f32", 0.1),
+    ("0x7F800000 : f32", math.inf),
+    ("0xFFF0000000000000 : f64", -math.inf),
+    ("0xFC00 : f16", -math.inf),
+    ("0x3FC0 : bf16", 1.5),
+    ("0x0001 : f16", 2.0**-24),
+    ("0x7E : f8E4M3FN", 448.0),
+    ("0x7B : f8E5M2", 57344.0),
+    ("dense<0xFF80> : tensor<4xbf16>", -math.inf),
+    ("dense<true> : tensor<16x16xi1>", True),
+    ("dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>", [1, -2, 3, 4]),
+    ("dense<[0.0, 0x7F800000]> : tensor<2xf32>", [0.0, math.inf]),
+    ('dense<"0x0000000001000000020000FF"> : tensor<3xi32>', [0, 1, 2 - 2**24]),
+    ('dense<"0x0000803F000000C0"> : tensor<2xf32>', [1.0, -2.0]),
+    ("{tt.divisibility = 16 : i32} 3 : i32", 3),
+])
 def test_a_constant_is_the_number_that_it_means(text, value):
     assert op(f"%r = arith.constant {text}").attributes["value"] == value
 
@@ -335,25 +326,22 @@ def test_doubling_calls_stay_short():
     assert len(parse(text).entry.body.blocks[0].ops[0].location) <= 64
 
 
-@pytest.mark.parametrize(
-    ("text", "expected", "line", "column"),
-    [
-        ("", "tt.func", 1, 1),
-        ("module {\n}", "tt.func", 2, 2),
-        ("module {\n  tt.func private @f() { tt.return }\n}", "a public function", 3, 2),
-        (module("%a = arith.addi %i, %i i32"), "the type of arith.addi", 4, 5),
-        (module("    %a = arith.addi %i, %i : 32"), "a type", 3, 30),
-        (module("%a = arith.addi %i, %nowhere : i32"), "the definition of %nowhere", 3, 1),
-        (module("%a:2 = scf.if %c -> (i32) { scf.yield %i : i32 }"), "1 results of scf.if", 3, 1),
-        (module("%a = arith.constant 1e : i32"), "':'", 3, 22),
-        (module("%a = arith.constant dense<[1, 2]> : tensor<3xi32>"), "2 elements", 3, 21),
-        (module("%a = arith.constant 0x1FFFF : f16"), "too many bits", 3, 21),
-        (module('cf.assert %c, "never closed'), "a string that ends", 3, 15),
-        (module("scf.for %k = %i to %i : i32 { }"), "'step'", 3, 23),
-        (module("") + "tt.func", "tt.func", 7, 1),
-        (module("%a = tt.get_program_id w : i32"), "x, y or z", 3, 24),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected", "line", "column"), [
+    ("", "tt.func", 1, 1),
+    ("module {\n}", "tt.func", 2, 2),
+    ("module {\n  tt.func private @f() { tt.return }\n}", "a public function", 3, 2),
+    (module("%a = arith.addi %i, %i i32"), "the type of arith.addi", 4, 5),
+    (module("    %a = arith.addi %i, %i : 32"), "a type", 3, 30),
+    (module("%a = arith.addi %i, %nowhere : i32"), "the definition of %nowhere", 3, 1),
+    (module("%a:2 = scf.if %c -> (i32) { scf.yield %i : i32 }"), "1 results of scf.if", 3, 1),
+    (module("%a = arith.constant 1e : i32"), "':'", 3, 22),
+    (module("%a = arith.constant dense<[1, 2]> : tensor<3xi32>"), "2 elements", 3, 21),
+    (module("%a = arith.constant 0x1FFFF : f16"), "too many bits", 3, 21),
+    (module('cf.assert %c, "never closed'), "a string that ends", 3, 15),
+    (module("scf.for %k = %i to %i : i32 { }"), "'step'", 3, 23),
+    (module("") + "tt.func", "tt.func", 7, 1),
+    (module("%a = tt.get_program_id w : i32"), "x, y or z", 3, 24),
+])
 def test_an_error_says_where_it_is_and_what_was_expected(text, expected, line, column):
     with pytest.raises(TTIRError, match=re.escape(expected)) as raised:
         parse(text)

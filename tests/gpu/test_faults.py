@@ -9,20 +9,17 @@ class OutOfResources(Exception):
     """As Triton's."""
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with"), "illegal-access"),
-        (RuntimeError("Triton Error [CUDA]: misaligned address"), "illegal-access"),
-        (RuntimeError("CUDA error: device-side assert triggered"), "illegal-access"),
-        (RuntimeError("Triton Error [CUDA]: out of memory"), "out-of-memory"),
-        (RuntimeError("Triton Error [CUDA]: invalid argument"), "resources"),
-        (OutOfResources("out of resource: shared memory"), "resources"),
-        (RuntimeError("CUDA error: the launch timed out and was terminated"), "hang"),
-        (RuntimeError("something else"), "crash"),
-        (KeyError(3), "crash"),
-    ],
-)
+@pytest.mark.parametrize(("error", "kind"), [
+    (RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with"), "illegal-access"),
+    (RuntimeError("Triton Error [CUDA]: misaligned address"), "illegal-access"),
+    (RuntimeError("CUDA error: device-side assert triggered"), "illegal-access"),
+    (RuntimeError("Triton Error [CUDA]: out of memory"), "out-of-memory"),
+    (RuntimeError("Triton Error [CUDA]: invalid argument"), "resources"),
+    (OutOfResources("out of resource: shared memory"), "resources"),
+    (RuntimeError("CUDA error: the launch timed out and was terminated"), "hang"),
+    (RuntimeError("something else"), "crash"),
+    (KeyError(3), "crash"),
+])
 def test_an_error_has_a_kind(error: Exception, kind: str) -> None:
     assert fault_of(error).kind == kind
 

@@ -74,13 +74,10 @@ def test_kernels_that_differ_in_an_option_are_two() -> None:
     assert cuda_machine.key_of(first) != cuda_machine.key_of(second)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "given"),
-    [
-        ("i32", 3_000_000_000, 3_000_000_000 - 2**32), ("i32", -1, -1), ("i64", 2**63, -(2**63)), ("i8", 255, -1),
-        ("i1", True, 1), ("i1", 0, 0), ("fp32", 1, 1.0), ("fp64", 0.5, 0.5), ("*f32", 4096, 4096),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "value", "given"), [
+    ("i32", 3_000_000_000, 3_000_000_000 - 2**32), ("i32", -1, -1), ("i64", 2**63, -(2**63)), ("i8", 255, -1),
+    ("i1", True, 1), ("i1", 0, 0), ("fp32", 1, 1.0), ("fp64", 0.5, 0.5), ("*f32", 4096, 4096),
+])
 def test_numbers_are_given_as_the_launcher_takes_them(kind: str, value: float, given: float) -> None:
     made = cuda_machine.number_for(kind, value)
     assert made == given and type(made) is type(given)

@@ -274,13 +274,10 @@ def test_a_process_that_has_begun_for_no_card_is_ended() -> None:
     assert gone(early.pid)
 
 
-@pytest.mark.parametrize(
-    ("device", "torch_version", "visible", "begins"),
-    [
-        ("auto", "2.13.0", None, "cuda:0"), ("cuda:1", "2.11.0+cu130", "0,1", "cuda:1"), ("auto", "2.13.0", "", None),
-        ("auto", "2.13.0+cpu", None, None), ("cpu", "2.13.0", None, None), ("standin", "2.13.0", None, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("device", "torch_version", "visible", "begins"), [
+    ("auto", "2.13.0", None, "cuda:0"), ("cuda:1", "2.11.0+cu130", "0,1", "cuda:1"), ("auto", "2.13.0", "", None),
+    ("auto", "2.13.0+cpu", None, None), ("cpu", "2.13.0", None, None), ("standin", "2.13.0", None, None),
+])
 def test_a_process_begins_where_there_seems_to_be_a_card(
     device: str, torch_version: str, visible: str | None, begins: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,14 +62,10 @@ def test_a_run_on_the_card_comes_back(worker: Worker) -> None:
     assert usable(worker)
 
 
-@pytest.mark.parametrize(
-    ("text", "spec", "kind", "kernel", "said"),
-    [
-        (FAR_AWAY, normal(8), "illegal-access", "far_away", "."),
-        (TOO_LARGE, normal(128, 512, dtype="float16"), "resources", "too_large", "shared memory"),
-    ],
-    ids=["an illegal access", "more than there is"],
-)
+@pytest.mark.parametrize(("text", "spec", "kind", "kernel", "said"), [
+    (FAR_AWAY, normal(8), "illegal-access", "far_away", "."),
+    (TOO_LARGE, normal(128, 512, dtype="float16"), "resources", "too_large", "shared memory"),
+], ids=["an illegal access", "more than there is"])
 def test_a_fault_is_one_of_its_kernel(worker: Worker, text: str, spec: Input, kind: str, kernel: str, said: str) -> None:
     made, tensors = entry(text, spec)
     with pytest.raises(CardFault, match=said) as caught:

@@ -151,16 +151,13 @@ def test_a_failing_call_shrinks_to_the_smallest(join: EntryDomain) -> None:
     assert (smallest[0].shape, smallest[0].dtype, smallest[0].profile) == ((33,), "float32", "ones")
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ({"sizes": {"M": 3}}, "no M"),
-        ({"sizes": {"N": 30001}}, "not promised"),
-        ({"layouts": {"z": ["contiguous"]}}, "no tensor z"),
-        ({"values": {"x z": [("ones", "ones")]}}, "no tensor z"),
-        ({"others": {"eps": [1]}}, "no eps"),
-    ],
-)
+@pytest.mark.parametrize(("said", "told"), [
+    ({"sizes": {"M": 3}}, "no M"),
+    ({"sizes": {"N": 30001}}, "not promised"),
+    ({"layouts": {"z": ["contiguous"]}}, "no tensor z"),
+    ({"values": {"x z": [("ones", "ones")]}}, "no tensor z"),
+    ({"others": {"eps": [1]}}, "no eps"),
+])
 def test_what_the_domain_does_not_have_is_refused(join: EntryDomain, said: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         calls(join, **said)

@@ -141,23 +141,20 @@ def test_the_name_is_no_part_of_what_an_input_is() -> None:
     assert x.named("x") == x and hash(x.named("x")) == hash(x) and x.named("x").name == "x"
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        [],
-        {},
-        {"dtype": "float32"},
-        {"dtype": "float32", "shape": "ab"},
-        {"dtype": "float32", "shape": [2.5]},
-        {"dtype": "float31", "shape": [2]},
-        {"dtype": "float32", "shape": [2], "stride": [1, 1]},
-        {"dtype": "float32", "shape": [-2]},
-        {"dtype": "float32", "shape": [2], "stride": [-1]},
-        {"dtype": "float32", "shape": [2], "profile": "odd"},
-        {"dtype": "float32", "shape": [2], "surprise": 1},
-    ],
-)
+@pytest.mark.parametrize("data", [
+    None,
+    [],
+    {},
+    {"dtype": "float32"},
+    {"dtype": "float32", "shape": "ab"},
+    {"dtype": "float32", "shape": [2.5]},
+    {"dtype": "float31", "shape": [2]},
+    {"dtype": "float32", "shape": [2], "stride": [1, 1]},
+    {"dtype": "float32", "shape": [-2]},
+    {"dtype": "float32", "shape": [2], "stride": [-1]},
+    {"dtype": "float32", "shape": [2], "profile": "odd"},
+    {"dtype": "float32", "shape": [2], "surprise": 1},
+])
 def test_data_that_is_no_input_is_refused(data: object) -> None:
     with pytest.raises(ValueError):
         Input.from_json(data)
@@ -245,16 +242,13 @@ def test_a_row_too_long_shrinks_to_the_first_that_is() -> None:
     assert smallest(matrices(), lambda x: x.shape[1] > 1000).shape == (1, 1001)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "shown"),
-    [
-        (lambda x: x.shape[0] > 1 and x.stride[0] != x.shape[1], "float32 [2, 1], strides (2, 1), values ones"),
-        (lambda x: x.stride[0] == 0 and x.shape[0] > 1, "float32 [2, 1], strides (0, 1), values ones"),
-        (lambda x: x.offset % 4, "float32 [1, 1], offset 1, values ones"),
-        (lambda x: x.dtype == "bfloat16", "bfloat16 [1, 1], values ones"),
-        (lambda x: x.tensor().unique().numel() > 2, "float32 [1, 3], values integers"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "shown"), [
+    (lambda x: x.shape[0] > 1 and x.stride[0] != x.shape[1], "float32 [2, 1], strides (2, 1), values ones"),
+    (lambda x: x.stride[0] == 0 and x.shape[0] > 1, "float32 [2, 1], strides (0, 1), values ones"),
+    (lambda x: x.offset % 4, "float32 [1, 1], offset 1, values ones"),
+    (lambda x: x.dtype == "bfloat16", "bfloat16 [1, 1], values ones"),
+    (lambda x: x.tensor().unique().numel() > 2, "float32 [1, 3], values integers"),
+])
 def test_other_bugs_shrink_to_the_one_thing_that_matters(wrong, shown: str) -> None:
     assert repr(smallest(matrices(), wrong)) == shown
 

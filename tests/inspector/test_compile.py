@@ -35,13 +35,10 @@ def test_a_kernel_is_compiled_for_amds_cards_without_a_card_and_without_rocm() -
     assert "v_mfma_f32" in found.stages["amdgcn"] and found.metadata["shared"] > 0
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "job", "said"),
-    [
-        ("backends", {}, CompileJob(GOOD, "gfx942", "amdgcn"), "built without its backend for AMD"),
-        ("tool", None, CompileJob(GOOD, 90), "ptxas, which NVIDIA's wheel of Triton brings, is missing"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "job", "said"), [
+    ("backends", {}, CompileJob(GOOD, "gfx942", "amdgcn"), "built without its backend for AMD"),
+    ("tool", None, CompileJob(GOOD, 90), "ptxas, which NVIDIA's wheel of Triton brings, is missing"),
+])
 def test_what_this_triton_lacks_for_a_card_is_said(
     name: str, value: Any, job: CompileJob, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,13 +160,7 @@ def test_an_argument_as_the_constant_one_keeps_the_text_whole() -> None:
 # --- every stage's rows, under the submission's lines -----------------------------------------------------------------
 
 
-LOADS = {
-    "ttir": "tt.load",
-    "ttgir": "tt.load",
-    "ptx": "ld.global",
-    "sass": "LDG",
-    "amdgcn": "buffer_load",
-}
+LOADS = {"ttir": "tt.load", "ttgir": "tt.load", "ptx": "ld.global", "sass": "LDG", "amdgcn": "buffer_load"}
 
 
 def compiled(stage: str) -> str:

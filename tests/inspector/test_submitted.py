@@ -20,15 +20,12 @@ def inspect(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["inspect", *arguments])
 
 
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("sm_90", ["softmax(float32 [8192, 4096]), compiled for sm_90 (H100), without a card", "registers, nothing spilled",
-                   "load   16 bytes at a time, 2 x ld.global.v4.b32; float32"]),
-        ("gfx942", ["compiled for gfx942 (MI300X), without a card", "a CU        holds 2 blocks at once, 32 of 32 warps",
-                    "load   16 bytes at a time, 1 x buffer_load_dwordx4; float32"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("target", "said"), [
+    ("sm_90", ["softmax(float32 [8192, 4096]), compiled for sm_90 (H100), without a card", "registers, nothing spilled",
+               "load   16 bytes at a time, 2 x ld.global.v4.b32; float32"]),
+    ("gfx942", ["compiled for gfx942 (MI300X), without a card", "a CU        holds 2 blocks at once, 32 of 32 warps",
+                "load   16 bytes at a time, 1 x buffer_load_dwordx4; float32"]),
+])
 def test_the_solution_is_looked_at_on_the_inputs_that_its_tests_time_in_the_words_of_each_maker(
     target: str, said: list[str]
 ) -> None:
@@ -64,14 +61,11 @@ def test_kernels_of_no_assignment_are_looked_at_by_entry_and_inputs(tmp_path: Pa
     assert result.exit_code == 0 and "my_own(float32 [64, 128])" in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--target", "sm_91"], "did you mean sm_90"),
-        (["-i", "float32 100x"], "is no input"),
-        (["--kernel", "nothing"], "softmax launches no kernel 'nothing'; it launches softmax_kernel"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["--target", "sm_91"], "did you mean sm_90"),
+    (["-i", "float32 100x"], "is no input"),
+    (["--kernel", "nothing"], "softmax launches no kernel 'nothing'; it launches softmax_kernel"),
+])
 def test_a_wrong_command_says_what_there_is(arguments: list[str], said: str) -> None:
     result = inspect(SOLUTION, *arguments)
     assert result.exit_code == 2 and said in result.output
@@ -83,17 +77,14 @@ def test_a_submission_that_cannot_be_traced_is_told_with_its_line(tmp_path: Path
     assert result.exit_code == 1 and "needs the values of a tensor" in result.output and "(line " in result.output
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("float16 64x32", Input("float16", (64, 32), (32, 1))),
-        ("float32 [8, 1000]", Input("float32", (8, 1000), (1000, 1))),
-        ("float16[8,4] transposed", Input("float16", (8, 4), (1, 8))),
-        ("int64 [7]", Input("int64", (7,), (1,))),
-        ("3", 3),
-        ("0.5", 0.5),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("float16 64x32", Input("float16", (64, 32), (32, 1))),
+    ("float32 [8, 1000]", Input("float32", (8, 1000), (1000, 1))),
+    ("float16[8,4] transposed", Input("float16", (8, 4), (1, 8))),
+    ("int64 [7]", Input("int64", (7,), (1,))),
+    ("3", 3),
+    ("0.5", 0.5),
+])
 def test_an_input_is_a_dtype_and_a_shape_or_a_number(text: str, expected: object) -> None:
     assert parse_input(text) == expected
 

@@ -9,26 +9,23 @@ from gradekit.inspector.targets import PARTITIONS, TARGETS, UnknownTarget, occup
 from .inspected import float16, float32, inspected
 
 
-@pytest.mark.parametrize(
-    ("on", "warps", "registers", "shared", "blocks", "limit"),
-    [
-        ("sm_80", 4, 32, 0, 16, "warps"),  # 64 warps of 32 registers are all that there is
-        ("sm_80", 1, 16, 0, 32, "blocks"),
-        ("sm_80", 8, 64, 0, 4, "registers"),
-        ("sm_80", 8, 178, 65536, 1, "registers"),  # 2 warps of 5888 registers in each quarter: one block of eight
-        ("sm_80", 4, 32, 160 << 10, 1, "shared memory"),
-        ("sm_80", 4, 32, 40 << 10, 4, "shared memory"),  # 41 KiB each, with what the system keeps
-        ("sm_90", 4, 32, 227 << 10, 1, "shared memory"),
-        ("sm_90", 8, 255, 0, 1, "registers"),
-        ("sm_75", 4, 32, 64 << 10, 1, "shared memory"),
-        ("sm_75", 4, 32, 0, 8, "warps"),
-        ("sm_80", 32, 255, 0, 0, "registers"),
-        ("sm_80", 4, 32, 164 << 10, 0, "shared memory"),
-        ("gfx942", 4, 32, 0, 8, "warps"),
-        ("gfx942", 4, 96, 0, 5, "registers"),  # 512 registers of a SIMD's lane hold five warps of 96
-        ("gfx942", 4, 32, 36864, 1, "shared memory"),
-    ],
-)
+@pytest.mark.parametrize(("on", "warps", "registers", "shared", "blocks", "limit"), [
+    ("sm_80", 4, 32, 0, 16, "warps"),  # 64 warps of 32 registers are all that there is
+    ("sm_80", 1, 16, 0, 32, "blocks"),
+    ("sm_80", 8, 64, 0, 4, "registers"),
+    ("sm_80", 8, 178, 65536, 1, "registers"),  # 2 warps of 5888 registers in each quarter: one block of eight
+    ("sm_80", 4, 32, 160 << 10, 1, "shared memory"),
+    ("sm_80", 4, 32, 40 << 10, 4, "shared memory"),  # 41 KiB each, with what the system keeps
+    ("sm_90", 4, 32, 227 << 10, 1, "shared memory"),
+    ("sm_90", 8, 255, 0, 1, "registers"),
+    ("sm_75", 4, 32, 64 << 10, 1, "shared memory"),
+    ("sm_75", 4, 32, 0, 8, "warps"),
+    ("sm_80", 32, 255, 0, 0, "registers"),
+    ("sm_80", 4, 32, 164 << 10, 0, "shared memory"),
+    ("gfx942", 4, 32, 0, 8, "warps"),
+    ("gfx942", 4, 96, 0, 5, "registers"),  # 512 registers of a SIMD's lane hold five warps of 96
+    ("gfx942", 4, 32, 36864, 1, "shared memory"),
+])
 def test_the_scarcest_resource_limits_the_blocks_of_an_sm(
     on: str, warps: int, registers: int, shared: int, blocks: int, limit: str
 ) -> None:

@@ -40,24 +40,21 @@ def test_a_histogram_counts_what_lies_in_its_bins_and_under_its_mask() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("return 7 // 2 * 2 + 7 % 2", 7),
-        ("return 1 < 2 < 3", True),
-        ("return 1 < 3 < 2", False),
-        ("return 2 if n > 3 else 5", 2),
-        ("return n > 3 and n < 4", False),
-        ("return not n or n", 4),
-        ("a, (b, c) = 1, (2, 3)\nreturn a + b * c", 7),
-        ("first, *rest = (1, 2, 3)\nreturn rest[1] - first", 2),
-        ("total = 0\nfor i in range(n):\n    total += i\nreturn total", 6),
-        ("if n == 4:\n    found = 'four'\nelse:\n    found = 'other'\nreturn found", "four"),
-        ("'a docstring'\npass\nassert n\nreturn", None),
-        ("x: int = 3\nreturn -x", -3),
-        ("return (*(1, 2), 3)[2]", 3),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [
+    ("return 7 // 2 * 2 + 7 % 2", 7),
+    ("return 1 < 2 < 3", True),
+    ("return 1 < 3 < 2", False),
+    ("return 2 if n > 3 else 5", 2),
+    ("return n > 3 and n < 4", False),
+    ("return not n or n", 4),
+    ("a, (b, c) = 1, (2, 3)\nreturn a + b * c", 7),
+    ("first, *rest = (1, 2, 3)\nreturn rest[1] - first", 2),
+    ("total = 0\nfor i in range(n):\n    total += i\nreturn total", 6),
+    ("if n == 4:\n    found = 'four'\nelse:\n    found = 'other'\nreturn found", "four"),
+    ("'a docstring'\npass\nassert n\nreturn", None),
+    ("x: int = 3\nreturn -x", -3),
+    ("return (*(1, 2), 3)[2]", 3),
+])
 def test_kernels_and_host_code_mean_the_same_where_values_are_numbers(walk: Any, text: str, value: Any) -> None:
     names = {"n": 4} | ({"range": walk().outside("range")} if walk is host_walk else {})
     assert returned(walk(), text, **names) == value
@@ -91,15 +88,12 @@ PLAN = """class Plan:
 SHAPE = "@dataclass\nclass Shape:\n    rows: int\n    cols: int = 3\n\n    def size(self):\n        return self.rows * self.cols\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        (PLAN + "return Plan(n, step=3)(1)", 7),
-        (PLAN + "return Plan.double(n) + Plan.LEAST", 10),
-        (PLAN + "plan = Plan(n)\nplan.n = 20\nreturn plan.tiles", 10),
-        (SHAPE + "return Shape(n).size() + Shape(1, cols=n).size()", 16),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [
+    (PLAN + "return Plan(n, step=3)(1)", 7),
+    (PLAN + "return Plan.double(n) + Plan.LEAST", 10),
+    (PLAN + "plan = Plan(n)\nplan.n = 20\nreturn plan.tiles", 10),
+    (SHAPE + "return Shape(n).size() + Shape(1, cols=n).size()", 16),
+])
 def test_host_code_may_have_classes_of_its_own(text: str, value: int) -> None:
     assert returned(host_walk(), text, n=4) == value
 
@@ -178,16 +172,13 @@ def test_a_function_returns_where_all_programs_are_that_called_it() -> None:
     assert returned(walk, text).tolist() == [5, 12]
 
 
-@pytest.mark.parametrize(
-    ("head", "args", "given", "names"),
-    [
-        ("a, b=2", (1,), {}, {"a": 1, "b": 2}),
-        ("a, b=2", (1, 3), {}, {"a": 1, "b": 3}),
-        ("a, /, b", (1,), {"b": 3}, {"a": 1, "b": 3}),
-        ("a, *rest", (1, 2, 3), {}, {"a": 1, "rest": (2, 3)}),
-        ("*, a, b=2", (), {"a": 1}, {"a": 1, "b": 2}),
-    ],
-)
+@pytest.mark.parametrize(("head", "args", "given", "names"), [
+    ("a, b=2", (1,), {}, {"a": 1, "b": 2}),
+    ("a, b=2", (1, 3), {}, {"a": 1, "b": 3}),
+    ("a, /, b", (1,), {"b": 3}, {"a": 1, "b": 3}),
+    ("a, *rest", (1, 2, 3), {}, {"a": 1, "rest": (2, 3)}),
+    ("*, a, b=2", (), {"a": 1}, {"a": 1, "b": 2}),
+])
 def test_parameters_take_arguments_as_python_gives_them(
     head: str, args: tuple[Any, ...], given: dict[str, Any], names: dict[str, Any]
 ) -> None:

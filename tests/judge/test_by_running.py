@@ -76,23 +76,20 @@ def origin(text: str, x: torch.Tensor = X) -> Diagnosis | None:
     return special_origin(program, [x], comparison, ())
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence", "cause"),
-    [
-        ("    y = tl.sqrt(x)", "The first NaN is made by `sqrt(-3)` in line 8.", Cause.NAN),
-        ("    y = tl.exp(x)", "The first infinity is made by `exp(100)` in line 8.", Cause.OVERFLOW),
-        ("    h = (x * 1e4).to(tl.float16)\n    y = h - h",
-         "The first NaN is made by `inf - inf` in line 9. The infinity in it is made by `8e+04 in float16` in line 8.", Cause.OVERFLOW),
-        ("    y = (x - x) / (x - x)", "The first NaN is made by `0 / 0` in line 8.", Cause.NAN),
-        ("    e = tl.exp(x)\n    y = e / tl.sum(e, axis=0)",
-         "The first NaN is made by `inf / inf` in line 9. The infinity in it is made by `exp(100)` in line 8.", Cause.OVERFLOW),
-        ("    y = tl.where(x > 50.0, tl.log(-x), tl.sqrt(x) * 0.0)", "The first NaN is made by `log(-100)` in line 8.", Cause.NAN),
-        (IN_A_LOOP, "The first NaN is made by `inf - inf` in line 12. The infinity in it is made by `1e+30 * 1e+30` in line 11.",
-         Cause.NAN),
-        ("    m = tl.full((BLOCK,), -float('inf'), tl.float32)\n    y = tl.exp(m - tl.minimum(x, m))",
-         "The first NaN is made by `-inf - -inf` in line 9.", Cause.NAN),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "sentence", "cause"), [
+    ("    y = tl.sqrt(x)", "The first NaN is made by `sqrt(-3)` in line 8.", Cause.NAN),
+    ("    y = tl.exp(x)", "The first infinity is made by `exp(100)` in line 8.", Cause.OVERFLOW),
+    ("    h = (x * 1e4).to(tl.float16)\n    y = h - h",
+     "The first NaN is made by `inf - inf` in line 9. The infinity in it is made by `8e+04 in float16` in line 8.", Cause.OVERFLOW),
+    ("    y = (x - x) / (x - x)", "The first NaN is made by `0 / 0` in line 8.", Cause.NAN),
+    ("    e = tl.exp(x)\n    y = e / tl.sum(e, axis=0)",
+     "The first NaN is made by `inf / inf` in line 9. The infinity in it is made by `exp(100)` in line 8.", Cause.OVERFLOW),
+    ("    y = tl.where(x > 50.0, tl.log(-x), tl.sqrt(x) * 0.0)", "The first NaN is made by `log(-100)` in line 8.", Cause.NAN),
+    (IN_A_LOOP, "The first NaN is made by `inf - inf` in line 12. The infinity in it is made by `1e+30 * 1e+30` in line 11.",
+     Cause.NAN),
+    ("    m = tl.full((BLOCK,), -float('inf'), tl.float32)\n    y = tl.exp(m - tl.minimum(x, m))",
+     "The first NaN is made by `-inf - -inf` in line 9.", Cause.NAN),
+])
 def test_the_operation_that_makes_it_is_named_with_its_numbers(body: str, sentence: str, cause: Cause) -> None:
     found = origin(HEAD + body + TAIL)
     assert found is not None and (found.sentence, found.cause) == (sentence, cause)

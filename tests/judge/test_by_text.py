@@ -41,13 +41,10 @@ def of_wrong_values(text: str) -> Evidence:
     return Evidence(Failure(Cause.WRONG_VALUES, "", comparison=comparison), program=program, text=text)
 
 
-@pytest.mark.parametrize(
-    ("rule", "wrong", "said", "line"),
-    [
-        (same_steps, "", "the loop in line 7 loads the same: no address goes by `k`", 8),
-        (never_used, "q + i, one + total", "Nothing in kernel uses `two`, which line 10 computes", 10),
-    ],
-)
+@pytest.mark.parametrize(("rule", "wrong", "said", "line"), [
+    (same_steps, "", "the loop in line 7 loads the same: no address goes by `k`", 8),
+    (never_used, "q + i, one + total", "Nothing in kernel uses `two`, which line 10 computes", 10),
+])
 def test_what_a_text_shows_of_a_wrong_result_is_told(rule: Any, wrong: str, said: str, line: int) -> None:
     text = IDLE.replace("q + i, one + two + total", wrong) if wrong else IDLE
     found = rule(of_wrong_values(text))
@@ -95,17 +92,14 @@ def said(index: int) -> str:
     return f"RuntimeError: Function B returned an invalid gradient at index {index} - got [] but expected shape compatible with [3]"
 
 
-@pytest.mark.parametrize(
-    ("text", "index", "name", "line"),
-    [
-        (OPERATOR, 1, "bias", 6),
-        (OPERATOR, 0, "x", 5),
-        (FUNCTION, 1, "weight", 8),
-        (FUNCTION, 0, "x", 8),
-        (WITH_ANOTHER_NAME, 1, "bias", 6),
-        (WITH_ANOTHER_NAME, 0, "x", 5),
-    ],
-)
+@pytest.mark.parametrize(("text", "index", "name", "line"), [
+    (OPERATOR, 1, "bias", 6),
+    (OPERATOR, 0, "x", 5),
+    (FUNCTION, 1, "weight", 8),
+    (FUNCTION, 0, "x", 8),
+    (WITH_ANOTHER_NAME, 1, "bias", 6),
+    (WITH_ANOTHER_NAME, 0, "x", 5),
+])
 def test_a_refused_gradient_is_named_with_the_line_that_makes_it(text: str, index: int, name: str, line: int) -> None:
     found = refused_gradient(text, "bias_gelu", said(index), Cause.EXCEPTION)
     assert found is not None and found.line == line
@@ -128,15 +122,12 @@ DECORATOR = '@triton_op("mylib::bias_gelu", mutates_args={})\n'
 FAKE = "@bias_gelu.register_fake\ndef _(x, bias):\n    return torch.empty_like(x)\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
-    [
-        ("wrap_triton(forward_kernel)[", "forward_kernel[", "    forward_kernel[", "without wrap_triton"),
-        (DECORATOR, DECORATOR.replace("{}", '{"x"}'), "@triton_op", "says by mutates_args"),
-        (DECORATOR, "", "def bias_gelu(", "which is not an operator"),
-        (DECORATOR, DECORATOR.replace("triton_op", "custom_op"), "@custom_op", "register_fake"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "said"), [
+    ("wrap_triton(forward_kernel)[", "forward_kernel[", "    forward_kernel[", "without wrap_triton"),
+    (DECORATOR, DECORATOR.replace("{}", '{"x"}'), "@triton_op", "says by mutates_args"),
+    (DECORATOR, "", "def bias_gelu(", "which is not an operator"),
+    (DECORATOR, DECORATOR.replace("triton_op", "custom_op"), "@custom_op", "register_fake"),
+])
 def test_what_is_missing_of_an_operator_is_named_with_its_line(old: str, new: str, line: str, said: str) -> None:
     text = RIGHT.replace(old, new)
     found = operator_mistake(text, Cause.EXCEPTION)

@@ -165,28 +165,22 @@ def test_a_flushed_subnormal_is_right() -> None:
 # --- wrong results ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("actual", "cause", "said"),
-    [
-        (None, Cause.WRONG_TYPE, "The result must be a tensor, and is None. Is there a return at the end?"),
-        (3.5, Cause.WRONG_TYPE, "The result must be a tensor, and is of Python's type float."),
-        ([], Cause.WRONG_TYPE, "0 results came back, and there must be 1."),
-        (torch.zeros(3, 32), Cause.WRONG_SHAPE, "The result has shape [3, 32], and must have [3, 33]."),
-        (torch.zeros(3, 33).half(), Cause.WRONG_DTYPE, "The result is float16, and must be float32."),
-    ],
-)
+@pytest.mark.parametrize(("actual", "cause", "said"), [
+    (None, Cause.WRONG_TYPE, "The result must be a tensor, and is None. Is there a return at the end?"),
+    (3.5, Cause.WRONG_TYPE, "The result must be a tensor, and is of Python's type float."),
+    ([], Cause.WRONG_TYPE, "0 results came back, and there must be 1."),
+    (torch.zeros(3, 32), Cause.WRONG_SHAPE, "The result has shape [3, 32], and must have [3, 33]."),
+    (torch.zeros(3, 33).half(), Cause.WRONG_DTYPE, "The result is float16, and must be float32."),
+])
 def test_a_result_of_the_wrong_form_is_told_apart(actual: Any, cause: Cause, said: str) -> None:
     wrong = failure(actual, reference(softmax, X))
     assert (wrong.cause, wrong.message, wrong.comparison) == (cause, said, None)
 
 
-@pytest.mark.parametrize(
-    ("places", "said"),
-    [
-        ([(0, 0, 4), (1, 0, 4)], "All wrong elements are in index 0 of dimension 1 and index 4 of dimension 2."),
-        ([(0, 1, 2), (0, 2, 3)], "index 0 of dimension 0 and the last 2 indices of dimension 1 and indices 2 to 3 of dimension 2."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("places", "said"), [
+    ([(0, 0, 4), (1, 0, 4)], "All wrong elements are in index 0 of dimension 1 and index 4 of dimension 2."),
+    ([(0, 1, 2), (0, 2, 3)], "index 0 of dimension 0 and the last 2 indices of dimension 1 and indices 2 to 3 of dimension 2."),
+])
 def test_wrong_elements_of_more_dimensions_are_placed_in_plain_words(places: list[tuple[int, ...]], said: str) -> None:
     expected = reference(lambda x: 2 * x, Input("float32", (2, 3, 6), (18, 6, 1)))
     actual = expected.native.clone()
@@ -286,16 +280,12 @@ def test_a_result_that_was_right_elsewhere_is_compared_here() -> None:
         assert_close(Known(doubled(72).native), doubled(73))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda known, expected: known.results[0].add_(1),
-        lambda known, expected: expected.exact.add_(1),
-        lambda known, expected: setattr(known, "substitute", lambda wanted: [torch.zeros(4)]),
-        lambda known, expected: setattr(known, "findings", [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]),
-    ],
-    ids=["a changed result", "a changed reference", "a trivial result", "a run that was stopped"],
-)
+@pytest.mark.parametrize("change", [
+    lambda known, expected: known.results[0].add_(1),
+    lambda known, expected: expected.exact.add_(1),
+    lambda known, expected: setattr(known, "substitute", lambda wanted: [torch.zeros(4)]),
+    lambda known, expected: setattr(known, "findings", [Finding(Cause.DEVICE_ASSERT, "the assertion fails")]),
+], ids=["a changed result", "a changed reference", "a trivial result", "a run that was stopped"])
 def test_what_is_no_longer_as_it_was_right_is_compared_again(change: Any) -> None:
     known, again, expected = Known(doubled(75).native), Known(doubled(75).native), doubled(75)
     assert_close(known, doubled(75))

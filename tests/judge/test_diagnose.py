@@ -167,18 +167,15 @@ def test_of_a_matrix_the_mask_is_missing_where_blocks_lie_one_behind_the_other()
     assert cause is Cause.OUT_OF_BOUNDS_STORE and "goes past the end of x" in sentence
 
 
-@pytest.mark.parametrize(
-    ("finding", "x"),
-    [
-        (out_of_bounds(40), plain(33)),  # begins elsewhere: wrong offsets
-        (out_of_bounds(-3), plain(33)),
-        (out_of_bounds(33, line=99), plain(33)),  # nothing is known of that line
-        (out_of_bounds(33, line=14), plain(33)),  # one load there has a mask, another has not
-        (out_of_bounds(33), Input("float32", (33,), (2,))),  # strided: its end is elsewhere
-        (Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", None, elements=((33,),)), plain(33)),
-        (Finding(Cause.RACE, "a race", 18, elements=((33,),)), plain(33)),
-    ],
-)
+@pytest.mark.parametrize(("finding", "x"), [
+    (out_of_bounds(40), plain(33)),  # begins elsewhere: wrong offsets
+    (out_of_bounds(-3), plain(33)),
+    (out_of_bounds(33, line=99), plain(33)),  # nothing is known of that line
+    (out_of_bounds(33, line=14), plain(33)),  # one load there has a mask, another has not
+    (out_of_bounds(33), Input("float32", (33,), (2,))),  # strided: its end is elsewhere
+    (Finding(Cause.OUT_OF_BOUNDS_LOAD, "loads outside of x", None, elements=((33,),)), plain(33)),
+    (Finding(Cause.RACE, "a race", 18, elements=((33,),)), plain(33)),
+])
 def test_other_accesses_out_of_bounds_are_no_missing_mask(finding: Finding, x: Input) -> None:
     assert found(finding, [x], torch.zeros(33)) is None
 
@@ -235,24 +232,18 @@ def unwritten(first: tuple[int, ...], count: int) -> Finding:
     return Finding(Cause.UNWRITTEN_OUTPUT, "never written", tensor="the result", elements=(first,), count=count)
 
 
-@pytest.mark.parametrize(
-    ("finding", "shape", "grid", "sentence"),
-    [
-        (unwritten((1, 0), 5), (2, 5), (4, 1, 1),
-         "Row 1 of the result is never written, only the first 1 of 2 is."),
-        (unwritten((128, 0), 72 * 5), (200, 5), (4, 1, 1),
-         "Rows 128 to 199 of the result are never written, only the first 128 of 200 are."),
-        (unwritten((0, 4), 200), (200, 5), (4, 1, 1),
-         "Column 4 of the result is never written, only the first 4 of 5 are."),
-        (unwritten((0, 2), 600), (200, 5), (4, 1, 1),
-         "Columns 2 to 4 of the result are never written, only the first 2 of 5 are."),
-        (unwritten((192,), 8), (200,), (3, 1, 1),
-         "Only the first 192 of 200 elements of the result are ever written."),
-        (unwritten((64,), 136), (200,), (4, 1, 1),
-         "Only the first 64 of 200 elements of the result are ever written."),
-        (unwritten((0,), 200), (200,), (1, 1, 1), "No element of the result is ever written."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("finding", "shape", "grid", "sentence"), [
+    (unwritten((1, 0), 5), (2, 5), (4, 1, 1), "Row 1 of the result is never written, only the first 1 of 2 is."),
+    (unwritten((128, 0), 72 * 5), (200, 5), (4, 1, 1),
+     "Rows 128 to 199 of the result are never written, only the first 128 of 200 are."),
+    (unwritten((0, 4), 200), (200, 5), (4, 1, 1),
+     "Column 4 of the result is never written, only the first 4 of 5 are."),
+    (unwritten((0, 2), 600), (200, 5), (4, 1, 1),
+     "Columns 2 to 4 of the result are never written, only the first 2 of 5 are."),
+    (unwritten((192,), 8), (200,), (3, 1, 1), "Only the first 192 of 200 elements of the result are ever written."),
+    (unwritten((64,), 136), (200,), (4, 1, 1), "Only the first 64 of 200 elements of the result are ever written."),
+    (unwritten((0,), 200), (200,), (1, 1, 1), "No element of the result is ever written."),
+])
 def test_a_result_unwritten_from_some_place_on_is_named(
     finding: Finding, shape: tuple[int, ...], grid: tuple[int, int, int], sentence: str
 ) -> None:
@@ -368,17 +359,14 @@ def test_all_zeros_are_named_and_a_single_zero_is_not() -> None:
     assert judged(softmax, [plain(3, 5)], almost) is None
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (lambda y: -y, "Every element is -1 times what it must be."),
-        (lambda y: y / math.log(2), "Every element is 1.443 times what it must be. That is log2(e)."),
-        (lambda y: y * 33**-0.5, "Every element is 0.1741 times what it must be. That is 1 / sqrt(33)."),
-        (lambda y: y * 1.7, "Every element is 1.7 times what it must be."),
-        (lambda y: y * torch.tensor([[0.5], [2.0], [3.0]]), "Within a row all elements are off by one factor, and each row has its own."),
-        (lambda y: y * torch.linspace(0.5, 4, 33), "Within a column all elements are off by one factor, and each column has its own."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("wrong", "says"), [
+    (lambda y: -y, "Every element is -1 times what it must be."),
+    (lambda y: y / math.log(2), "Every element is 1.443 times what it must be. That is log2(e)."),
+    (lambda y: y * 33**-0.5, "Every element is 0.1741 times what it must be. That is 1 / sqrt(33)."),
+    (lambda y: y * 1.7, "Every element is 1.7 times what it must be."),
+    (lambda y: y * torch.tensor([[0.5], [2.0], [3.0]]), "Within a row all elements are off by one factor, and each row has its own."),
+    (lambda y: y * torch.linspace(0.5, 4, 33), "Within a column all elements are off by one factor, and each column has its own."),
+])
 def test_one_factor_of_all_elements_or_of_each_row_is_told_by_its_name(wrong: Callable[..., torch.Tensor], says: str) -> None:
     assert said(judged(double, [plain(3, 33)], lambda x: wrong(double(x))))[1] == says
 

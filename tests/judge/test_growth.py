@@ -46,27 +46,21 @@ class Costing:
 CALL = (normal((1, 2, 300, 32)), normal((1, 2, 300, 32)), normal((1, 2, 300, 32)), False, 0.2)
 
 
-@pytest.mark.parametrize(
-    "used",
-    [
-        lambda B, H, S, D: B * H * S * D * 4,
-        lambda B, H, S, D: B * H * ((S + 127) // 128) * 128 * D * 20 + 4096,
-        lambda B, H, S, D: B * H * S * 4 + B * H * S * D * 2,
-        lambda B, H, S, D: B * H * S * D * (4 if S < 128 else 40),
-    ],
-)
+@pytest.mark.parametrize("used", [
+    lambda B, H, S, D: B * H * S * D * 4,
+    lambda B, H, S, D: B * H * ((S + 127) // 128) * 128 * D * 20 + 4096,
+    lambda B, H, S, D: B * H * S * 4 + B * H * S * D * 2,
+    lambda B, H, S, D: B * H * S * D * (4 if S < 128 else 40),
+])
 def test_what_grows_as_declared_is_right(used: Callable[..., float]) -> None:
     assert_growth(ATTENTION, Costing(used), *CALL)
 
 
-@pytest.mark.parametrize(
-    "used",
-    [
-        lambda B, H, S, D: B * H * S * D * 4 + B * H * S * S / 8,
-        lambda B, H, S, D: B * H * S * D * 4 + (B * H * S * S * 4 if S <= 512 else 0),
-        lambda B, H, S, D: B * H * S * D * 4 * H,
-    ],
-)
+@pytest.mark.parametrize("used", [
+    lambda B, H, S, D: B * H * S * D * 4 + B * H * S * S / 8,
+    lambda B, H, S, D: B * H * S * D * 4 + (B * H * S * S * 4 if S <= 512 else 0),
+    lambda B, H, S, D: B * H * S * D * 4 * H,
+])
 def test_what_grows_faster_fails_with_its_exponent_and_its_line(used: Callable[..., float]) -> None:
     with pytest.raises(Failure, match=r"grows too fast: .* as [SH] \*\* [12]\.\d\d") as failed:
         assert_growth(ATTENTION, Costing(used), *CALL)
@@ -107,15 +101,12 @@ def test_what_is_bounded_may_have_any_part_of_it(used: Callable[..., float]) -> 
     assert_growth(COUNTS, Counting(used), *CALL_OF_COUNTS)
 
 
-@pytest.mark.parametrize(
-    ("used", "said"),
-    [
-        (lambda N, B: N * B / 256, "N = 2,145,386,495, B = 65,536"),  # within it where one of both is short
-        (lambda N, B: 5 * N, "N = 2,145,386,495, B = 300"),
-        (lambda N, B: 257 * B, "N = 3,000, B = 65,536"),
-        (lambda N, B: min(N / 1024, 128) * 4 * B, "N = 262,144, B = 65,536"),  # within it at the ends of both
-    ],
-)
+@pytest.mark.parametrize(("used", "said"), [
+    (lambda N, B: N * B / 256, "N = 2,145,386,495, B = 65,536"),  # within it where one of both is short
+    (lambda N, B: 5 * N, "N = 2,145,386,495, B = 300"),
+    (lambda N, B: 257 * B, "N = 3,000, B = 65,536"),
+    (lambda N, B: min(N / 1024, 128) * 4 * B, "N = 262,144, B = 65,536"),  # within it at the ends of both
+])
 def test_the_largest_calls_of_one_size_and_of_all_are_held_against_a_bound(
     used: Callable[..., float], said: str
 ) -> None:

@@ -53,17 +53,14 @@ def test_what_was_asked_before_is_not_worked_out_until_somebody_looks(monkeypatc
     assert torch.equal(again.exact, 2 * normal((4,)).tensor().double()) and len(worked) == 2 * once
 
 
-@pytest.mark.parametrize(
-    ("function", "args", "options"),
-    [
-        (powers(3), (normal((4,)),), {}),
-        (lambda x: 2 * x, (normal((4,)),), {}),
-        (powers(2), (normal((4,), seed=1),), {}),
-        (powers(2), (normal((4,), "float16"),), {}),
-        (powers(2), (normal((4,)),), {"scale": doubled}),
-        (powers(2), (normal((4,)),), {"scale": doubled, "terms": 7}),
-    ],
-)
+@pytest.mark.parametrize(("function", "args", "options"), [
+    (powers(3), (normal((4,)),), {}),
+    (lambda x: 2 * x, (normal((4,)),), {}),
+    (powers(2), (normal((4,), seed=1),), {}),
+    (powers(2), (normal((4,), "float16"),), {}),
+    (powers(2), (normal((4,)),), {"scale": doubled}),
+    (powers(2), (normal((4,)),), {"scale": doubled, "terms": 7}),
+])
 def test_any_difference_is_worked_out_anew(function: Any, args: Any, options: Any) -> None:
     first, other = reference(powers(2), normal((4,))), reference(function, *args, **options)
     assert other.key != first.key
@@ -118,18 +115,15 @@ def test_equal_tensors_have_one_content() -> None:
     assert content(ONE) == content(ONE.clone())
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        ONE + 1,
-        ONE.flatten(),
-        ONE.view(3, 2),
-        ONE.double(),
-        ONE.view(torch.int32),
-        ONE.t().contiguous().t(),
-        torch.cat([ONE, ONE]),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    ONE + 1,
+    ONE.flatten(),
+    ONE.view(3, 2),
+    ONE.double(),
+    ONE.view(torch.int32),
+    ONE.t().contiguous().t(),
+    torch.cat([ONE, ONE]),
+])
 def test_another_tensor_has_another_content(other: torch.Tensor) -> None:
     assert content(other).digest != content(ONE).digest
 

@@ -236,14 +236,11 @@ def test_a_judgement_that_makes_no_mutant_is_stale(assignment: Assignment) -> No
     assert Survey(assignment).stale == ["old"]
 
 
-@pytest.mark.parametrize(
-    ("toml", "said"),
-    [
-        (JUDGED.replace("i < n)\n+", "i < m)\n+"), "these lines stand 0 times in solution.py"),
-        ("[a]\nwhy = 1\nedits = []\n", "[a] must have why, a sentence, and edits, a list"),
-        ("[a", "is not valid TOML"),
-    ],
-)
+@pytest.mark.parametrize(("toml", "said"), [
+    (JUDGED.replace("i < n)\n+", "i < m)\n+"), "these lines stand 0 times in solution.py"),
+    ("[a]\nwhy = 1\nedits = []\n", "[a] must have why, a sentence, and edits, a list"),
+    ("[a", "is not valid TOML"),
+])
 def test_a_judgement_that_is_written_wrongly_is_refused(assignment: Assignment, toml: str, said: str) -> None:
     assert assignment.solutions is not None and assignment.solution is not None
     (assignment.solutions / "equivalent.toml").write_text(toml)

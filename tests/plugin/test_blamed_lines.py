@@ -50,21 +50,18 @@ def line(
     return blamed_line(verdict, evidence, text)
 
 
-@pytest.mark.parametrize(
-    ("cause", "message", "expected"),
-    [
-        (Cause.WRONG_DTYPE, "The result is float32, and must be float16.", 14),
-        (Cause.WRONG_SHAPE, "Result 0 has shape [4], and must have [2].", 14),
-        (Cause.UNWRITTEN_OUTPUT, "Columns 2 to 3 of the result are never written, only the first 2 of 4 are.", 15),
-        (Cause.IGNORES_STRIDES, "Does it use every stride of every input?", None),
-        (Cause.UNCHANGED_INPUT, "add returns an input, or a view of one; the result must be a new tensor.", 15),
-        (Cause.EXCEPTION, "RuntimeError: function AddBackward returned an incorrect number of gradients", 11),
-        (Cause.WRONG_TYPE, "The backward pass of add gives no gradient for y: its `backward` returns None there.", 11),
-        (Cause.EXCEPTION, "`add` is not differentiable: its result has no grad_fn.", 14),
-        (Cause.EXCEPTION, "ValueError: x", None),
-        (Cause.WRONG_VALUES, "4 of 4 elements are wrong.", None),
-    ],
-)
+@pytest.mark.parametrize(("cause", "message", "expected"), [
+    (Cause.WRONG_DTYPE, "The result is float32, and must be float16.", 14),
+    (Cause.WRONG_SHAPE, "Result 0 has shape [4], and must have [2].", 14),
+    (Cause.UNWRITTEN_OUTPUT, "Columns 2 to 3 of the result are never written, only the first 2 of 4 are.", 15),
+    (Cause.IGNORES_STRIDES, "Does it use every stride of every input?", None),
+    (Cause.UNCHANGED_INPUT, "add returns an input, or a view of one; the result must be a new tensor.", 15),
+    (Cause.EXCEPTION, "RuntimeError: function AddBackward returned an incorrect number of gradients", 11),
+    (Cause.WRONG_TYPE, "The backward pass of add gives no gradient for y: its `backward` returns None there.", 11),
+    (Cause.EXCEPTION, "`add` is not differentiable: its result has no grad_fn.", 14),
+    (Cause.EXCEPTION, "ValueError: x", None),
+    (Cause.WRONG_VALUES, "4 of 4 elements are wrong.", None),
+])
 def test_the_line_is_the_one_that_the_failure_is_about(cause: Cause, message: str, expected: int | None) -> None:
     assert line(cause, message) == expected
 

@@ -106,29 +106,23 @@ def test_an_award_of_more_than_everything_or_outside_of_a_check_is_a_mistake() -
 # --- from exceptions to outcomes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("error", "verdict"),
-    [
-        (Failure(Cause.NAN, "a NaN", line=4, facts={"n": 1}), CheckVerdict(Outcome.FAILED, "a NaN", Cause.NAN, 4, details={"n": 1})),
-        (TraceError(Cause.READS_VALUES, "needs values", 7, "Traceback"),
-         CheckVerdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})),
-        (pytest.skip.Exception("later"), CheckVerdict(Outcome.PENDING, "later")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("error", "verdict"), [
+    (Failure(Cause.NAN, "a NaN", line=4, facts={"n": 1}), CheckVerdict(Outcome.FAILED, "a NaN", Cause.NAN, 4, details={"n": 1})),
+    (TraceError(Cause.READS_VALUES, "needs values", 7, "Traceback"),
+     CheckVerdict(Outcome.FAILED, "needs values", Cause.READS_VALUES, 7, details={"detail": "Traceback"})),
+    (pytest.skip.Exception("later"), CheckVerdict(Outcome.PENDING, "later")),
+])
 def test_what_is_known_of_a_failure_is_kept(error: BaseException, verdict: CheckVerdict) -> None:
     assert verdict_of(error) == verdict
 
 
-@pytest.mark.parametrize(
-    ("error", "outcome", "cause", "line", "said"),
-    [
-        (Unsupported("tt.elementwise_inline_asm", 9), Outcome.PENDING, None, 9, "tt.elementwise_inline_asm"),
-        (ForbiddenOp("aten::add", 3), Outcome.FAILED, Cause.FORBIDDEN_OP, 3, "aten::add"),
-        (OverBudget("work", 30, 5), Outcome.FAILED, Cause.BUDGET_EXCEEDED, 5, ""),
-        (Rejection(Cause.SYNTAX_ERROR, "line 1"), Outcome.FAILED, Cause.SYNTAX_ERROR, None, "line 1"),
-        (pytest.fail.Exception("no"), Outcome.FAILED, None, None, "no"),
-    ],
-)
+@pytest.mark.parametrize(("error", "outcome", "cause", "line", "said"), [
+    (Unsupported("tt.elementwise_inline_asm", 9), Outcome.PENDING, None, 9, "tt.elementwise_inline_asm"),
+    (ForbiddenOp("aten::add", 3), Outcome.FAILED, Cause.FORBIDDEN_OP, 3, "aten::add"),
+    (OverBudget("work", 30, 5), Outcome.FAILED, Cause.BUDGET_EXCEEDED, 5, ""),
+    (Rejection(Cause.SYNTAX_ERROR, "line 1"), Outcome.FAILED, Cause.SYNTAX_ERROR, None, "line 1"),
+    (pytest.fail.Exception("no"), Outcome.FAILED, None, None, "no"),
+])
 def test_whose_an_error_is_and_where_is_told(
     error: BaseException, outcome: Outcome, cause: Cause | None, line: int | None, said: str
 ) -> None:

@@ -23,9 +23,7 @@ def add(x, y):
 
 
 @pytest.mark.parametrize(("old", "new"), [("", ""), ("tl.load(x + i)", "2 * tl.load(x + i, mask=i < n)")])
-def test_the_tests_own_function_says_what_is_right_for_values_as_for_memory(
-    old: str, new: str, tmp_path: Path
-) -> None:
+def test_the_tests_own_function_says_what_is_right_for_values_as_for_memory(old: str, new: str, tmp_path: Path) -> None:
     record = record_of("vector_add", NO_MASK.replace(old, new) if old else NO_MASK, tmp_path, stop=True)
     failed = next(check for check in record["checks"] if check["outcome"] == "failed")
     assert failed["counterexample"]["reference"] == "test_vector_add.expected(x, y).rounded"

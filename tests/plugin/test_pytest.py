@@ -31,15 +31,11 @@ def run(pytester: pytest.Pytester, assignment: Callable[..., Assignment], submit
     settings.load_profile(profile)
 
 
-@pytest.mark.parametrize(
-    ("text", "option", "outcomes", "said"),
-    [
-        (RIGHT, "--gradekit-profile=quick", {"passed": 2}, ["*= gradekit =*", "50 of 50 points*"]),
-        (None, "-rs", {"skipped": 2}, ["*no submission was given*--submission PATH*"]),
-        ("def double(x:\n", "-q", {"errors": 2}, ["*0 of 50 points*", "*Python cannot read line 1*"]),
-    ],
-    ids=["right", "none", "rejected"],
-)
+@pytest.mark.parametrize(("text", "option", "outcomes", "said"), [
+    (RIGHT, "--gradekit-profile=quick", {"passed": 2}, ["*= gradekit =*", "50 of 50 points*"]),
+    (None, "-rs", {"skipped": 2}, ["*no submission was given*--submission PATH*"]),
+    ("def double(x:\n", "-q", {"errors": 2}, ["*0 of 50 points*", "*Python cannot read line 1*"]),
+], ids=["right", "none", "rejected"])
 def test_pytest_shows_the_score_or_the_reason_why_there_is_none(
     run: Run, text: str | None, option: str, outcomes: dict[str, int], said: list[str]
 ) -> None:

@@ -213,13 +213,10 @@ def test_a_backward_pass_that_a_scaled_loss_takes_beyond_its_numbers_is_found(re
     assert check.message.startswith("With a gradient of the result that is 131,072 times as large")
 
 
-@pytest.mark.parametrize(
-    ("relations", "what", "host", "told"),
-    [
-        ('linear = ["x"]', "x * x", "product(x, x)", "With x doubled, the result must be doubled: "),
-        ('shifted = ["x"]', "x * 2", "launch(x, torch.empty_like(x))", "With 64 added to rows of x"),
-    ],
-)
+@pytest.mark.parametrize(("relations", "what", "host", "told"), [
+    ('linear = ["x"]', "x * x", "product(x, x)", "With x doubled, the result must be doubled: "),
+    ('shifted = ["x"]', "x * 2", "launch(x, torch.empty_like(x))", "With 64 added to rows of x"),
+])
 def test_a_relation_that_does_not_hold_is_told_in_its_words(
     relations: str, what: str, host: str, told: str, report: Callable[..., Any]
 ) -> None:

@@ -181,15 +181,12 @@ def test_partial_credit_fails_the_check_with_its_share_and_a_failed_assertion_is
 # --- rejected ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "cause", "words"),
-    [
-        ("def double(x:\n", Cause.SYNTAX_ERROR, "line 1"),
-        ("import torch\ndef doubles(x): return x\n", Cause.MISSING_ENTRY, "defines doubles"),
-        ("import os\nos._exit(0)\n", Cause.CRASH, "exit code 0"),
-        ("", Cause.UNREADABLE, "empty"),
-    ],
-)
+@pytest.mark.parametrize(("text", "cause", "words"), [
+    ("def double(x:\n", Cause.SYNTAX_ERROR, "line 1"),
+    ("import torch\ndef doubles(x): return x\n", Cause.MISSING_ENTRY, "defines doubles"),
+    ("import os\nos._exit(0)\n", Cause.CRASH, "exit code 0"),
+    ("", Cause.UNREADABLE, "empty"),
+])
 def test_a_submission_that_cannot_be_loaded_is_rejected(
     assignment: Make, submitted: Write, text: str, cause: Cause, words: str
 ) -> None:

@@ -166,14 +166,11 @@ def test_the_seed_of_one_tensor_tells_nothing_of_tensors_of_other_shapes_and_kin
     assert transposed.seed == other.seed and one.seed == two.seed == seeds[0]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"x": normal((3,)), "n": 4, "p": 0.5, "dim": None},
-        {"call": (Input("float16", (2, 3), (1, 2), 5, "ones", 9), normal((0,)), -1, [True, "mean"])},
-        {"x": Input("bfloat16", (4,), (2,), 0, "normal", 0)},
-    ],
-)
+@pytest.mark.parametrize("given", [
+    {"x": normal((3,)), "n": 4, "p": 0.5, "dim": None},
+    {"call": (Input("float16", (2, 3), (1, 2), 5, "ones", 9), normal((0,)), -1, [True, "mean"])},
+    {"x": Input("bfloat16", (4,), (2,), 0, "normal", 0)},
+])
 def test_arguments_survive_a_journey_as_text(given: dict[str, object]) -> None:
     text = as_text.dumps(given)
     one, pair = normal((3,)), overlapping(normal((4,)), 2)

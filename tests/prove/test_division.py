@@ -46,19 +46,16 @@ def test_a_multiple_of_a_sum_is_seen():
 N, BLOCK = var("n", 1, 1 << 40), power(var("n", 1, 1 << 40))
 
 
-@pytest.mark.parametrize(
-    ("goal", "verdict"),
-    [
-        (N <= BLOCK, "proved"),
-        (BLOCK < 2 * N, "proved"),
-        (BLOCK <= N, "refuted"),
-        (2 * BLOCK < 3 * N + 5, "refuted"),
-        (equal(BLOCK % 16, 0), "refuted"),
-        (BLOCK % 16 <= 8, "proved"),
-        (BLOCK <= 1 << 39, "refuted"),
-        (BLOCK <= 1 << 40, "proved"),
-    ],
-)
+@pytest.mark.parametrize(("goal", "verdict"), [
+    (N <= BLOCK, "proved"),
+    (BLOCK < 2 * N, "proved"),
+    (BLOCK <= N, "refuted"),
+    (2 * BLOCK < 3 * N + 5, "refuted"),
+    (equal(BLOCK % 16, 0), "refuted"),
+    (BLOCK % 16 <= 8, "proved"),
+    (BLOCK <= 1 << 39, "refuted"),
+    (BLOCK <= 1 << 40, "proved"),
+])
 def test_powers_of_two(goal, verdict):
     assert Solver().ask([], goal).verdict == verdict
 

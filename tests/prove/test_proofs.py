@@ -41,17 +41,13 @@ def test_every_claim_about_a_right_submission_is_proved(decide):
 
 
 @pytest.mark.sample(2)
-@pytest.mark.parametrize(
-    ("text", "sizes", "said"),
-    [
-        (submissions.CAPPED, {"N": 2_048_001}, "never written"),
-        (submissions.ROUNDED_DOWN, {"N": 1025}, "never written"),
-        (submissions.UNMASKED, {"N": 1}, "outside of the result"),
-        (submissions.ONE_TOO_MANY, {"N": 1}, "outside of the result"),
-        (submissions.OVERLAPPING, {"N": 513}, "write"),
-    ],
-    ids=["capped grid", "grid rounded down", "no mask", "mask one too far", "programs overlap"],
-)
+@pytest.mark.parametrize(("text", "sizes", "said"), [
+    (submissions.CAPPED, {"N": 2_048_001}, "never written"),
+    (submissions.ROUNDED_DOWN, {"N": 1025}, "never written"),
+    (submissions.UNMASKED, {"N": 1}, "outside of the result"),
+    (submissions.ONE_TOO_MANY, {"N": 1}, "outside of the result"),
+    (submissions.OVERLAPPING, {"N": 513}, "write"),
+], ids=["capped grid", "grid rounded down", "no mask", "mask one too far", "programs overlap"])
 def test_a_mistake_is_refuted_with_sizes_at_which_the_engine_sees_it(decide, text, sizes, said):
     found = decide(text)
     assert found.failures, found.as_data()
@@ -165,17 +161,14 @@ def test_origins_give_the_numbers_of_the_program(followed):
     assert len(host.regions) == 3
 
 
-@pytest.mark.parametrize(
-    "terms",
-    [
-        (("number", 7),),
-        (("size", 99, 0),),
-        (("+", 5, 6),),
-        (("//", 0, 1),),
-        (("number", "seven"),),
-        (("size", -1, -1),),
-    ],
-)
+@pytest.mark.parametrize("terms", [
+    (("number", 7),),
+    (("size", 99, 0),),
+    (("+", 5, 6),),
+    (("//", 0, 1),),
+    (("number", "seven"),),
+    (("size", -1, -1),),
+])
 def test_terms_that_are_wrong_or_make_no_sense_are_not_believed(followed, terms):
     program, origins, call = followed
     launch = LaunchOrigin((0, 0, 0), tuple(-1 for _ in origins.launches[0].args))

@@ -58,15 +58,12 @@ def test_a_line_that_is_not_toml_is_named(tmp_path: Path, before: str, line: str
     assert (caught.value.source.line, caught.value.source.text) == (1 + before.count("\n"), line)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "said"),
-    [
-        ("a.toml", b"\xff\xfe", "not UTF-8"),
-        ("a.ipynb", b"{}", "not a well-formed notebook"),
-        ("a.ipynb", b"[" * 100_000, "not a well-formed notebook"),
-        ("a.toml", b"x = " + b"[" * 100_000, "not TOML"),
-    ],
-)
+@pytest.mark.parametrize(("name", "data", "said"), [
+    ("a.toml", b"\xff\xfe", "not UTF-8"),
+    ("a.ipynb", b"{}", "not a well-formed notebook"),
+    ("a.ipynb", b"[" * 100_000, "not a well-formed notebook"),
+    ("a.toml", b"x = " + b"[" * 100_000, "not TOML"),
+])
 def test_a_file_that_cannot_be_read_is_refused_with_a_reason(tmp_path: Path, name: str, data: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(SubmissionError, match=said):

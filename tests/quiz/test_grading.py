@@ -94,19 +94,16 @@ def test_a_short_answer_waits_for_a_person(quiz: Assignment) -> None:
     assert check.details == {"answer": digest("It hits the wall.")}
 
 
-@pytest.mark.parametrize(
-    ("answer", "expected", "said"),
-    [
-        ('grid = "b"', (Outcome.PASSED, 4, None), "b: 24\nYes."),
-        ('grid = "Nine"', (Outcome.FAILED, 0, Cause.WRONG_ANSWER), "a: Nine\nThat is the sum."),
-        ('grid = ""', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
-        ('grid = "  "', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
-        ('grid = "c"', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
-        ('why = "Memory bandwidth."', (Outcome.PASSED, 10, None), ""),
-        ('why = "the cpu"', (Outcome.FAILED, 0, Cause.WRONG_ANSWER), ""),
-        ('why = "not memory bandwidth"', (Outcome.PENDING, 0, None), ""),
-    ],
-)
+@pytest.mark.parametrize(("answer", "expected", "said"), [
+    ('grid = "b"', (Outcome.PASSED, 4, None), "b: 24\nYes."),
+    ('grid = "Nine"', (Outcome.FAILED, 0, Cause.WRONG_ANSWER), "a: Nine\nThat is the sum."),
+    ('grid = ""', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
+    ('grid = "  "', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
+    ('grid = "c"', (Outcome.FAILED, 0, Cause.NO_ANSWER), ""),
+    ('why = "Memory bandwidth."', (Outcome.PASSED, 10, None), ""),
+    ('why = "the cpu"', (Outcome.FAILED, 0, Cause.WRONG_ANSWER), ""),
+    ('why = "not memory bandwidth"', (Outcome.PENDING, 0, None), ""),
+])
 def test_a_choice_gets_its_own_feedback_and_a_short_answer_is_settled_only_where_the_whole_of_it_is_listed(
     quiz: Assignment, answer: str, expected: tuple[Outcome, float, Cause | None], said: str
 ) -> None:
@@ -148,17 +145,14 @@ def test_answers_name_their_assignment(quiz: Assignment, tmp_path: Path, monkeyp
     assert of_path(tmp_path / "mine").id == of_path(tmp_path / "mine" / "answers.toml").id == "quiz"
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (('right = "b"', 'right = "c"'), "grid needs the right choice"),
-        (('a = "That is the sum."', ""), "feedback for each choice"),
-        (("[grid", "[grit"), "answers grit"),
-        (("points = 10\nsays", "points = 9\nsays"), "must add up to 10"),
-        (("points = 10\nfeedback", "points = 11\nfeedback"), "more than its 10"),
-        (('says = "names the bandwidth"', ""), "why lacks 'says'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "complaint"), [
+    (('right = "b"', 'right = "c"'), "grid needs the right choice"),
+    (('a = "That is the sum."', ""), "feedback for each choice"),
+    (("[grid", "[grit"), "answers grit"),
+    (("points = 10\nsays", "points = 9\nsays"), "must add up to 10"),
+    (("points = 10\nfeedback", "points = 11\nfeedback"), "more than its 10"),
+    (('says = "names the bandwidth"', ""), "why lacks 'says'"),
+])
 def test_a_key_that_could_not_be_fair_is_refused(quiz: Assignment, change: tuple[str, str], complaint: str) -> None:
     assert quiz.solutions
     (quiz.solutions / "key.toml").write_text(KEY.replace(*change))

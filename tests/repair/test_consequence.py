@@ -24,18 +24,15 @@ def scaled(x, out, n, scale, BLOCK: tl.constexpr):
 """
 
 
-@pytest.mark.parametrize(
-    ("piece", "follows"),
-    [
-        ("start + step", " So lines 9 and 10 go to other elements than they should."),
-        ("x + offs", " So it loads other elements of x than it should."),
-        ("tl.arange(0, BLOCK) < n", " So the mask in line 9 leaves the wrong lanes out."),
-        ("offs < n", " So its mask leaves the wrong lanes out."),
-        ("range(0, n, BLOCK)", " So the loop takes the wrong steps."),
-        ("v + 1", ""),
-        ("tl.load(x + offs, mask=mask) * scale", ""),
-    ],
-)
+@pytest.mark.parametrize(("piece", "follows"), [
+    ("start + step", " So lines 9 and 10 go to other elements than they should."),
+    ("x + offs", " So it loads other elements of x than it should."),
+    ("tl.arange(0, BLOCK) < n", " So the mask in line 9 leaves the wrong lanes out."),
+    ("offs < n", " So its mask leaves the wrong lanes out."),
+    ("range(0, n, BLOCK)", " So the loop takes the wrong steps."),
+    ("v + 1", ""),
+    ("tl.load(x + offs, mask=mask) * scale", ""),
+])
 def test_what_follows_is_told_by_where_an_expression_goes(piece: str, follows: str) -> None:
     source = ParsedSource(KERNEL)
     node = next(node for node in ast.walk(source.tree) if isinstance(node, ast.expr) and source.of(node) == piece)

@@ -27,19 +27,16 @@ def check(message: str, line: int | None, **details: Any) -> dict[str, Any]:
 MISTAKE = BeginnersMistake("softmax", "m", "Forgets a.", "a = 1\nb = 2\n", ("above|below", "mask"), ("b = ",), False)
 
 
-@pytest.mark.parametrize(
-    ("checks", "verdict", "line"),
-    [
-        ([check("Line 2 has a MASK from below.", 2, observed_cause="nan")], Verdict.NAMED, True),
-        ([check("The mask is below.", 1, observed_cause="nan")], Verdict.NAMED, False),
-        ([check("Look above.", 2, observed_cause="nan")], Verdict.WRONG, True),
-        ([check("3 elements are wrong.", 1)], Verdict.SILENT, False),
-        ([check("At shape [2], float32: 1 of 2 is wrong, above the mask at [0]: got 1, expected 2.", 2)], Verdict.SILENT, True),
-        ([], Verdict.PASSES, False),
-        ([check("Every element is 2 times what it must be.", 1, observed_cause="x")], Verdict.SYMPTOM, False),
-        ([check("3 elements are wrong.", 2), check("The mask from above.", None)], Verdict.NAMED, False),
-    ],
-)
+@pytest.mark.parametrize(("checks", "verdict", "line"), [
+    ([check("Line 2 has a MASK from below.", 2, observed_cause="nan")], Verdict.NAMED, True),
+    ([check("The mask is below.", 1, observed_cause="nan")], Verdict.NAMED, False),
+    ([check("Look above.", 2, observed_cause="nan")], Verdict.WRONG, True),
+    ([check("3 elements are wrong.", 1)], Verdict.SILENT, False),
+    ([check("At shape [2], float32: 1 of 2 is wrong, above the mask at [0]: got 1, expected 2.", 2)], Verdict.SILENT, True),
+    ([], Verdict.PASSES, False),
+    ([check("Every element is 2 times what it must be.", 1, observed_cause="x")], Verdict.SYMPTOM, False),
+    ([check("3 elements are wrong.", 2), check("The mask from above.", None)], Verdict.NAMED, False),
+])
 def test_a_report_names_a_cause_by_all_of_its_words_and_points_at_its_line(
     checks: list[dict[str, Any]], verdict: Verdict, line: bool
 ) -> None:

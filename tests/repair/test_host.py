@@ -88,20 +88,17 @@ def said_of(old: str, new: str) -> list[tuple[int, str, str]]:
     return [(mend.line, mend.sentence, mend.hint) for mend in mends_of_host(found, source)]
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "piece", "says"),
-    [
-        ("parts.sum() / rows", "parts.sum() / n", "return parts", "uses `n` in"),
-        ("1.0 / math.sqrt(n)", "1.0 / n", "scale =", "a square root is missing"),
-        ("1.0 / math.sqrt(n)", "1.0 / math.sqrt(rows)", "scale =", "uses `rows`"),
-        ("1.0 / math.sqrt(n)", "math.sqrt(n)", "scale =", "has `math.sqrt(n)`"),
-        ("x.stride(0), y.stride(0)", "y.stride(0), x.stride(0)", "sums_kernel[", "`y.stride(0)` and `x.stride(0)` in each other's place"),
-        ("x.stride(0), y.stride(0)", "*y.stride()[:1], *x.stride()[:1]", "sums_kernel[", "`y.stride()[:1]` and `x.stride()[:1]` in each other's place"),
-        ("](x, y, parts", "](y, x, parts", "sums_kernel[", "`y` and `x` in each other's place"),
-        ("](x, y, parts", "](y, y, parts", "sums_kernel[", "uses `y` in"),
-        ("x.stride(0), y.stride(0)", "x.stride(1), y.stride(0)", "sums_kernel[", "takes the dimension 1 in `x.stride(1)`"),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "piece", "says"), [
+    ("parts.sum() / rows", "parts.sum() / n", "return parts", "uses `n` in"),
+    ("1.0 / math.sqrt(n)", "1.0 / n", "scale =", "a square root is missing"),
+    ("1.0 / math.sqrt(n)", "1.0 / math.sqrt(rows)", "scale =", "uses `rows`"),
+    ("1.0 / math.sqrt(n)", "math.sqrt(n)", "scale =", "has `math.sqrt(n)`"),
+    ("x.stride(0), y.stride(0)", "y.stride(0), x.stride(0)", "sums_kernel[", "`y.stride(0)` and `x.stride(0)` in each other's place"),
+    ("x.stride(0), y.stride(0)", "*y.stride()[:1], *x.stride()[:1]", "sums_kernel[", "`y.stride()[:1]` and `x.stride()[:1]` in each other's place"),
+    ("](x, y, parts", "](y, x, parts", "sums_kernel[", "`y` and `x` in each other's place"),
+    ("](x, y, parts", "](y, y, parts", "sums_kernel[", "uses `y` in"),
+    ("x.stride(0), y.stride(0)", "x.stride(1), y.stride(0)", "sums_kernel[", "takes the dimension 1 in `x.stride(1)`"),
+])
 def test_one_wrong_expression_of_host_code_is_found_at_its_line(right: str, wrong: str, piece: str, says: str) -> None:
     found = said_of(right, wrong)
     lines = {number for number, text in enumerate(MEAN.splitlines(), 1) if piece in text}
@@ -217,14 +214,11 @@ def test_gradients_come_by_the_backward_pass_of_the_source() -> None:
     assert results[1] is not None and torch.equal(results[1], 3 * x)
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "x.__class__", "open('/etc/passwd')", "torch.load('x')", "torch.ops.aten.sum(x)", "x.numpy()",
-        "torch.empty((1 << 40,))", "x.new_empty((1 << 40,))", "2 ** 2 ** 20", "[0] * (1 << 40)", "range(1 << 40)",
-        "().__class__", "exec('1')", "getattr(x, 'data')", "x.fill_(0)", "x.storage", "eval('1')", "str(x)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("host", [
+    "x.__class__", "open('/etc/passwd')", "torch.load('x')", "torch.ops.aten.sum(x)", "x.numpy()",
+    "torch.empty((1 << 40,))", "x.new_empty((1 << 40,))", "2 ** 2 ** 20", "[0] * (1 << 40)", "range(1 << 40)",
+    "().__class__", "exec('1')", "getattr(x, 'data')", "x.fill_(0)", "x.storage", "eval('1')", "str(x)",
+])
 def test_what_is_not_in_the_vocabulary_is_not_walked(host: str) -> None:
     x, y = tensors()
     program, _ = traced(Text(MEAN), "entry", x, y)
@@ -236,20 +230,17 @@ def test_what_is_not_in_the_vocabulary_is_not_walked(host: str) -> None:
 LARGE = "x.reshape(-1)[:1].expand(1 << 21)"
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "x.unsqueeze(-1).expand(*x.shape, 1 << 24).contiguous()", f"{LARGE}[:, None] + {LARGE}",
-        f"torch.where({LARGE}[:, None] > 0, {LARGE}, 0)", f"({LARGE}[:, None] < {LARGE}).sum()", "x[[0] * 4000, :]",
-        "torch.full(size=(1 << 36,), fill_value=0)", "torch.arange(0, 1e12)", "torch.arange(end=1 << 40)",
-        "torch.empty_strided((2, 2), (1 << 36, 1))", "torch.tensor([[[[0] * 64] * 64] * 64] * 64)",
-        "[[[[0] * 64] * 64] * 64] * 64", "[0 for a in r for b in r]", "[[[0 for a in r] for b in r] for c in r]",
-        "[b for b in [a for a in r]] and [[c for c in r] for d in r]", f"list({LARGE})", f"sum({LARGE})", f"[*{LARGE}]",
-        f"[one for one in {LARGE}]", f"{LARGE}.unbind(0)", f"{LARGE}.split(1)", "round(5, -(10 ** 9))",
-        "'%900000000d' % 5", "torch.clamp(x, 0, 1, out=x)", "x.new_full(size=(1 << 36,), fill_value=0)",
-        "torch.zeros((4,), out=x)", "sum([1 for a in r]) + sum([sum([1 for a in r]) for b in r])",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("host", [
+    "x.unsqueeze(-1).expand(*x.shape, 1 << 24).contiguous()", f"{LARGE}[:, None] + {LARGE}",
+    f"torch.where({LARGE}[:, None] > 0, {LARGE}, 0)", f"({LARGE}[:, None] < {LARGE}).sum()", "x[[0] * 4000, :]",
+    "torch.full(size=(1 << 36,), fill_value=0)", "torch.arange(0, 1e12)", "torch.arange(end=1 << 40)",
+    "torch.empty_strided((2, 2), (1 << 36, 1))", "torch.tensor([[[[0] * 64] * 64] * 64] * 64)",
+    "[[[[0] * 64] * 64] * 64] * 64", "[0 for a in r for b in r]", "[[[0 for a in r] for b in r] for c in r]",
+    "[b for b in [a for a in r]] and [[c for c in r] for d in r]", f"list({LARGE})", f"sum({LARGE})", f"[*{LARGE}]",
+    f"[one for one in {LARGE}]", f"{LARGE}.unbind(0)", f"{LARGE}.split(1)", "round(5, -(10 ** 9))",
+    "'%900000000d' % 5", "torch.clamp(x, 0, 1, out=x)", "x.new_full(size=(1 << 36,), fill_value=0)",
+    "torch.zeros((4,), out=x)", "sum([1 for a in r]) + sum([sum([1 for a in r]) for b in r])",
+])
 def test_host_code_gets_no_more_than_a_call_needs(host: str) -> None:
     x, y = tensors()
     before = x.clone()

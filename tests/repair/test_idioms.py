@@ -57,44 +57,38 @@ def found_in(pattern: str, text: str) -> list[dict[str, str]]:
     return [{k: shown(v) for k, v in one.items() if isinstance(k, str)} for one in matches(wanted, node, {})]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "wanted"),
-    [
-        ("$A - $A", "x - x", [{"A": "x"}]),
-        ("$A - $A", "x - y", []),
-        ("$A + 1", "1 + f(x)", [{"A": "f(x)"}]),
-        ("min($A, 1)", "min(1, x)", [{"A": "x"}]),
-        ("f($A, 1)", "f(1, x)", []),
-        ("$A - 1", "1 - x", []),
-        ("f($A, axis=$B)", "f(x, axis=0)", [{"A": "x", "B": "0"}]),
-        ("f(b=$B, a=$A)", "f(a=1, b=2)", [{"A": "1", "B": "2"}]),
-        ("f($A)", "f(x, axis=0)", []),
-        ("f($A, $$$R)", "f(x, y, axis=0)", [{"A": "x", "many__R": "y, axis=0"}]),
-        ("p + $A * s + $$$", "q * s + p + r", [{"A": "q", "many__": "r"}]),
-        ("$K[$G]($$$, $P=$V)", "k[g](a=1, b=2)", [{"K": "k", "G": "g", "P": "a", "V": "1", "many__": "b=2"},
-                                                  {"K": "k", "G": "g", "P": "b", "V": "2", "many__": "a=1"}]),
-        ("for $I in $R:\n    ...\n    $I = 0", "for i in x:\n    a\n    b\n    i = 0", [{"I": "i", "R": "x"}]),
-        ("$A = $B\n$B = $A", "x = y\ny = x", [{"A": "x", "B": "y"}]),
-        ("ctx.$A = $A", "ctx.p = p", [{"A": "p"}]),
-        ("$A + 0", "x + False", []),
-        ("$A * 2", "x * 2.0", [{"A": "x"}]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pattern", "text", "wanted"), [
+    ("$A - $A", "x - x", [{"A": "x"}]),
+    ("$A - $A", "x - y", []),
+    ("$A + 1", "1 + f(x)", [{"A": "f(x)"}]),
+    ("min($A, 1)", "min(1, x)", [{"A": "x"}]),
+    ("f($A, 1)", "f(1, x)", []),
+    ("$A - 1", "1 - x", []),
+    ("f($A, axis=$B)", "f(x, axis=0)", [{"A": "x", "B": "0"}]),
+    ("f(b=$B, a=$A)", "f(a=1, b=2)", [{"A": "1", "B": "2"}]),
+    ("f($A)", "f(x, axis=0)", []),
+    ("f($A, $$$R)", "f(x, y, axis=0)", [{"A": "x", "many__R": "y, axis=0"}]),
+    ("p + $A * s + $$$", "q * s + p + r", [{"A": "q", "many__": "r"}]),
+    ("$K[$G]($$$, $P=$V)", "k[g](a=1, b=2)", [{"K": "k", "G": "g", "P": "a", "V": "1", "many__": "b=2"},
+                                              {"K": "k", "G": "g", "P": "b", "V": "2", "many__": "a=1"}]),
+    ("for $I in $R:\n    ...\n    $I = 0", "for i in x:\n    a\n    b\n    i = 0", [{"I": "i", "R": "x"}]),
+    ("$A = $B\n$B = $A", "x = y\ny = x", [{"A": "x", "B": "y"}]),
+    ("ctx.$A = $A", "ctx.p = p", [{"A": "p"}]),
+    ("$A + 0", "x + False", []),
+    ("$A * 2", "x * 2.0", [{"A": "x"}]),
+])
 def test_a_pattern_matches_what_it_says(pattern: str, text: str, wanted: list[dict[str, str]]) -> None:
     assert found_in(pattern, text) == wanted
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "text", "wanted"),
-    [
-        ("$A / $B", "$A / ($B - 1)", "mean = total / count", [("count", "(count - 1)")]),
-        ("f($A, $B)", "f($B, $A)", "f(x, y)", [("x", "y"), ("y", "x")]),
-        ("$A <= $B", "$A < $B", "i <= n", [("i <= n", "i < n")]),
-        ("f($A)", "f($A, mask=m)", "f(x)", [("f(x)", "f(x, mask=m)")]),
-        ("$A = $B", "$A = $B\n$A = 0", "x = y", [("", "; x = 0")]),
-        ("$A * $B", "$A", "(x + 1) * 2", [("(x + 1) * 2", "x + 1")]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("before", "after", "text", "wanted"), [
+    ("$A / $B", "$A / ($B - 1)", "mean = total / count", [("count", "(count - 1)")]),
+    ("f($A, $B)", "f($B, $A)", "f(x, y)", [("x", "y"), ("y", "x")]),
+    ("$A <= $B", "$A < $B", "i <= n", [("i <= n", "i < n")]),
+    ("f($A)", "f($A, mask=m)", "f(x)", [("f(x)", "f(x, mask=m)")]),
+    ("$A = $B", "$A = $B\n$A = 0", "x = y", [("", "; x = 0")]),
+    ("$A * $B", "$A", "(x + 1) * 2", [("(x + 1) * 2", "x + 1")]),
+])
 def test_edits_are_as_small_as_what_differs(before: str, after: str, text: str, wanted: list[tuple[str, str]]) -> None:
     source = ParsedSource(text)
     first, second = parsed(before), parsed(after)

@@ -21,14 +21,11 @@ def called(*inputs: Input) -> Any:
     return SimpleNamespace(entry="add", args=inputs)
 
 
-@pytest.mark.parametrize(
-    ("cause", "facts", "returned"),
-    [
-        (Cause.WRONG_DTYPE, {"dtype": "float32", "expected_dtype": "float16"}, "(out).to(x.dtype)"),
-        (Cause.WRONG_DTYPE, {"dtype": "float16", "expected_dtype": "float32"}, "(out).to(torch.float32)"),
-        (Cause.WRONG_SHAPE, {"shape": [6], "expected_shape": [2, 3]}, "(out).reshape(x.shape)"),
-    ],
-)
+@pytest.mark.parametrize(("cause", "facts", "returned"), [
+    (Cause.WRONG_DTYPE, {"dtype": "float32", "expected_dtype": "float16"}, "(out).to(x.dtype)"),
+    (Cause.WRONG_DTYPE, {"dtype": "float16", "expected_dtype": "float32"}, "(out).to(torch.float32)"),
+    (Cause.WRONG_SHAPE, {"shape": [6], "expected_shape": [2, 3]}, "(out).reshape(x.shape)"),
+])
 def test_what_is_returned_gets_the_form_of_an_input_or_that_which_is_asked_for(
     cause: Cause, facts: dict[str, Any], returned: str
 ) -> None:

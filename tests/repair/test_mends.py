@@ -297,13 +297,10 @@ def test_a_text_is_known_to_have_made_a_check_right() -> None:
 # --- what empties results, or cuts runs off ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("id", "name"),
-    [
-        pytest.param("dropout", "p_is_not_kept", marks=pytest.mark.slow),  # what is right of one element may be 0
-        ("dropout", "seed_passed_for_p"),  # a kernel that Triton refuses
-    ],
-)
+@pytest.mark.parametrize(("id", "name"), [
+    pytest.param("dropout", "p_is_not_kept", marks=pytest.mark.slow),  # what is right of one element may be 0
+    ("dropout", "seed_passed_for_p"),  # a kernel that Triton refuses
+])
 def test_a_report_of_one_of_these_names_its_cause_and_line(id: str, name: str, tmp_path: Path) -> None:
     found = tutored(id, name, tmp_path)
     assert (found.verdict, found.line) == (Verdict.NAMED, True)

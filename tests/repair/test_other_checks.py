@@ -71,19 +71,16 @@ def not_traced(submission: Any, n: int) -> None:
     raise ValueError("unknown")
 
 
-@pytest.mark.parametrize(
-    ("test", "n", "kernel", "fails"),
-    [
-        (wrong_values, 3, "add", False),
-        (wrong_values, 4, "add", True),
-        (wrong_values, 4, "", True),
-        (wrong_values, 4, "another", False),
-        (races, 4, "add", True),
-        (takes_too_long, 4, "add", False),
-        (not_compiled, 4, "add", True),
-        (not_traced, 4, "add", True),
-    ],
-)
+@pytest.mark.parametrize(("test", "n", "kernel", "fails"), [
+    (wrong_values, 3, "add", False),
+    (wrong_values, 4, "add", True),
+    (wrong_values, 4, "", True),
+    (wrong_values, 4, "another", False),
+    (races, 4, "add", True),
+    (takes_too_long, 4, "add", False),
+    (not_compiled, 4, "add", True),
+    (not_traced, 4, "add", True),
+])
 def test_an_example_fails_where_the_kernel_takes_part_and_had_the_time(
     test: Any, n: int, kernel: str, fails: bool
 ) -> None:
@@ -102,17 +99,14 @@ def example(check: str, after: str | None) -> Example:
     return Example(object(), raised_by(test), check)
 
 
-@pytest.mark.parametrize(
-    ("examples", "found"),
-    [
-        ([("one", None, None), ("two", "1", None)], OtherChecks.ALL),
-        ([("one", None, None), ("two", "1", "1")], OtherChecks.AS_BEFORE),
-        ([("one", None, "1")], OtherChecks.NOT),
-        ([("one", "1", None), ("two", "1", "2")], OtherChecks.IN_PART),
-        ([("one", None, None), ("two", "1", "2")], OtherChecks.NOT),
-        ([("one", "1", None), ("one", "1", "2")], OtherChecks.NOT),
-    ],
-)
+@pytest.mark.parametrize(("examples", "found"), [
+    ([("one", None, None), ("two", "1", None)], OtherChecks.ALL),
+    ([("one", None, None), ("two", "1", "1")], OtherChecks.AS_BEFORE),
+    ([("one", None, "1")], OtherChecks.NOT),
+    ([("one", "1", None), ("two", "1", "2")], OtherChecks.IN_PART),
+    ([("one", None, None), ("two", "1", "2")], OtherChecks.NOT),
+    ([("one", "1", None), ("one", "1", "2")], OtherChecks.NOT),
+])
 def test_a_mend_may_be_one_of_two_if_it_breaks_nothing_and_makes_whole_checks_right(
     examples: list[tuple[str, str | None, str | None]], found: OtherChecks
 ) -> None:
@@ -164,15 +158,12 @@ def compares(submission: Any) -> BaseException | None:
     return None
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "raised"),
-    [
-        ("e / total", "e / total", type(None)),
-        ("e / total", "e * total", Failure),
-        ("tl.sum(e, axis=0)", "tl.reduce(e, 0, add)", NotWalked),
-        ("cols < N", "cols <= N", OutsideEverywhere),  # and what is there is not known
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "raised"), [
+    ("e / total", "e / total", type(None)),
+    ("e / total", "e * total", Failure),
+    ("tl.sum(e, axis=0)", "tl.reduce(e, 0, add)", NotWalked),
+    ("cols < N", "cols <= N", OutsideEverywhere),  # and what is there is not known
+])
 def test_a_walk_tells_right_from_wrong_or_that_it_does_not_know(
     program: Program, old: str, new: str, raised: type[BaseException]
 ) -> None:
@@ -220,17 +211,14 @@ def test_what_a_walk_finds_right_is_not_run_and_of_the_rest_so_much_is() -> None
     assert found is OtherChecks.ALL and len(ran) == Limit.RUN_OF_OTHERS, "a check of memory among them, and what a walk blames"
 
 
-@pytest.mark.parametrize(
-    ("own", "before", "after", "right"),
-    [
-        (None, None, None, Limit.LEAST_WALKED),
-        (None, 1.0, None, Limit.LEAST_WALKED),
-        (None, 1.0, 1.0, 2),
-        (None, 1.0, 2.0, 0),
-        (None, None, 2.0, 0),
-        (2.0, None, None, 0),
-    ],
-)
+@pytest.mark.parametrize(("own", "before", "after", "right"), [
+    (None, None, None, Limit.LEAST_WALKED),
+    (None, 1.0, None, Limit.LEAST_WALKED),
+    (None, 1.0, 1.0, 2),
+    (None, 1.0, 2.0, 0),
+    (None, None, 2.0, 0),
+    (2.0, None, None, 0),
+])
 def test_a_change_is_confirmed_where_all_is_right_or_wrong_as_before(
     own: float | None, before: float | None, after: float | None, right: int
 ) -> None:

@@ -27,13 +27,10 @@ def test_a_report_says_of_a_mistake_what_the_table_has(id: str, name: str, tmp_p
     assert (found.verdict, found.line) == (row.verdict, row.line) == (Verdict.NAMED, True)
 
 
-@pytest.mark.parametrize(
-    ("id", "name", "hint"),
-    [
-        ("vector_add", "row_without_remainder", "modulo `size1`"),
-        pytest.param("dropout", "index_without_remainder", "modulo `n1`", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("id", "name", "hint"), [
+    ("vector_add", "row_without_remainder", "modulo `size1`"),
+    pytest.param("dropout", "index_without_remainder", "modulo `n1`", marks=pytest.mark.slow),
+])
 def test_an_edit_that_is_right_for_contiguous_tensors_alone_is_refuted_by_a_view(
     id: str, name: str, hint: str, tmp_path: Path
 ) -> None:

@@ -95,19 +95,16 @@ def survivors(old: str, new: str, block: int = 4) -> tuple[list[Change], str]:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize(
-    ("right", "wrong", "new", "line"),
-    [
-        ("range(0, n, BLOCK)", "range(0, n, 8)", "BLOCK", 10),
-        ("x * w", "x + w", "(x * w)", 14),
-        ("tl.sum(x", "tl.max(x", "tl.sum(x * w, axis=0)", 14),
-        ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
-        ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
-        ("row * stride + cols", "row + cols", "(row * stride)", 12),
-        ("cols, mask=cols < n, other=0.0)\n        w", "cols, mask=cols >= 0, other=0.0)\n        w", "((cols >= 0) & (cols < n))", 12),
-        ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "new", "line"), [
+    ("range(0, n, BLOCK)", "range(0, n, 8)", "BLOCK", 10),
+    ("x * w", "x + w", "(x * w)", 14),
+    ("tl.sum(x", "tl.max(x", "tl.sum(x * w, axis=0)", 14),
+    ("tl.exp(total * scale)", "tl.exp(total)", "(total * scale)", 15),
+    ("total += tl", "total = tl", "total += tl.sum(x * w, axis=0)", 14),
+    ("row * stride + cols", "row + cols", "(row * stride)", 12),
+    ("cols, mask=cols < n, other=0.0)\n        w", "cols, mask=cols >= 0, other=0.0)\n        w", "((cols >= 0) & (cols < n))", 12),
+    ("cols < n, other=0.0)\n        w", "cols < min(n, 4), other=0.0)\n        w", "n", 12),
+])
 def test_one_wrong_expression_is_found_at_its_line(right: str, wrong: str, new: str, line: int) -> None:
     found, _ = survivors(right, wrong)
     assert [change.new for change in found if change.new == new] == [new]
@@ -268,13 +265,10 @@ def entry(x):
 '''
 
 
-@pytest.mark.parametrize(
-    ("replaced", "says"),
-    [
-        ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "has `N` and `M` in each other's place."),
-        ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
-    ],
-)
+@pytest.mark.parametrize(("replaced", "says"), [
+    ({"[:, None] < M": "[:, None] < N", "cols[None, :] < N": "cols[None, :] < M"}, "has `N` and `M` in each other's place."),
+    ({"tl.minimum": "tl.maximum"}, "calls `tl.maximum`, and line 14 does the same."),
+])
 def test_one_thought_that_went_wrong_in_several_places_is_found(replaced: dict[str, str], says: str) -> None:
     x = torch.randn(3, 5, generator=torch.Generator().manual_seed(4))
     expected = torch.softmax(x, 1)
@@ -395,18 +389,15 @@ def entry(x, b):
 '''
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "says"),
-    [
-        ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
-        ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
-        ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
-        ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
-         "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
-        ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
-         "Line 15 has `+ x`"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("right", "wrong", "says"), [
+    ("z + 0.25 * z * z * z", "x + 0.25 * x * x * x", "Line 16 uses `x`, in 4 places."),
+    ("0.5 * z * (1", "z * (1", "`0.5` is missing as a factor, in line 17 or in line 18."),
+    ("(1.0 + curve(inner))", "curve(inner)", "`1.0` is missing as a term, in line 8 or in line 17."),
+    ("1.0 - 2.0 / (tl.exp(2.0 * t) + 1.0)", "(tl.exp(t) - tl.exp(-t)) / (tl.exp(t) + tl.exp(-t))",
+     "where `tl.exp(t)` overflows, that is infinity by infinity, NaN."),
+    ("z = x + tl.load(b_ptr + i, mask=i < n, other=0.0)", "z = x + tl.load(b_ptr + i, mask=i < n, other=0.0) + x",
+     "Line 15 has `+ x`"),
+])
 def test_of_changes_that_do_the_same_the_one_is_told_that_a_tutor_would_tell(right: str, wrong: str, says: str) -> None:
     drawn = torch.Generator().manual_seed(4)
     x, b = torch.randn(10, generator=drawn), torch.randn(10, generator=drawn)
@@ -435,13 +426,10 @@ def entry(x, w):
 '''
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "says"),
-    [
-        ("tl.where(real, tl.log(x), 0.0)", "tl.log(x)", "in all lanes, also where `real` is False."),
-        ("w_ptr + cols * sw", "w_ptr + cols * sx", "`sx`"),
-    ],
-)
+@pytest.mark.parametrize(("right", "wrong", "says"), [
+    ("tl.where(real, tl.log(x), 0.0)", "tl.log(x)", "in all lanes, also where `real` is False."),
+    ("w_ptr + cols * sw", "w_ptr + cols * sx", "`sx`"),
+])
 def test_a_condition_that_is_left_out_is_found(right: str, wrong: str, says: str) -> None:
     w = torch.tensor([1.0, 0.0, 2.0, -1.0, 3.0, 0.0])
     x = torch.where(w > 0, torch.arange(1.0, 7.0), -1.0)
@@ -507,13 +495,10 @@ def test_a_sum_of_parts_is_brought_to_their_maximum() -> None:
     assert "(part * tl.exp(top - highest))" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["parts_kernel"])}
 
 
-@pytest.mark.parametrize(
-    "merge",
-    [
-        "    total = 0.0\n    for k in range(n):\n        total += tl.load(sum_ptr + row * n + k)\n    tl.store(out_ptr + row, total)",
-        "    part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)\n    tl.store(out_ptr + row, tl.sum(part, axis=0))",
-    ],
-)
+@pytest.mark.parametrize("merge", [
+    "    total = 0.0\n    for k in range(n):\n        total += tl.load(sum_ptr + row * n + k)\n    tl.store(out_ptr + row, total)",
+    "    part = tl.load(sum_ptr + row * n + cols, mask=cols < n, other=0.0)\n    tl.store(out_ptr + row, tl.sum(part, axis=0))",
+])
 def test_maxima_of_parts_that_nothing_uses_are_loaded_and_brought_to_the_highest(merge: str) -> None:
     text = PARTS.format(merge=merge)
     top, part = torch.linspace(-2, 3, 18).sin().reshape(3, 6), torch.linspace(1, 2, 18).reshape(3, 6)
@@ -549,14 +534,11 @@ def entry(x, y):
 '''
 
 
-@pytest.mark.parametrize(
-    ("holes", "new"),
-    [
-        ({"row": "(h // 2)", "of_y": "h * xa + cols * xb", "begin": "-9.0"}, "ya"),
-        ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "0.0"}, 'float("-inf")'),
-        ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "-1"),
-    ],
-)
+@pytest.mark.parametrize(("holes", "new"), [
+    ({"row": "(h // 2)", "of_y": "h * xa + cols * xb", "begin": "-9.0"}, "ya"),
+    ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "0.0"}, 'float("-inf")'),
+    ({"row": "(h // 2)", "of_y": "h * ya + cols * yb", "begin": "-9.0"}, "-1"),
+])
 def test_what_beginners_take_for_strides_and_first_values_is_found(holes: dict[str, str], new: str) -> None:
     x, y = torch.linspace(-5, -1, 10).reshape(2, 5).flip(1), torch.arange(4 * 12).reshape(4, 12)[:, :10:2] % 3
     expected = x.amax(1).repeat_interleave(2) + (y == 0).sum(1)

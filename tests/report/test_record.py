@@ -55,15 +55,12 @@ def test_what_json_has_no_name_for_becomes_text() -> None:
     assert plain(value) == {"1": ["inf", "-inf", "nan"], "cause": "nan", "path": "a/b", "n": True}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"status": "good"}, "status: 'good' is not one of"),
-        ({"score": {"earned": -1, "possible": 1, "pending": 0}}, "score.earned: -1 is less than the minimum"),
-        ({"extra": 1}, "the record: Additional properties are not allowed"),
-        ({"checks": [{"id": "x"}]}, "checks[0]: 'title' is a required property"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"status": "good"}, "status: 'good' is not one of"),
+    ({"score": {"earned": -1, "possible": 1, "pending": 0}}, "score.earned: -1 is less than the minimum"),
+    ({"extra": 1}, "the record: Additional properties are not allowed"),
+    ({"checks": [{"id": "x"}]}, "checks[0]: 'title' is a required property"),
+])
 def test_what_is_no_record_is_refused_by_field(change: dict[str, Any], said: str) -> None:
     with pytest.raises(RecordError) as caught:
         validate(record() | change)

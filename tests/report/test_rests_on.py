@@ -59,20 +59,17 @@ def _details(**changes: Any) -> dict[str, Any]:
     return {"proofs": {"add": ALL | changes}}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, "proved for every N up to 2,145,386,495"),
-        ({"largest": {"M": 65535, "N": 4096}}, "proved for every M up to 65,535 and every N up to 4,096"),
-        ({"largest": {"M": 9, "N": 9, "K": 9}}, "proved for all sizes"),
-        ({"largest": {"size 0": 9}}, "proved for all sizes"),
-        ({"unseen": {"N": 7}}, "proved for every N up to 2,145,386,495, where host code was followed"),
-        ({"gaps": ["no"]}, "proved for every N up to 2,145,386,495, where host code was followed"),
-        ({"open": 2}, "6 of 8 claims proved for all sizes"),
-        ({"refuted": 1}, ""),
-        ({"proved": 0, "open": 3}, ""),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, "proved for every N up to 2,145,386,495"),
+    ({"largest": {"M": 65535, "N": 4096}}, "proved for every M up to 65,535 and every N up to 4,096"),
+    ({"largest": {"M": 9, "N": 9, "K": 9}}, "proved for all sizes"),
+    ({"largest": {"size 0": 9}}, "proved for all sizes"),
+    ({"unseen": {"N": 7}}, "proved for every N up to 2,145,386,495, where host code was followed"),
+    ({"gaps": ["no"]}, "proved for every N up to 2,145,386,495, where host code was followed"),
+    ({"open": 2}, "6 of 8 claims proved for all sizes"),
+    ({"refuted": 1}, ""),
+    ({"proved": 0, "open": 3}, ""),
+])
 def test_the_summary_says_no_more_than_was_proved(changes, said):
     assert summary(_details(**changes)) == said
 

@@ -76,22 +76,18 @@ CLOSE = {"side": "compiled", "at_least": 1.22, "some_from": None, "verdict": "to
 MEMORY = "Memory binds: 3.97 TB/s is 86% of the most that this card moves."
 
 
-@pytest.mark.parametrize(
-    ("ceiling", "changes", "told"),
-    [
-        ({"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}, {},
-         ["Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."]),
-        ({"bytes_per_second": 8.53e10, "of_bytes": 0.02}, {},
-         ["Neither memory nor arithmetic is the limit: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."]),
-        ({"bytes_moved": 3 * 268435456}, {}, [f"{MEMORY} The kernels ask for 3.0 times the bytes that have to move."]),
-        ({}, {"verdicts": [CLOSE]},
-         [MEMORY, "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."]),
-        ({}, {"configuration": "BLOCK: 64", "configurations": {"BLOCK: 64": 67.6, "BLOCK: 32": 80.0}},
-         [MEMORY, "Fastest of 2 configurations: BLOCK: 64."]),
-        ({}, {"notes": ["Eager torch was timed without a CUDA graph."]}, [MEMORY, "Eager torch was timed without a CUDA graph."]),
-    ],
-    ids=["arithmetic", "far from every ceiling", "bytes that move again", "the benefit of the doubt", "the fastest configuration", "how it was timed"],
-)  # fmt: skip
+@pytest.mark.parametrize(("ceiling", "changes", "told"), [
+    ({"binds": "arithmetic", "flops_per_second": 6.35e14, "of_flops": 0.82}, {},
+     ["Arithmetic binds: 635 TFLOP/s is 82% of the most that this card computes."]),
+    ({"bytes_per_second": 8.53e10, "of_bytes": 0.02}, {},
+     ["Neither memory nor arithmetic is the limit: 85.3 GB/s is 2% of the most that this card moves. The rest is waiting."]),
+    ({"bytes_moved": 3 * 268435456}, {}, [f"{MEMORY} The kernels ask for 3.0 times the bytes that have to move."]),
+    ({}, {"verdicts": [CLOSE]},
+     [MEMORY, "Too close to call: noise leaves open whether it is 1.22 times as fast as torch.compile, so it counts as reached."]),
+    ({}, {"configuration": "BLOCK: 64", "configurations": {"BLOCK: 64": 67.6, "BLOCK: 32": 80.0}},
+     [MEMORY, "Fastest of 2 configurations: BLOCK: 64."]),
+    ({}, {"notes": ["Eager torch was timed without a CUDA graph."]}, [MEMORY, "Eager torch was timed without a CUDA graph."]),
+], ids=["arithmetic", "far from every ceiling", "bytes that move again", "the benefit of the doubt", "the fastest configuration", "how it was timed"])
 def test_what_binds_and_what_is_not_as_usual_is_told(ceiling: dict[str, Any], changes: dict[str, Any], told: list[str]) -> None:
     assert sentences(SPEED | changes | {"roofline": SPEED["roofline"] | ceiling})[1:] == told
 

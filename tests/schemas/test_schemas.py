@@ -36,28 +36,24 @@ def test_every_file_of_an_assignment_fits_its_schema(path: Path) -> None:
 ENTRY: dict[str, Any] = {"arguments": ["x"], "result": {"shape": [], "dtype": "float32"}}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"arguments": "x"},
-        {"arguments": [1]},
-        {"result": 3},
-        {"result": [{"shape": "N"}]},
-        {"result": {"shape": [], "dtype": "float32", "x": 1}},
-        {"limit": []},
-        {"dtypes": {"T": []}},
-        {"sizes": {"N": {"least": 1}}},
-        {"sizes": {"N": {"most": -1}}},
-        {"sizes": {"N": {"most": True}}},
-        {"sizes": {"N": {"most": 3, "dims": [1, 2, 3]}}},
-        {"tensors": {"x": {"shape": [], "dtype": "float32", "layouts": ["transpose"]}}},
-        {"tensors": {"x": {"shape": [], "dtype": "float32", "ascending": 1}}},
-        {"scalars": {"p": {"type": "str", "values": [1]}}},
-        {"scalars": {"p": {"type": "int", "values": [[]]}}},
-        {"relations": {"independent": "no"}},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("change", [
+    {"arguments": "x"},
+    {"arguments": [1]},
+    {"result": 3},
+    {"result": [{"shape": "N"}]},
+    {"result": {"shape": [], "dtype": "float32", "x": 1}},
+    {"limit": []},
+    {"dtypes": {"T": []}},
+    {"sizes": {"N": {"least": 1}}},
+    {"sizes": {"N": {"most": -1}}},
+    {"sizes": {"N": {"most": True}}},
+    {"sizes": {"N": {"most": 3, "dims": [1, 2, 3]}}},
+    {"tensors": {"x": {"shape": [], "dtype": "float32", "layouts": ["transpose"]}}},
+    {"tensors": {"x": {"shape": [], "dtype": "float32", "ascending": 1}}},
+    {"scalars": {"p": {"type": "str", "values": [1]}}},
+    {"scalars": {"p": {"type": "int", "values": [[]]}}},
+    {"relations": {"independent": "no"}},
+], ids=str)
 def test_what_jsonschema_refuses_is_refused_at_the_same_place(change: dict[str, Any]) -> None:
     data = {"f": {**ENTRY, **change}}
     theirs, ours = places(data, "domain"), {problem.place for problem in problems(data, schema("domain"))}
@@ -103,18 +99,15 @@ most = 5
 """
 
 
-@pytest.mark.parametrize(
-    ("place", "line"),
-    [
-        ((), 1),
-        (("f",), 2),
-        (("f", "result", "shape"), 3),
-        (("f", "limits", 0), 4),
-        (("f", "sizes", "M", "most"), 7),
-        (("f", "sizes", "...", "most"), 9),
-        (("f", "nothing"), 2),
-    ],
-)
+@pytest.mark.parametrize(("place", "line"), [
+    ((), 1),
+    (("f",), 2),
+    (("f", "result", "shape"), 3),
+    (("f", "limits", 0), 4),
+    (("f", "sizes", "M", "most"), 7),
+    (("f", "sizes", "...", "most"), 9),
+    (("f", "nothing"), 2),
+])
 def test_a_place_has_the_line_of_its_key(place: Place, line: int) -> None:
     assert line_of(TEXT, place) == line
 

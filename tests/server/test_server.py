@@ -322,18 +322,15 @@ def test_sockets_lie_in_a_folder_of_this_user_alone(monkeypatch: pytest.MonkeyPa
             address.folder()
 
 
-@pytest.mark.parametrize(
-    ("words", "variables", "stays"),
-    [
-        ("check x.py", {}, True),
-        ("check x.py --no-server", {}, False),
-        ("check x.py", {"GRADEKIT_SERVER": "0"}, False),
-        ("check x.py", {"CI": "true"}, False),
-        ("check x.py", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, False),
-        ("check x.py --server", {"CI": "true"}, True),
-        ("check x.py", {"CI": "true", "GRADEKIT_SERVER": "1"}, True),
-    ],
-)
+@pytest.mark.parametrize(("words", "variables", "stays"), [
+    ("check x.py", {}, True),
+    ("check x.py --no-server", {}, False),
+    ("check x.py", {"GRADEKIT_SERVER": "0"}, False),
+    ("check x.py", {"CI": "true"}, False),
+    ("check x.py", {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, False),
+    ("check x.py --server", {"CI": "true"}, True),
+    ("check x.py", {"CI": "true", "GRADEKIT_SERVER": "1"}, True),
+])
 def test_a_process_stays_where_a_user_works_or_where_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, words: str, variables: dict[str, str], stays: bool
 ) -> None:

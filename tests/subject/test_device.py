@@ -47,16 +47,13 @@ def test_the_worker_starts_when_it_is_needed_and_ends_with_the_device() -> None:
     assert worker.closed
 
 
-@pytest.mark.parametrize(
-    ("kind", "cause", "said"),
-    [
-        ("illegal-access", Cause.ILLEGAL_ACCESS, "memory that is not its own"),
-        ("hang", Cause.BUDGET_EXCEEDED, "does not end"),
-        ("compile", Cause.COMPILATION_ERROR, "does not compile"),
-        ("resources", Cause.OUT_OF_RESOURCES, "more than the card has"),
-        ("out-of-memory", Cause.OUT_OF_MEMORY, "more memory than the card has"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "cause", "said"), [
+    ("illegal-access", Cause.ILLEGAL_ACCESS, "memory that is not its own"),
+    ("hang", Cause.BUDGET_EXCEEDED, "does not end"),
+    ("compile", Cause.COMPILATION_ERROR, "does not compile"),
+    ("resources", Cause.OUT_OF_RESOURCES, "more than the card has"),
+    ("out-of-memory", Cause.OUT_OF_MEMORY, "more memory than the card has"),
+])
 def test_what_a_students_kernel_did_is_their_failure(kind: Any, cause: Cause, said: str) -> None:
     found = judged(CardFault(kind, "CUDA's words", "softmax_kernel", 14), "softmax", "Test Card")
     assert isinstance(found, Failure)

@@ -64,21 +64,18 @@ def test_a_kernel_that_was_moved_and_renamed_does_the_same(program: Program, mov
     assert digest.of_program(program) == digest.of_program(moved)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("x - tl.max", "x + tl.max"),
-        ("x - tl.max(x, 0)", "tl.max(x, 0) - x"),
-        ("i < n, 0.0", "i < n, 1.0"),
-        ("i < n, 0.0", "i <= n, 0.0"),
-        ("BLOCK=128", "BLOCK=256"),
-        ("[(1,)]", "[(2,)]"),
-        ("x.numel(), BLOCK", "x.numel() + 16, BLOCK"),
-        ("(x, out, x", "(out, x, x"),
-        ("empty_like", "zeros_like"),
-        ("less (a) number", "less loc(a) number"),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [
+    ("x - tl.max", "x + tl.max"),
+    ("x - tl.max(x, 0)", "tl.max(x, 0) - x"),
+    ("i < n, 0.0", "i < n, 1.0"),
+    ("i < n, 0.0", "i <= n, 0.0"),
+    ("BLOCK=128", "BLOCK=256"),
+    ("[(1,)]", "[(2,)]"),
+    ("x.numel(), BLOCK", "x.numel() + 16, BLOCK"),
+    ("(x, out, x", "(out, x, x"),
+    ("empty_like", "zeros_like"),
+    ("less (a) number", "less loc(a) number"),
+])
 def test_whatever_a_student_changes_is_another_program(program: Program, one: str, other: str) -> None:
     assert one in TEXT
     assert digest.of_program(traced(TEXT.replace(one, other))) != digest.of_program(program)
@@ -120,40 +117,34 @@ FILL = Fill(X, 0, Source(8))
 PLAIN = Program((X,), {0: 400}, (FILL, LAUNCH), (X,), "tensor", {"k": KERNEL}, "submission.py")
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(PLAIN, steps=(FILL, replace(LAUNCH, source=Source(10, "f")))),
-        replace(PLAIN, kernels={"k": replace(KERNEL, ttir=KERNEL.ttir.replace(":3:", ":4:"))}),
-        replace(PLAIN, kernels={"k": replace(KERNEL, name="other", ttir=KERNEL.ttir.replace("@kernel", "@other"))}),
-        replace(PLAIN, kernels={"k": replace(KERNEL, options={"num_warps": 8})}),
-        replace(PLAIN, kernels={"l": KERNEL}, steps=(FILL, replace(LAUNCH, kernel="l"))),
-        replace(PLAIN, kernels={"k": KERNEL, "unused": KERNEL}),
-        replace(PLAIN, path="other.py", returned="tuple"),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    replace(PLAIN, steps=(FILL, replace(LAUNCH, source=Source(10, "f")))),
+    replace(PLAIN, kernels={"k": replace(KERNEL, ttir=KERNEL.ttir.replace(":3:", ":4:"))}),
+    replace(PLAIN, kernels={"k": replace(KERNEL, name="other", ttir=KERNEL.ttir.replace("@kernel", "@other"))}),
+    replace(PLAIN, kernels={"k": replace(KERNEL, options={"num_warps": 8})}),
+    replace(PLAIN, kernels={"l": KERNEL}, steps=(FILL, replace(LAUNCH, kernel="l"))),
+    replace(PLAIN, kernels={"k": KERNEL, "unused": KERNEL}),
+    replace(PLAIN, path="other.py", returned="tuple"),
+])
 def test_names_lines_and_options_do_nothing(other: Program) -> None:
     assert digest.of_program(other) == digest.of_program(PLAIN)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(PLAIN, storages={0: 404}),
-        replace(PLAIN, addresses={0: 1 << 40}),
-        replace(PLAIN, results=()),
-        replace(PLAIN, kept=1),
-        replace(PLAIN, steps=(LAUNCH, FILL)),
-        replace(PLAIN, steps=(FILL, replace(LAUNCH, grid=(1, 2, 1)))),
-        replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(4, "i64"))))),
-        replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(True, "i32"))))),
-        replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(4.0, "i32"))))),
-        replace(PLAIN, steps=(replace(FILL, value=-0.0), LAUNCH)),
-        replace(PLAIN, steps=(FILL, Choice(((LAUNCH,),), ("",)))),
-        replace(PLAIN, kernels={k: replace(v, options={"atomics_wait": False}) for k, v in PLAIN.kernels.items()}),
-        replace(PLAIN, steps=(FILL, Choice(((LAUNCH,), (LAUNCH,)), ("", "")))),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    replace(PLAIN, storages={0: 404}),
+    replace(PLAIN, addresses={0: 1 << 40}),
+    replace(PLAIN, results=()),
+    replace(PLAIN, kept=1),
+    replace(PLAIN, steps=(LAUNCH, FILL)),
+    replace(PLAIN, steps=(FILL, replace(LAUNCH, grid=(1, 2, 1)))),
+    replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(4, "i64"))))),
+    replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(True, "i32"))))),
+    replace(PLAIN, steps=(FILL, replace(LAUNCH, args=(X, Scalar(4.0, "i32"))))),
+    replace(PLAIN, steps=(replace(FILL, value=-0.0), LAUNCH)),
+    replace(PLAIN, steps=(FILL, Choice(((LAUNCH,),), ("",)))),
+    replace(PLAIN, kernels={k: replace(v, options={"atomics_wait": False}) for k, v in PLAIN.kernels.items()}),
+    replace(PLAIN, steps=(FILL, Choice(((LAUNCH,), (LAUNCH,)), ("", "")))),
+])
 def test_any_other_difference_may_do_something(other: Program) -> None:
     assert digest.of_program(other) != digest.of_program(PLAIN)
 

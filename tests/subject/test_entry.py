@@ -140,17 +140,14 @@ def test_equal_calls_are_one() -> None:
     assert call_spec("f", (normal((4,)), 2)) is call_spec("f", (normal((4,)), 2))
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        ("g", (normal((4,)),), ()),
-        ("f", (normal((5,)),), ()),
-        ("f", (normal((4,), seed=1),), ()),
-        ("f", (Input("float32", (4,), (2,)),), ()),
-        ("f", (normal((4,)), normal((4,))), ()),
-        ("f", (normal((4,)), normal((4,))), (0,)),
-    ],
-)
+@pytest.mark.parametrize("other", [
+    ("g", (normal((4,)),), ()),
+    ("f", (normal((5,)),), ()),
+    ("f", (normal((4,), seed=1),), ()),
+    ("f", (Input("float32", (4,), (2,)),), ()),
+    ("f", (normal((4,)), normal((4,))), ()),
+    ("f", (normal((4,)), normal((4,))), (0,)),
+])
 def test_any_difference_is_another_call(other: tuple[str, tuple[Any, ...], tuple[int, ...]]) -> None:
     assert call_spec(*other) is not call_spec("f", (normal((4,)),))
 
@@ -184,20 +181,16 @@ def strided(gap: float) -> torch.Tensor:
 ONE = torch.zeros(4)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((torch.zeros(3),), (torch.ones(3),)),
-        ((torch.zeros(3),), (torch.zeros(3).half(),)),
-        ((torch.zeros(2, 2),), (torch.zeros(4),)),
-        ((strided(1.0),), (strided(2.0),)),
-        ((strided(1.0),), (torch.zeros(2),)),
-        ((ONE, ONE), (ONE, ONE.clone())),
-        ((ONE[:2], ONE[2:]), (ONE[:2], ONE[1:3])),
-        ((ONE, normal((4,))), (ONE, normal((4,), seed=1))),
-    ],
-    ids=["values", "dtype", "shape", "between its elements", "strides", "one tensor", "views of one", "a spec beside"],
-)
+@pytest.mark.parametrize(("first", "second"), [
+    ((torch.zeros(3),), (torch.ones(3),)),
+    ((torch.zeros(3),), (torch.zeros(3).half(),)),
+    ((torch.zeros(2, 2),), (torch.zeros(4),)),
+    ((strided(1.0),), (strided(2.0),)),
+    ((strided(1.0),), (torch.zeros(2),)),
+    ((ONE, ONE), (ONE, ONE.clone())),
+    ((ONE[:2], ONE[2:]), (ONE[:2], ONE[1:3])),
+    ((ONE, normal((4,))), (ONE, normal((4,), seed=1))),
+], ids=["values", "dtype", "shape", "between its elements", "strides", "one tensor", "views of one", "a spec beside"])
 def test_a_key_tells_all_that_a_kernel_may_read(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     assert call_spec("f", first).key != call_spec("f", second).key
 

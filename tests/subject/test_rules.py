@@ -101,15 +101,12 @@ def test_an_allowed_sum_adds_up_only_what_a_kernel_has_stored() -> None:
         assert failure.cause is Cause.FORBIDDEN_OP and "may only add up what a kernel has stored" in failure.message
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        Aten("aten::clamp", (OUT,), {"min": X}, (OUT,), Source(12)),
-        Aten("aten::clamp", (ONE,), {"min": OUT}, (ONE,), Source(12)),
-        Aten("aten::div", (OUT, Scalar(2)), {}, (OUT,), Source(12)),
-        Aten("aten::cat", ((ONE, ONE),), {}, (OUT,), Source(12)),
-    ],
-)
+@pytest.mark.parametrize("step", [
+    Aten("aten::clamp", (OUT,), {"min": X}, (OUT,), Source(12)),
+    Aten("aten::clamp", (ONE,), {"min": OUT}, (ONE,), Source(12)),
+    Aten("aten::div", (OUT, Scalar(2)), {}, (OUT,), Source(12)),
+    Aten("aten::cat", ((ONE, ONE),), {}, (OUT,), Source(12)),
+])
 def test_other_allowed_operations_take_single_numbers(step: Aten) -> None:
     """Tensors in any argument count"""
     failure = broken_rule(program(ALLOCATE, Allocate(2, 4), LAUNCH, step), (step.op,))
@@ -126,15 +123,11 @@ def test_a_kernel_from_elsewhere_is_refused_beside_one_of_the_submission_too(ker
         assert (failure.cause, failure.line) == (Cause.NO_KERNEL, 9)
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        [Launch("empty", (1, 1, 1), (X, OUT)), Copy(OUT, X)],
-        [Allocate(2, 16), Launch("k", (1, 1, 1), (X, View(2, "float32", (4,), (1,)))), Copy(OUT, X)],
-        [Launch("k", (1, 1, 1), (X,)), Copy(OUT, X)],
-    ],
-    ids=["a kernel that stores nothing", "a kernel beside the result", "a kernel on the input"],
-)
+@pytest.mark.parametrize("steps", [
+    [Launch("empty", (1, 1, 1), (X, OUT)), Copy(OUT, X)],
+    [Allocate(2, 16), Launch("k", (1, 1, 1), (X, View(2, "float32", (4,), (1,)))), Copy(OUT, X)],
+    [Launch("k", (1, 1, 1), (X,)), Copy(OUT, X)],
+], ids=["a kernel that stores nothing", "a kernel beside the result", "a kernel on the input"])
 def test_a_result_that_no_kernel_has_stored_to_is_refused(steps: list[Step]) -> None:
     failure = broken_rule(program(ALLOCATE, *steps))
     assert failure.cause is Cause.NO_KERNEL and "no kernel has stored to" in failure.message

@@ -12,15 +12,7 @@ from gradekit.judge.memory_checks import assert_launches
 from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.report.record import plain, schema
-from gradekit.subject.timed_call import (
-    Timed,
-    Work,
-    assert_peak_memory,
-    assert_speed,
-    at_least,
-    duration,
-    facts,
-)
+from gradekit.subject.timed_call import Timed, Work, assert_peak_memory, assert_speed, at_least, duration, facts
 from tests.cards import CEILINGS, rounds
 
 PROGRAM = Program((), {}, (), (), "tensor", {})
@@ -52,13 +44,10 @@ def earned(call: Timed, *requirements: Any) -> tuple[float, str]:
 # --- which part of the points ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("requirement", "shares"),
-    [
-        (at_least(1.5, "eager"), {2.0: 1, 1.5: 1, 1.49: 0, 0.1: 0}),
-        (at_least(0.95, "compiled", some_from=0.7), {0.95: 1, 0.825: 0.5, 0.7: 0, 0.3: 0}),
-    ],
-)
+@pytest.mark.parametrize(("requirement", "shares"), [
+    (at_least(1.5, "eager"), {2.0: 1, 1.5: 1, 1.49: 0, 0.1: 0}),
+    (at_least(0.95, "compiled", some_from=0.7), {0.95: 1, 0.825: 0.5, 0.7: 0, 0.3: 0}),
+])
 def test_partial_credit_grows_linearly_and_without_it_it_is_all_or_nothing(requirement: Any, shares: dict[float, float]) -> None:
     assert {value: requirement.share(value) for value in shares} == pytest.approx(shares)
 

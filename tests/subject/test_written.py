@@ -80,15 +80,11 @@ def graded(tmp_path: Path) -> Callable[[str, str, str], dict[str, Any]]:
     return run
 
 
-@pytest.mark.parametrize(
-    ("text", "how", "reference", "outcomes"),
-    [
-        *((ADD_.replace("RETURN", returned), "in place", "lambda x, y: x + y", {Outcome.PASSED}) for returned in ("return x", "return None", "pass")),
-        (COPY_OUT.replace("RETURN", "return x"), "out", "lambda x, y: y.clone()", {Outcome.PASSED}),
-        (ADD_.replace("RETURN", "return x"), "out", "lambda x, y: x + y", {Outcome.FAILED}),
-    ],
-    ids=["returned", "none", "nothing returned", "to out", "out may not be read"],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "how", "reference", "outcomes"), [
+    *((ADD_.replace("RETURN", returned), "in place", "lambda x, y: x + y", {Outcome.PASSED}) for returned in ("return x", "return None", "pass")),
+    (COPY_OUT.replace("RETURN", "return x"), "out", "lambda x, y: y.clone()", {Outcome.PASSED}),
+    (ADD_.replace("RETURN", "return x"), "out", "lambda x, y: x + y", {Outcome.FAILED}),
+], ids=["returned", "none", "nothing returned", "to out", "out may not be read"])
 def test_an_entry_may_work_in_place_or_write_to_out_whatever_it_returns(
     graded: Any, text: str, how: str, reference: str, outcomes: set[Outcome]
 ) -> None:
@@ -107,15 +103,11 @@ def test_elements_that_are_not_written_to_out_are_missed(graded: Any) -> None:
 
 
 @pytest.mark.usefixtures("without_mends")
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(y_ptr + i * y_stride"), Cause.INPUT_MODIFIED),
-        (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(x_ptr + i"), Cause.OUT_OF_BOUNDS_STORE),
-        (ADD_.replace("mask=i < n)\n\n\ndef", "mask=i <= n)\n\n\ndef"), Cause.OUT_OF_BOUNDS_STORE),
-    ],
-    ids=["another input", "between elements", "past the end"],
-)
+@pytest.mark.parametrize(("text", "cause"), [
+    (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(y_ptr + i * y_stride"), Cause.INPUT_MODIFIED),
+    (ADD_.replace("tl.store(x_ptr + i * x_stride", "tl.store(x_ptr + i"), Cause.OUT_OF_BOUNDS_STORE),
+    (ADD_.replace("mask=i < n)\n\n\ndef", "mask=i <= n)\n\n\ndef"), Cause.OUT_OF_BOUNDS_STORE),
+], ids=["another input", "between elements", "past the end"])
 def test_nothing_but_what_the_contract_names_may_be_written(graded: Any, text: str, cause: Cause) -> None:
     checks = graded(text.replace("RETURN", "return x"), "in place", "lambda x, y: x + y")
     check = checks["test_memory"]
@@ -147,19 +139,13 @@ def test_what_is_written_is_the_result_and_shares_no_memory(tmp_path: Path) -> N
     assert "expanded" not in found.tensors[0].layouts and found.tensors[1].layouts == ()
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (('written = "HOW"', "ascending = false"), "has no result"),
-        (('"HOW"', '"inplace"'), "did you mean in place?"),
-        (('"HOW"', '"out", layouts = ["expanded"]'), "has expanded, in which elements of what is written share memory"),
-        (
-            ("arguments", 'result = { argument = "y" }\narguments'),
-            "'y', which is no tensor that is written (there is x)",
-        ),
-        (("arguments", 'result = { shape = ["N"] }\narguments'), "has neither shape and dtype nor the argument"),
-    ],
-)
+@pytest.mark.parametrize(("change", "told"), [
+    (('written = "HOW"', "ascending = false"), "has no result"),
+    (('"HOW"', '"inplace"'), "did you mean in place?"),
+    (('"HOW"', '"out", layouts = ["expanded"]'), "has expanded, in which elements of what is written share memory"),
+    (("arguments", 'result = { argument = "y" }\narguments'), "'y', which is no tensor that is written (there is x)"),
+    (("arguments", 'result = { shape = ["N"] }\narguments'), "has neither shape and dtype nor the argument"),
+])
 def test_a_contract_that_makes_no_sense_is_refused(tmp_path: Path, change: tuple[str, str], told: str) -> None:
     with pytest.raises(domain.DomainError) as refused:
         entry(tmp_path, DOMAIN.replace(*change, 1).replace("HOW", "out"))

@@ -59,19 +59,16 @@ def refusal_within(mebibytes: int, path: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("files", "chosen"),
-    [
-        ({"kernel.py": CODE}, "kernel.py"),
-        ({"lab/kernel.py": CODE, "lab/": ""}, "lab/kernel.py"),
-        ({"a.py": "x = 1\n", "submission.py": CODE}, "submission.py"),
-        ({"a.py": "x = 1\n", "softmax.py": CODE}, "softmax.py"),
-        ({"kernel.py": CODE, "deep/other.py": "x = 1\n"}, "kernel.py"),
-        ({"kernel.py": CODE, "test_softmax.py": "", "conftest.py": "", ".hidden.py": ""}, "kernel.py"),
-        ({"kernel.py": CODE, "__MACOSX/._kernel.py": b"\0", "data.csv": "1,2"}, "kernel.py"),
-        ({"Übung/Lösung 你好.py": CODE}, "Übung/Lösung 你好.py"),
-    ],
-)
+@pytest.mark.parametrize(("files", "chosen"), [
+    ({"kernel.py": CODE}, "kernel.py"),
+    ({"lab/kernel.py": CODE, "lab/": ""}, "lab/kernel.py"),
+    ({"a.py": "x = 1\n", "submission.py": CODE}, "submission.py"),
+    ({"a.py": "x = 1\n", "softmax.py": CODE}, "softmax.py"),
+    ({"kernel.py": CODE, "deep/other.py": "x = 1\n"}, "kernel.py"),
+    ({"kernel.py": CODE, "test_softmax.py": "", "conftest.py": "", ".hidden.py": ""}, "kernel.py"),
+    ({"kernel.py": CODE, "__MACOSX/._kernel.py": b"\0", "data.csv": "1,2"}, "kernel.py"),
+    ({"Übung/Lösung 你好.py": CODE}, "Übung/Lösung 你好.py"),
+])
 def test_the_file_that_is_meant_is_found(tmp_path: Path, kind: str, files: dict[str, str], chosen: str) -> None:
     found = read(packed(tmp_path / kind, files), entry="softmax")
     assert (found.text, found.path) == (CODE, str(tmp_path / kind / chosen))
@@ -96,29 +93,25 @@ def test_nothing_is_unpacked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({}, "no .py file"),
-        ({"a.txt": "x"}, "no .py file"),
-        ({"a.py": CODE, "b.py": CODE}, "call the one that is meant submission.py"),
-        ({"/etc/kernel.py": CODE}, "outside of the folder"),
-        ({"../kernel.py": CODE}, "outside of the folder"),
-        ({"lab/../../kernel.py": CODE}, "outside of the folder"),
-        ({"..\\kernel.py": CODE}, "outside of the folder"),
-        ({"C:\\kernel.py": CODE}, "outside of the folder"),
-        ({"C:kernel.py": CODE}, "outside of the folder"),
-        ({"k.py": CODE, "K.PY": CODE}, "twice"),
-        ({"k.py": CODE, "./k.py": CODE}, "twice"),
-        ({"k.py": CODE, "a//b.txt": "", "a/b.txt": ""}, "twice"),
-        ({"f\u00fc.py": CODE, "fu\u0308.py": CODE}, "twice"),
-        ({"k.py": b"\0" * 100}, "NUL"),
-        ({"k.py": ""}, "empty"),
-        ({"k.py": "x = 1\n" * MAX_SOURCE_BYTES}, "larger than 1 MiB"),
-        ({"k.py": "def f(:\n"}, "line 1 of k.py"),
-    ],
-    ids=lambda value: next(iter(value), "nothing")[:12] if isinstance(value, dict) else "",
-)
+@pytest.mark.parametrize(("files", "said"), [
+    ({}, "no .py file"),
+    ({"a.txt": "x"}, "no .py file"),
+    ({"a.py": CODE, "b.py": CODE}, "call the one that is meant submission.py"),
+    ({"/etc/kernel.py": CODE}, "outside of the folder"),
+    ({"../kernel.py": CODE}, "outside of the folder"),
+    ({"lab/../../kernel.py": CODE}, "outside of the folder"),
+    ({"..\\kernel.py": CODE}, "outside of the folder"),
+    ({"C:\\kernel.py": CODE}, "outside of the folder"),
+    ({"C:kernel.py": CODE}, "outside of the folder"),
+    ({"k.py": CODE, "K.PY": CODE}, "twice"),
+    ({"k.py": CODE, "./k.py": CODE}, "twice"),
+    ({"k.py": CODE, "a//b.txt": "", "a/b.txt": ""}, "twice"),
+    ({"f\u00fc.py": CODE, "fu\u0308.py": CODE}, "twice"),
+    ({"k.py": b"\0" * 100}, "NUL"),
+    ({"k.py": ""}, "empty"),
+    ({"k.py": "x = 1\n" * MAX_SOURCE_BYTES}, "larger than 1 MiB"),
+    ({"k.py": "def f(:\n"}, "line 1 of k.py"),
+], ids=lambda value: next(iter(value), "nothing")[:12] if isinstance(value, dict) else "")
 def test_what_has_no_place_in_a_hand_in_is_refused(
     tmp_path: Path, kind: str, files: dict[str, str | bytes], said: str
 ) -> None:
@@ -154,17 +147,14 @@ def _file(name: str) -> tarfile.TarInfo:
     return entry
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "is a link"),
-        ({"type": tarfile.SYMTYPE, "linkname": "k.py"}, "is a link"),
-        ({"type": tarfile.LNKTYPE, "linkname": "/etc/passwd"}, "is a link"),
-        ({"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}, "is a device"),
-        ({"type": tarfile.BLKTYPE}, "is a device"),
-        ({"type": tarfile.FIFOTYPE}, "is a device"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "is a link"),
+    ({"type": tarfile.SYMTYPE, "linkname": "k.py"}, "is a link"),
+    ({"type": tarfile.LNKTYPE, "linkname": "/etc/passwd"}, "is a link"),
+    ({"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}, "is a device"),
+    ({"type": tarfile.BLKTYPE}, "is a device"),
+    ({"type": tarfile.FIFOTYPE}, "is a device"),
+])
 def test_links_and_devices_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
     assert said in refusal(member(tmp_path / "a.tar.gz", "submission.py", **changes))
 

@@ -59,16 +59,13 @@ def test_it_is_graded_as_one_file_is(tmp_path: Path, main: str, others: dict[str
     assert report.score.earned == 60, report
 
 
-@pytest.mark.parametrize(
-    ("statement", "use"),
-    [
-        ("import kernels", "kernels.kernel["),
-        ("import kernels as k", "k.kernel["),
-        ("from kernels import (\n    kernel,\n)", "kernel["),
-        ("from .kernels import kernel", "kernel["),
-        ("from kernels import *", "kernel["),
-    ],
-)
+@pytest.mark.parametrize(("statement", "use"), [
+    ("import kernels", "kernels.kernel["),
+    ("import kernels as k", "k.kernel["),
+    ("from kernels import (\n    kernel,\n)", "kernel["),
+    ("from .kernels import kernel", "kernel["),
+    ("from kernels import *", "kernel["),
+])
 def test_every_way_to_import_binds_the_names(tmp_path: Path, statement: str, use: str) -> None:
     text = MAIN.replace("from kernels import kernel as run", statement).replace("run[", use)
     source = read(lay(tmp_path, main=text, kernels="def kernel(n): return n\nMORE = 2\n") / "main.py").text
@@ -199,15 +196,12 @@ def scale(n):
 """
 
 
-@pytest.mark.parametrize(
-    ("statement", "use"),
-    [
-        ("import a", "a.helper(3) + a.BLOCK"),
-        ("from a import helper as other, BLOCK as two", "other(3) + two"),
-        ("import b", "b.through(3) + b.BLOCK"),
-        ("from b import *", "through(3) + 2"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "use"), [
+    ("import a", "a.helper(3) + a.BLOCK"),
+    ("from a import helper as other, BLOCK as two", "other(3) + two"),
+    ("import b", "b.through(3) + b.BLOCK"),
+    ("from b import *", "through(3) + 2"),
+])
 def test_each_file_has_names_of_its_own(tmp_path: Path, statement: str, use: str) -> None:
     """BLOCK is 2 in a.py and 64 in main.py, and scale multiplies there and divides here"""
     lay(tmp_path, a=A_HELPER, b="from a import helper, BLOCK\ndef through(n):\n    return helper(n)\n")

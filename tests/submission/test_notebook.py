@@ -56,9 +56,7 @@ KEPT = {
         ("class A:\n    pass", "attention = A.apply\ng = lambda x: x"),
         "class A:\n    pass\nattention = A.apply\ng = lambda x: x",
     ),
-    "a definition inside of try": (
-        (TRIED, DEF), TRIED.replace("!pip install triton", "pass") + "\n" + DEF,
-    ),
+    "a definition inside of try": ((TRIED, DEF), TRIED.replace("!pip install triton", "pass") + "\n" + DEF),
     "no main guard": ((DEF + "\nif __name__ == '__main__':\n    import sys\n    f(1)",), DEF),
     "parts of a line": (
         ("A = 'é'; print(A); B = 2", "def f(x):\n    return A + B"), "A = 'é'; B = 2\ndef f(x):\n    return A + B",
@@ -94,20 +92,17 @@ def test_a_device_chosen_by_an_if_is_kept_where_it_is_needed() -> None:
     assert "    DEVICE = 'cuda'" not in kept(choice, DEF)
 
 
-@pytest.mark.parametrize(
-    "magic",
-    [
-        "%matplotlib inline",
-        "!pip install triton",
-        "!pip install 'unclosed",
-        "files = !ls",
-        "t = %timeit -o f(1)",
-        "f?",
-        "?f",
-        "!pip install \\\n   triton",
-        "!echo (",
-    ],
-)
+@pytest.mark.parametrize("magic", [
+    "%matplotlib inline",
+    "!pip install triton",
+    "!pip install 'unclosed",
+    "files = !ls",
+    "t = %timeit -o f(1)",
+    "f?",
+    "?f",
+    "!pip install \\\n   triton",
+    "!echo (",
+])
 def test_magics_are_left_out_and_lines_keep_their_numbers(magic: str) -> None:
     book = read(notebook(f"{magic}\n{DEF}"))
     assert book.text.split("\n")[2 + magic.count("\n")] == "def f(x):"
@@ -137,10 +132,7 @@ def test_a_future_import_moves_to_the_top() -> None:
 
 def test_the_notes_name_cells_and_lines() -> None:
     book = read(notebook("import torch", "print(1)", DEF + "\nf(1)\nf(2)\n\nf(3)", "f(4)"))
-    assert book.notes == (
-        "Left out cells 2 and 4: no definitions there.",
-        "Left out of cell 3: lines 3 to 4 and 6.",
-    )
+    assert book.notes == ("Left out cells 2 and 4: no definitions there.", "Left out of cell 3: lines 3 to 4 and 6.")
 
 
 def test_a_broken_definition_is_the_students_to_mend() -> None:
@@ -160,23 +152,20 @@ def test_nbformat_3_is_read() -> None:
     assert "def f(x):" in read(json.dumps(old)).text
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        ("not json", "not a well-formed notebook"),
-        ("{}", "not a well-formed notebook"),
-        ("[1, 2]", "not a well-formed notebook"),
-        ("[" * 100_000, "not a well-formed notebook"),
-        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}', "well-formed"),
-        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": [], "cells": 3}', "well-formed"),
-        (notebook(), "no code cells"),
-        (notebook("#md only words"), "no code cells"),
-        (notebook("  \n"), "no code cells"),
-        (notebook("print(1)", "x = 2"), "no code cell in it defines a function"),
-        (notebook("f <- function(x) x", kernelspec={"language": "R", "name": "ir"}), "its language is R"),
-        (notebook("f(x) = x", language_info={"name": "julia"}), "its language is julia"),
-    ],
-)
+@pytest.mark.parametrize(("data", "why"), [
+    ("not json", "not a well-formed notebook"),
+    ("{}", "not a well-formed notebook"),
+    ("[1, 2]", "not a well-formed notebook"),
+    ("[" * 100_000, "not a well-formed notebook"),
+    ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}', "well-formed"),
+    ('{"nbformat": 4, "nbformat_minor": 5, "metadata": [], "cells": 3}', "well-formed"),
+    (notebook(), "no code cells"),
+    (notebook("#md only words"), "no code cells"),
+    (notebook("  \n"), "no code cells"),
+    (notebook("print(1)", "x = 2"), "no code cell in it defines a function"),
+    (notebook("f <- function(x) x", kernelspec={"language": "R", "name": "ir"}), "its language is R"),
+    (notebook("f(x) = x", language_info={"name": "julia"}), "its language is julia"),
+])
 def test_what_cannot_be_graded_is_refused_in_one_sentence(data: str, why: str) -> None:
     with pytest.raises(NotebookError, match=why):
         read(data)

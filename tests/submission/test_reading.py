@@ -87,15 +87,11 @@ def test_it_is_never_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"\xef\xbb\xbf" + CODE.encode(),
-        CODE.replace("\n", "\r\n").encode(),
-        CODE.replace("\n", "\r").encode(),
-    ],
-    ids=["byte-order mark", "windows lines", "old mac lines"],
-)
+@pytest.mark.parametrize("data", [
+    b"\xef\xbb\xbf" + CODE.encode(),
+    CODE.replace("\n", "\r\n").encode(),
+    CODE.replace("\n", "\r").encode(),
+], ids=["byte-order mark", "windows lines", "old mac lines"])
 def test_marks_and_line_ends_of_any_editor_are_fine(tmp_path: Path, data: bytes) -> None:
     assert read(write(tmp_path / "kernel.py", data)).text == CODE
 
@@ -123,16 +119,13 @@ def test_a_notebook_names_lines_by_cell(tmp_path: Path) -> None:
 # --- folders ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("names", "chosen"),
-    [
-        (["submission.py", "other.py"], "submission.py"),
-        (["softmax.py", "notes.py"], "softmax.py"),
-        (["whatever.py"], "whatever.py"),
-        (["lab.ipynb"], "lab.ipynb"),
-        (["lab.py", "test_lab.py", "conftest.py", ".hidden.py"], "lab.py"),
-    ],
-)
+@pytest.mark.parametrize(("names", "chosen"), [
+    (["submission.py", "other.py"], "submission.py"),
+    (["softmax.py", "notes.py"], "softmax.py"),
+    (["whatever.py"], "whatever.py"),
+    (["lab.ipynb"], "lab.ipynb"),
+    (["lab.py", "test_lab.py", "conftest.py", ".hidden.py"], "lab.py"),
+])
 def test_a_folder_means_the_file_that_is_meant(tmp_path: Path, names: list[str], chosen: str) -> None:
     for name in names:
         write(tmp_path / name, notebook(CODE) if name.endswith("ipynb") else CODE)

@@ -77,15 +77,12 @@ def entry(x):
 """
 
 
-@pytest.mark.parametrize(
-    ("named", "value", "lowered"),
-    [
-        pytest.param("NAMED = tl.constexpr(7)", "NAMED", 2, marks=pytest.mark.slow),
-        ("NAMED = tl.constexpr(COUNT)", "NAMED", 6),
-        ("NAMED = tl.float16 if COUNT == 1 else tl.float32", "tl.full((BLOCK,), 2.5, NAMED)", 4),
-        pytest.param("NAMED = None", "1.0", 2, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("named", "value", "lowered"), [
+    pytest.param("NAMED = tl.constexpr(7)", "NAMED", 2, marks=pytest.mark.slow),
+    ("NAMED = tl.constexpr(COUNT)", "NAMED", 6),
+    ("NAMED = tl.float16 if COUNT == 1 else tl.float32", "tl.full((BLOCK,), 2.5, NAMED)", 4),
+    pytest.param("NAMED = None", "1.0", 2, marks=pytest.mark.slow),
+])
 def test_what_is_loaded_anew_for_another_gpu_has_the_same_text_both_ways(named: str, value: str, lowered: int) -> None:
     """A function that says the same is not lowered again, and one that does not for each of its specializations"""
     requests = [call("entry", tensor(0, 128)) | {"multiprocessors": count} for count in (132, 1, 3)]
@@ -123,16 +120,13 @@ def aligned(program: Program) -> list[bool]:
     return [ALIGNMENT in argument for argument in line.partition("(")[2].split("%")[1:]]
 
 
-@pytest.mark.parametrize(
-    ("x", "expected"),
-    [
-        (tensor(0, 128), [True, True, True]),
-        (tensor(0, 127), [True, True, False]),
-        (tensor(0, 128, offset=1), [False, True, True]),
-        (tensor(0, 127, offset=1), [False, True, False]),
-        (tensor(0, 128, offset=4), [True, True, True]),
-    ],
-)
+@pytest.mark.parametrize(("x", "expected"), [
+    (tensor(0, 128), [True, True, True]),
+    (tensor(0, 127), [True, True, False]),
+    (tensor(0, 128, offset=1), [False, True, True]),
+    (tensor(0, 127, offset=1), [False, True, False]),
+    (tensor(0, 128, offset=4), [True, True, True]),
+])
 def test_only_multiples_of_16_are_called_aligned(x: View, expected: Sequence[bool]) -> None:
     assert aligned(traced(ASKS, x)) == list(expected)
 

@@ -96,60 +96,51 @@ def test_two_ranges_that_meet_are_told_how_they_make_a_tile() -> None:
     assert "rows[:, None] and cols[None, :]" in refused(Broken("flat", "", "rows + cols", body=body)).message
 
 
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        ("RuntimeError: Only `range` and `static_range` iterators are currently supported", "range(...) alone"),
-        ("nested function definition is not supported.", "@triton.jit above"),
-        ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
-        ("create_reduce(): incompatible function arguments", "tl.maximum"),
-        ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
-        ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
-        ("AttributeError: 'int' object has no attribute 'to'", "In tl.rand(seed, offsets)"),
-        ("Expected dtype ['fp32', 'fp64'] but got fp16", ".to(tl.float32)"),
-        ("'math.sqrt' op operand #0 must be floating-point-like, but got 'i32'", "2.0 for 2"),
-        ("Expected dtype ['fp32', 'fp64'] but got int32", "takes floats alone"),
-    ],
-)
+@pytest.mark.parametrize(("said", "advice"), [
+    ("RuntimeError: Only `range` and `static_range` iterators are currently supported", "range(...) alone"),
+    ("nested function definition is not supported.", "@triton.jit above"),
+    ("simultaneous multiple comparison is not supported", "(0 <= x) & (x < n)"),
+    ("create_reduce(): incompatible function arguments", "tl.maximum"),
+    ("'tuple' object has no attribute 'dtype'", "x.shape[0]"),
+    ("AttributeError: module 'triton.language' has no attribute 'float'", "tl.float32"),
+    ("AttributeError: 'int' object has no attribute 'to'", "In tl.rand(seed, offsets)"),
+    ("Expected dtype ['fp32', 'fp64'] but got fp16", ".to(tl.float32)"),
+    ("'math.sqrt' op operand #0 must be floating-point-like, but got 'i32'", "2.0 for 2"),
+    ("Expected dtype ['fp32', 'fp64'] but got int32", "takes floats alone"),
+])
 def test_what_another_release_of_triton_says_is_understood(said: str, advice: str) -> None:
     assert advice in hints.hint(f"Triton cannot compile `kernel`: {said}")
 
 
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        ("ValueError: not enough values to unpack (expected 2, got 1)", '"course::NAME"'),
-        ("ValueError: not enough values to unpack (expected 2, got 0)", "ctx.save_for_backward"),
-        ("ValueError: not enough values to unpack (expected 2, got 1)", "x.shape[-1]"),
-        ("ValueError: too many values to unpack (expected 2)", "x.shape[-1]"),
-        ("RuntimeError: function DropoutBackward returned an incorrect number of gradients (expected 3, got 1)", "None"),
-        ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
-        ("AttributeError: 'DropoutBackward' object has no attribute 'p'", "ctx.p = p"),
-        ("ValueError: infer_schema(func): Parameter x must have a type annotation.", "torch.Tensor"),
-        ("TypeError: save_for_backward can only save variables, but argument 5 is of type bool", "ctx.causal = causal"),
-        ("TypeError: setup_context() got an unexpected keyword argument 'inputs'", "def setup_context(ctx, inputs, output)"),
-        ("cannot convert tensor([0.2955]) of type <class 'torch.Tensor'> to tensor", "tl.rand for torch.rand"),
-    ],
-)
+@pytest.mark.parametrize(("said", "advice"), [
+    ("ValueError: not enough values to unpack (expected 2, got 1)", '"course::NAME"'),
+    ("ValueError: not enough values to unpack (expected 2, got 0)", "ctx.save_for_backward"),
+    ("ValueError: not enough values to unpack (expected 2, got 1)", "x.shape[-1]"),
+    ("ValueError: too many values to unpack (expected 2)", "x.shape[-1]"),
+    ("RuntimeError: function DropoutBackward returned an incorrect number of gradients (expected 3, got 1)", "None"),
+    ("RuntimeError: Trying to backward through a.b.default but no autograd formula was registered.", "register_autograd"),
+    ("AttributeError: 'DropoutBackward' object has no attribute 'p'", "ctx.p = p"),
+    ("ValueError: infer_schema(func): Parameter x must have a type annotation.", "torch.Tensor"),
+    ("TypeError: save_for_backward can only save variables, but argument 5 is of type bool", "ctx.causal = causal"),
+    ("TypeError: setup_context() got an unexpected keyword argument 'inputs'", "def setup_context(ctx, inputs, output)"),
+    ("cannot convert tensor([0.2955]) of type <class 'torch.Tensor'> to tensor", "tl.rand for torch.rand"),
+])
 def test_what_torch_says_of_operators_and_gradients_is_explained(said: str, advice: str) -> None:
     assert advice in hints.hint(said)
 
 
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        ("ZeroDivisionError: float division by zero", "never 0"),
-        ("IndexError: tuple index out of range", "x.shape[-1]"),
-        ("IndexError: Dimension out of range (expected to be in range of [-1, 0], but got 1)", "x.dim()"),
-        ("RecursionError: maximum recursion depth exceeded", "calls itself"),
-        ("AttributeError: 'NoneType' object has no attribute 'shape'", "without `return`"),
-        ("UnboundLocalError: cannot access local variable 'out' where it is not associated with a value", "before"),
-        ("RuntimeError: view size is not compatible with input tensor's size and stride", "reshape()"),
-        ("RuntimeError: shape '[4, 4]' is invalid for input of size 15", "x.numel()"),
-        ("NameError: name 'tl' is not defined. Did you mean: 'dtl'?", "import triton.language as tl"),
-        ("TypeError: unsupported operand type(s) for //: 'torch.Size' and 'int'", "x.shape[0]"),
-    ],
-)
+@pytest.mark.parametrize(("said", "advice"), [
+    ("ZeroDivisionError: float division by zero", "never 0"),
+    ("IndexError: tuple index out of range", "x.shape[-1]"),
+    ("IndexError: Dimension out of range (expected to be in range of [-1, 0], but got 1)", "x.dim()"),
+    ("RecursionError: maximum recursion depth exceeded", "calls itself"),
+    ("AttributeError: 'NoneType' object has no attribute 'shape'", "without `return`"),
+    ("UnboundLocalError: cannot access local variable 'out' where it is not associated with a value", "before"),
+    ("RuntimeError: view size is not compatible with input tensor's size and stride", "reshape()"),
+    ("RuntimeError: shape '[4, 4]' is invalid for input of size 15", "x.numel()"),
+    ("NameError: name 'tl' is not defined. Did you mean: 'dtl'?", "import triton.language as tl"),
+    ("TypeError: unsupported operand type(s) for //: 'torch.Size' and 'int'", "x.shape[0]"),
+])
 def test_what_python_and_torch_say_of_host_code_is_explained(said: str, advice: str) -> None:
     assert advice in hints.hint(said)
 

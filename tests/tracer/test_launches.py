@@ -14,17 +14,14 @@ def launch_of(program: Program) -> Launch:
     return only(program.steps, Launch)
 
 
-@pytest.mark.parametrize(
-    ("grid", "recorded"),
-    [
-        ("(3,)", (3, 1, 1)),
-        ("(3, 4)", (3, 4, 1)),
-        ("[3, 4, 5]", (3, 4, 5)),
-        ("lambda meta: (triton.cdiv(100, meta['BLOCK']),)", (7, 1, 1)),
-        ("torch.Size([2, 3])", (2, 3, 1)),
-        ("(x.shape[0],)", (100, 1, 1)),
-    ],
-)
+@pytest.mark.parametrize(("grid", "recorded"), [
+    ("(3,)", (3, 1, 1)),
+    ("(3, 4)", (3, 4, 1)),
+    ("[3, 4, 5]", (3, 4, 5)),
+    ("lambda meta: (triton.cdiv(100, meta['BLOCK']),)", (7, 1, 1)),
+    ("torch.Size([2, 3])", (2, 3, 1)),
+    ("(x.shape[0],)", (100, 1, 1)),
+])
 def test_grids_of_every_style_are_recorded(grid: str, recorded: tuple[int, int, int]) -> None:
     program = traced(LAUNCH.format(f"copy_kernel[{grid}](x, out, 100, BLOCK=16)"), X)
     assert launch_of(program).grid == recorded
@@ -35,17 +32,14 @@ def test_a_launch_without_a_program_is_no_step_and_its_line_is_kept() -> None:
     assert not list(program.launches()) and [source.line for source in program.empty_grids] == [12]
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "copy_kernel[(1,)](x, out, 100, BLOCK=128)",
-        "copy_kernel[(1,)](x, out, 100, 128)",
-        "copy_kernel[(1,)](n=100, x_ptr=x, BLOCK=tl.constexpr(128), out_ptr=out)",
-        "copy_kernel.run(x, out, 100, BLOCK=128, grid=(1,), warmup=False)",
-        "copy_kernel.warmup(x, out, 100, BLOCK=128, grid=(1,))[(1, 1, 1)](x, out, 100, 128)",
-        "torch.library.wrap_triton(copy_kernel)[(1,)](x, out, 100, 128)",
-    ],
-)
+@pytest.mark.parametrize("call", [
+    "copy_kernel[(1,)](x, out, 100, BLOCK=128)",
+    "copy_kernel[(1,)](x, out, 100, 128)",
+    "copy_kernel[(1,)](n=100, x_ptr=x, BLOCK=tl.constexpr(128), out_ptr=out)",
+    "copy_kernel.run(x, out, 100, BLOCK=128, grid=(1,), warmup=False)",
+    "copy_kernel.warmup(x, out, 100, BLOCK=128, grid=(1,))[(1, 1, 1)](x, out, 100, 128)",
+    "torch.library.wrap_triton(copy_kernel)[(1,)](x, out, 100, 128)",
+])
 def test_launches_of_every_style_are_the_same(call: str) -> None:
     program = traced(LAUNCH.format(call), X)
     launch = launch_of(program)
@@ -106,13 +100,10 @@ def test_an_empty_grid_launches_nothing() -> None:
     assert kinds(program.steps) == ["Allocate"] and program.kernels == {}
 
 
-@pytest.mark.parametrize(
-    ("grid", "options", "said"),
-    [
-        ("(-1,)", "", "invalid argument"), ("(1, 70000)", "", "invalid argument"), ("(2**31,)", "", "invalid argument"),
-        ("(1,)", ", num_warps=64", "out of resource: threads"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("grid", "options", "said"), [
+    ("(-1,)", "", "invalid argument"), ("(1, 70000)", "", "invalid argument"), ("(2**31,)", "", "invalid argument"),
+    ("(1,)", ", num_warps=64", "out of resource: threads"),
+])
 def test_a_grid_or_block_that_cuda_refuses_is_refused(grid: str, options: str, said: str) -> None:
     error = refused(LAUNCH.format(f"copy_kernel[{grid}](x, out, 100, BLOCK=128{options})"), X)
     assert error.cause is Cause.EXCEPTION and said in error.message and error.line == 12

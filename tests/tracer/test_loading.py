@@ -23,20 +23,17 @@ def notes(body: str) -> tuple[str, ...]:
         return tracer.load().notes
 
 
-@pytest.mark.parametrize(
-    ("experiment", "reason"),
-    [
-        ("print(torch.ones(3, device='cuda').sum().item())", "item() needs the values"),
-        ("assert torch.allclose(torch.ones(3, device='cuda'), torch.ones(3, device='cuda'))", "torch.allclose"),
-        ("value = 1 / 0", "ZeroDivisionError"),
-        ("for i in range(3):\n    print(torch.ones(3, device='cuda')[i].item())", "item()"),
-        ("if torch.ones(1, device='cuda'):\n    pass", "needs the values"),
-        ("import matplotlib.pyplot_that_is_missing as plt", "ModuleNotFoundError"),
-        ("exit()", "SystemExit"),
-        ("import sys; sys.exit(1)", "SystemExit"),
-        ("entry(3)", "TypeError"),
-    ],
-)
+@pytest.mark.parametrize(("experiment", "reason"), [
+    ("print(torch.ones(3, device='cuda').sum().item())", "item() needs the values"),
+    ("assert torch.allclose(torch.ones(3, device='cuda'), torch.ones(3, device='cuda'))", "torch.allclose"),
+    ("value = 1 / 0", "ZeroDivisionError"),
+    ("for i in range(3):\n    print(torch.ones(3, device='cuda')[i].item())", "item()"),
+    ("if torch.ones(1, device='cuda'):\n    pass", "needs the values"),
+    ("import matplotlib.pyplot_that_is_missing as plt", "ModuleNotFoundError"),
+    ("exit()", "SystemExit"),
+    ("import sys; sys.exit(1)", "SystemExit"),
+    ("entry(3)", "TypeError"),
+])
 def test_an_experiment_that_cannot_run_is_left_out(experiment: str, reason: str) -> None:
     (note,) = notes(ENTRY + experiment + "\n")
     assert note.startswith("│ line 12 was left out (")
@@ -74,17 +71,14 @@ def test_an_entry_that_was_left_out_is_explained() -> None:
     assert "line 10 was left out" in error.message
 
 
-@pytest.mark.parametrize(
-    ("body", "cause", "line", "said"),
-    [
-        ("from torch import nothing_of_this_name", Cause.EXCEPTION, 10, "nothing_of_this_name"),
-        ("@undefined\ndef entry(x):\n    return x", Cause.EXCEPTION, 10, "undefined"),
-        ("class A(Missing):\n    pass", Cause.EXCEPTION, 10, "Missing"),
-        ("x = 1\ndef f(y=1 / 0):\n    pass", Cause.EXCEPTION, 11, "division by zero"),
-        ("def f(:\n    pass", Cause.SYNTAX_ERROR, 10, "SyntaxError"),
-        ("@triton.jit\ndef k(x, **options):\n    pass\n@triton.autotune(3, key=[])\ndef f(): pass", None, None, ""),
-    ],
-)
+@pytest.mark.parametrize(("body", "cause", "line", "said"), [
+    ("from torch import nothing_of_this_name", Cause.EXCEPTION, 10, "nothing_of_this_name"),
+    ("@undefined\ndef entry(x):\n    return x", Cause.EXCEPTION, 10, "undefined"),
+    ("class A(Missing):\n    pass", Cause.EXCEPTION, 10, "Missing"),
+    ("x = 1\ndef f(y=1 / 0):\n    pass", Cause.EXCEPTION, 11, "division by zero"),
+    ("def f(:\n    pass", Cause.SYNTAX_ERROR, 10, "SyntaxError"),
+    ("@triton.jit\ndef k(x, **options):\n    pass\n@triton.autotune(3, key=[])\ndef f(): pass", None, None, ""),
+])
 def test_a_definition_that_fails_rejects_the_submission(body: str, cause: Cause | None, line: int, said: str) -> None:
     with Tracer(submission(body)) as tracer, pytest.raises(TraceError) as caught:
         tracer.load()

@@ -117,15 +117,12 @@ def explored(body: str, view: View) -> Explored:
         return tracer.explore(Form("entry", (view,)))
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        "x.contiguous().clone().view(-1, *x.shape[2:])",
-        "x.clone().reshape(-1, *x.shape[2:])",
-        "x.view(-1, x.shape[3])",
-        "torch.empty_like(x)",
-    ],
-)
+@pytest.mark.parametrize("made", [
+    "x.contiguous().clone().view(-1, *x.shape[2:])",
+    "x.clone().reshape(-1, *x.shape[2:])",
+    "x.view(-1, x.shape[3])",
+    "torch.empty_like(x)",
+])
 def test_a_size_of_a_view_or_copy_is_that_of_the_input(made: str) -> None:
     found = explored(f"found = ({made}).shape[-1] <= 64", EXPANDED)
     terms = found.origins.terms

@@ -20,19 +20,16 @@ def test_an_allocation_is_recorded_with_its_size_and_line() -> None:
     assert program.results == (View(step.storage, "float32", (100,), (1,)),)
 
 
-@pytest.mark.parametrize(
-    ("made", "value"),
-    [
-        ("torch.zeros(3, device=x.device)", 0),
-        ("torch.ones((3,), device='cuda')", 1),
-        ("torch.full((3,), float('-inf'), device='cuda')", float("-inf")),
-        ("torch.zeros_like(x)", 0),
-        ("x.new_full((3,), 7.5)", 7.5),
-        ("torch.empty_like(x).fill_(2)", 2),
-        ("torch.empty_like(x).zero_()", 0),
-        ("torch.full_like(x, 3)", 3),
-    ],
-)
+@pytest.mark.parametrize(("made", "value"), [
+    ("torch.zeros(3, device=x.device)", 0),
+    ("torch.ones((3,), device='cuda')", 1),
+    ("torch.full((3,), float('-inf'), device='cuda')", float("-inf")),
+    ("torch.zeros_like(x)", 0),
+    ("x.new_full((3,), 7.5)", 7.5),
+    ("torch.empty_like(x).fill_(2)", 2),
+    ("torch.empty_like(x).zero_()", 0),
+    ("torch.full_like(x, 3)", 3),
+])
 def test_a_filled_tensor_is_an_allocation_and_a_fill(made: str, value: float) -> None:
     program = traced(f"def entry(x):\n    return {made}", X)
     assert kinds(program.steps) == ["Allocate", "Fill"]
@@ -78,21 +75,18 @@ def test_writing_into_a_slice_is_a_copy_or_a_fill() -> None:
     assert only(program.steps, Fill).target.offset == 50
 
 
-@pytest.mark.parametrize(
-    ("made", "values"),
-    [
-        ("torch.tensor([1, 2, 3], device=x.device)", (1, 2, 3)),
-        ("torch.arange(4, device='cuda')", (0, 1, 2, 3)),
-        ("torch.as_tensor([0.5], device='cuda')", (0.5,)),
-        ("torch.arange(2, 8, 2, device='cuda')", (2, 4, 6)),
-        ("torch.arange(end=3, device='cuda')", (0, 1, 2)),
-        ("torch.arange(start=1, end=2, step=0.5, device='cuda')", (1.0, 1.5)),
-        ("torch.linspace(0, 1, 3, device='cuda')", (0.0, 0.5, 1.0)),
-        ("torch.tensor([True, False]).to(x.device)", (True, False)),
-        ("torch.arange(3).cuda()", (0, 1, 2)),
-        ("torch.tensor(float('inf'), device='cuda')", (float("inf"),)),
-    ],
-)
+@pytest.mark.parametrize(("made", "values"), [
+    ("torch.tensor([1, 2, 3], device=x.device)", (1, 2, 3)),
+    ("torch.arange(4, device='cuda')", (0, 1, 2, 3)),
+    ("torch.as_tensor([0.5], device='cuda')", (0.5,)),
+    ("torch.arange(2, 8, 2, device='cuda')", (2, 4, 6)),
+    ("torch.arange(end=3, device='cuda')", (0, 1, 2)),
+    ("torch.arange(start=1, end=2, step=0.5, device='cuda')", (1.0, 1.5)),
+    ("torch.linspace(0, 1, 3, device='cuda')", (0.0, 0.5, 1.0)),
+    ("torch.tensor([True, False]).to(x.device)", (True, False)),
+    ("torch.arange(3).cuda()", (0, 1, 2)),
+    ("torch.tensor(float('inf'), device='cuda')", (float("inf"),)),
+])
 def test_numbers_of_the_host_are_in_the_program(made: str, values: tuple[float, ...]) -> None:
     program = traced(f"def entry(x):\n    return {made}", X)
     assert kinds(program.steps) == ["Allocate", "Literal"]

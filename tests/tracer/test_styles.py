@@ -13,17 +13,13 @@ MATRIX = tensor(0, 7, 33)
 HALVES = [tensor(number, 1, 2, 128, 64, dtype="float16") for number in range(3)]
 
 
-@pytest.mark.parametrize(
-    ("text", "entry", "args", "steps"),
-    [
-        (styles.VECTOR_ADD, "add", [tensor(0, 1000), tensor(1, 1000)], ["Allocate", "Launch"]),
-        (styles.SOFTMAX, "softmax", [MATRIX], ["Allocate", "Launch"]),
-        (styles.DROPOUT, "dropout", [tensor(0, 1000), Scalar(0.5), Scalar(123)], ["Allocate", "Launch"]),
-        (styles.LAYER_NORM, "layer_norm", [MATRIX, tensor(1, 33), tensor(2, 33)], ["Allocate"] * 3 + ["Launch"]),
-        (styles.ATTENTION, "attention", [*HALVES, Scalar(0.5)], ["Allocate", "Allocate", "Choice"]),
-    ],
-    ids=["vector add", "softmax", "dropout", "layer norm", "attention"],
-)
+@pytest.mark.parametrize(("text", "entry", "args", "steps"), [
+    (styles.VECTOR_ADD, "add", [tensor(0, 1000), tensor(1, 1000)], ["Allocate", "Launch"]),
+    (styles.SOFTMAX, "softmax", [MATRIX], ["Allocate", "Launch"]),
+    (styles.DROPOUT, "dropout", [tensor(0, 1000), Scalar(0.5), Scalar(123)], ["Allocate", "Launch"]),
+    (styles.LAYER_NORM, "layer_norm", [MATRIX, tensor(1, 33), tensor(2, 33)], ["Allocate"] * 3 + ["Launch"]),
+    (styles.ATTENTION, "attention", [*HALVES, Scalar(0.5)], ["Allocate", "Allocate", "Choice"]),
+], ids=["vector add", "softmax", "dropout", "layer norm", "attention"])
 def test_a_tutorial_style_submission_is_traced(text: Text, entry: str, args: list[Argument], steps: list[str]) -> None:
     with Tracer(text) as tracer:
         program = tracer.trace(entry, args)

@@ -28,18 +28,15 @@ def checked(folder: Path, text: str, keyword: str) -> Check:
 
 
 @pytest.mark.sample(3)
-@pytest.mark.parametrize(
-    "host",
-    [
-        "n = n - (n == 4099)",
-        "if n % 1009 == 17 and n > 3000:\n    n = n - 1",
-        "n = min(n, 19_999)",
-        "if x.shape[0] // 3 == 2222:\n    n = n - 1",
-        "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
-        "n = n - 1 if n * n + n == 7000 * 7001 else n",
-        "if n >= 1 << 17:\n    n = n - n % 4",
-    ],
-)
+@pytest.mark.parametrize("host", [
+    "n = n - (n == 4099)",
+    "if n % 1009 == 17 and n > 3000:\n    n = n - 1",
+    "n = min(n, 19_999)",
+    "if x.shape[0] // 3 == 2222:\n    n = n - 1",
+    "if triton.next_power_of_2(n) == 32768:\n    n = n - 1",
+    "n = n - 1 if n * n + n == 7000 * 7001 else n",
+    "if n >= 1 << 17:\n    n = n - n % 4",
+])
 def test_a_size_that_the_submission_makes_special_is_found_by_its_line(host: str, tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(host), "contiguous_float32")
     assert check.outcome is Outcome.FAILED and check.counterexample is not None
@@ -177,14 +174,11 @@ def test_a_call_that_is_left_out_is_named(limit: str, tmp_path: Path, monkeypatc
 
 
 @pytest.mark.sample(1)
-@pytest.mark.parametrize(
-    "host",
-    [
-        "x.view(-1, *x.shape[1:])",
-        "from triton.tools.tensor_descriptor import TensorDescriptor\nif x.dim() == 1 and n * x.element_size() % 16 == 0:"
-        + " TensorDescriptor(x.view(-1, n), [1, n], [n, 1], [1, 16])",
-    ],
-)
+@pytest.mark.parametrize("host", [
+    "x.view(-1, *x.shape[1:])",
+    "from triton.tools.tensor_descriptor import TensorDescriptor\nif x.dim() == 1 and n * x.element_size() % 16 == 0:"
+    + " TensorDescriptor(x.view(-1, n), [1, n], [n, 1], [1, 16])",
+])
 def test_what_torch_and_triton_ask_of_sizes_is_no_branch_of_the_submission(host: str, tmp_path: Path) -> None:
     check = checked(tmp_path, vector_add(host), "ranks")
     assert check.outcome is Outcome.PASSED
