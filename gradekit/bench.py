@@ -20,6 +20,7 @@ from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
 from gradekit.plugin.timed import TimedCall, timed_calls
+from gradekit.report.speed_sentences import ceiling
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.subject import Subject
@@ -139,15 +140,9 @@ def row_of(timed: Timed) -> dict[str, Any]:
     return {
         "error": "",
         **said,
-        "roofline_microseconds": roofline_microseconds(said["roofline"]),
+        "roofline_microseconds": ceiling(said["roofline"]),
         "samples": [{side: list(seconds) for side, seconds in r.seconds.items()} for r in timed.rounds],
         "throttled": [list(r.throttled) for r in timed.rounds],
     }
 
 
-def roofline_microseconds(roofline: dict[str, Any]) -> float:
-    """The least time that the card's ceilings allow: for the bytes or for the arithmetic, whichever is longer."""
-    seconds = roofline["bytes_least"] / roofline["most_bytes_per_second"]
-    if roofline["most_flops_per_second"]:
-        seconds = max(seconds, roofline["flops"] / roofline["most_flops_per_second"])
-    return 1e6 * seconds

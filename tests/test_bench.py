@@ -8,7 +8,7 @@ import torch
 from click.testing import CliRunner
 
 from gradekit.assignment import get
-from gradekit.bench import NothingToBench, Sweep, _rows, roofline_microseconds, row_of, sweep
+from gradekit.bench import NothingToBench, Sweep, _rows, row_of, sweep
 from gradekit.cli import main
 from gradekit.findings import Cause
 from gradekit.inputs.spec import normal
@@ -57,10 +57,6 @@ def test_a_size_varies_wherever_it_stands_and_one_tensor_stays_one() -> None:
     assert first is second and first.shape == (16, 16) and third.shape == (16,) and number == 3
 
 
-@pytest.mark.parametrize(("peak", "expected"), [(None, 10.0), (1e9, 10.0), (1e8, 50.0)])
-def test_the_roofline_is_the_longer_of_bytes_and_arithmetic(peak: float | None, expected: float) -> None:
-    said = {"bytes_least": 1e4, "flops": 5e3, "most_bytes_per_second": 1e9, "most_flops_per_second": peak}
-    assert roofline_microseconds(said) == pytest.approx(expected)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gradekit.report import templates
-from gradekit.report.speed_sentences import SIDES, si
+from gradekit.report.speed_sentences import SIDES, ceiling, si
 from gradekit.report.text import counted, for_html
 
 # --- a result ---------------------------------------------------------------------------------------------------------
@@ -197,17 +197,14 @@ def plot(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def _timed(speed: Mapping[str, Any]) -> dict[str, Any]:
-    roofline, times = speed["roofline"], speed["microseconds"]
+    times, least = speed["microseconds"], ceiling(speed["roofline"])
     student = float(times["student"])
-    least = roofline["bytes_least"] / roofline.get("most_bytes_per_second", math.inf)
-    flops = roofline.get("most_flops_per_second")
-    least = max(least, roofline.get("flops", 0) / flops if flops else 0.0)
     known = {side: float(times[side]) for side in ("student", "eager", "compiled") if times.get(side)}
-    known |= {"ceiling": least * 1e6} if least else {}
+    known |= {"ceiling": least} if least else {}
     # the submission's time as the widest of the ratios' intervals has it
     ends = [student, *(student * r["value"] / r[end] for r in speed["ratios"].values() if r["low"] > 0
                        for end in ("low", "high"))]  # fmt: skip
-    least_bytes, interval = max(roofline["bytes_least"], 1), (min(ends), max(ends))
+    least_bytes, interval = max(speed["roofline"]["bytes_least"], 1), (min(ends), max(ends))
     return {"bytes": least_bytes, "times": known, "interval": interval, "size": speed["size"]}
 
 

@@ -1,5 +1,6 @@
 """What was timed on a GPU, in a few plain sentences: a pure function of `details.speed` of a check in the record."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -55,9 +56,17 @@ def _more(speed: Mapping[str, Any]) -> Iterator[str]:
     yield from map(one_line, speed["notes"])
 
 
+def ceiling(roofline: Mapping[str, Any]) -> float:
+    """The least microseconds that the card allows: for the bytes or for the arithmetic, whichever is longer."""
+    least = roofline["bytes_least"] / roofline.get("most_bytes_per_second", math.inf)
+    peak = roofline.get("most_flops_per_second")
+    return 1e6 * float(max(least, roofline.get("flops", 0) / peak if peak else 0.0))
+
+
 def duration(microseconds: float) -> str:
-    """13.21 -> "13.2 µs", 2100 -> "2.1 ms"."""
-    return f"{microseconds:.3g} µs" if microseconds < 1000 else f"{microseconds / 1000:.3g} ms"
+    """13.21 -> "13.2 µs", 2100 -> "2.1 ms", 1.5e6 -> "1.5 s"."""
+    unit, size = next(each for each in (("s", 1e6), ("ms", 1e3), ("µs", 0.0)) if microseconds >= each[1])
+    return f"{microseconds / (size or 1.0):.3g} {unit}"
 
 
 def si(value: float, unit: str) -> str:

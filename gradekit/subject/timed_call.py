@@ -36,6 +36,8 @@ from gradekit.judge.speed import (
 )
 from gradekit.observations import Counters
 from gradekit.program import Program
+from gradekit.report.speed_sentences import SIDES as SIDE_NAMES
+from gradekit.report.speed_sentences import duration
 from gradekit.subject import Limit
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.rules import options
@@ -217,25 +219,19 @@ def _verdict(timed: Timed, requirement: Requirement) -> Verdict:
     return decide(timed.ratio(requirement.side), requirement.factor)
 
 
-_NAMES = {"eager": "eager torch", "compiled": "torch.compile"}
 
 
 def _too_slow(timed: Timed, requirement: Requirement) -> str:
-    found, side = timed.ratio(requirement.side), _NAMES[requirement.side]
+    found, side = timed.ratio(requirement.side), SIDE_NAMES[requirement.side]
+    took, beside = (duration(1e6 * timed.seconds(one)) for one in (STUDENT, requirement.side))
     begins = "" if requirement.some_from is None else f"; points begin at {requirement.some_from:g}"
     return (
-        f"At {timed.size} on {timed.card}, {timed.entry} takes {duration(timed.seconds())} where {side} takes "
-        f"{duration(timed.seconds(requirement.side))}: it is {found.value:.2f} times as fast (between {found.low:.2f} "
-        f"and {found.high:.2f}), and must be {requirement.factor:g} times as fast{begins}."
+        f"At {timed.size} on {timed.card}, {timed.entry} takes {took} where {side} takes {beside}: it is "
+        f"{found.value:.2f} times as fast (between {found.low:.2f} and {found.high:.2f}), and must be "
+        f"{requirement.factor:g} times as fast{begins}."
     )
 
 
-def duration(seconds: float) -> str:
-    """0.0000132 -> "13.2 µs", 0.0021 -> "2.1 ms"."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
 
 
 def assert_peak_memory(timed: Timed, *, at_most: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from gradekit.findings import Check, Kind, Outcome
 from gradekit.report import junit
 from gradekit.report.record import validate
-from gradekit.report.speed_sentences import sentences
+from gradekit.report.speed_sentences import ceiling, duration, sentences
 from gradekit.report.terminal import render
 
 from .samples import ENVIRONMENT, PASSED, record
@@ -107,3 +107,14 @@ def test_junit_has_the_sentences_and_takes_a_missed_bonus_for_no_failure() -> No
     text = junit.render(record(PASSED, TIMED, BONUS))
     assert '<property name="speed" value="Memory binds: 3.97 TB/s' in text
     assert 'failures="0"' in text
+
+
+@pytest.mark.parametrize(("microseconds", "text"), [(13.2, "13.2 µs"), (2100.0, "2.1 ms"), (1.5e6, "1.5 s")])
+def test_durations_are_short(microseconds: float, text: str) -> None:
+    assert duration(microseconds) == text
+
+
+@pytest.mark.parametrize(("peak", "expected"), [(None, 10.0), (1e9, 10.0), (1e8, 50.0)])
+def test_the_ceiling_is_the_longer_of_bytes_and_arithmetic(peak: float | None, expected: float) -> None:
+    said = {"bytes_least": 1e4, "flops": 5e3, "most_bytes_per_second": 1e9, "most_flops_per_second": peak}
+    assert ceiling(said) == pytest.approx(expected)
