@@ -18,9 +18,7 @@ from gradekit.program import (
     Allocate,
     Aten,
     Choice,
-    Copy,
     Descriptor,
-    Fill,
     Kernel,
     Launch,
     Literal,
@@ -29,6 +27,7 @@ from gradekit.program import (
     Source,
     Step,
     View,
+    views_in,
 )
 
 MOST_STEPS = 100_000
@@ -150,10 +149,6 @@ class _Checker:
                 _expect(0 <= storage < _LARGEST and 0 <= nbytes < _LARGEST, "an allocation of no size")
                 _expect(storage not in self.program.storages, "an allocation in place of an input")
                 self.sizes[storage] = nbytes  # later views may be of it
-            case Fill(target=target):
-                self.views([target])
-            case Copy(target=target, origin=origin):
-                self.views([target, origin])
             case Literal(target=target, values=values):
                 self.views([target])
                 _expect(len(values) == target.numel, "a literal of another size")
@@ -171,6 +166,8 @@ class _Checker:
                 _text(*step.labels)
                 for option in options:
                     self.run(option, depth + 1)
+            case _:
+                self.views(views_in(step))
 
     def values(self, values: Iterable[Any], depth: int) -> None:
         """Arguments or results, in tuples at most _DEEPEST levels deep."""

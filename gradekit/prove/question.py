@@ -13,9 +13,8 @@ NO_RACE = "no-race"
 COVERED = "covered"
 GRID = "grid-limit"
 TILE = "tile-limit"
-GRAVITY = (REFUTED, OPEN, PROVED)
-KINDS = (BOUNDS, WRAP, ONE_WRITER, NO_RACE, COVERED, GRID, TILE)
 """What is claimed, by name: see docs/proofs.md."""
+GRAVITY = (REFUTED, OPEN, PROVED)
 
 
 @dataclass(frozen=True)

@@ -28,20 +28,17 @@ DOCS = "GRADEKIT_DOCS"
 """The variable that says where gradekit's documentation is on the web, such as on a course's own site."""
 
 
-def render(
-    record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = (), *,
-    before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
-) -> str:  # fmt: skip
-    """The page of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name,
-    `before` the record of the check before, `links` where the "handout" and the "steps" of a failing call are."""
-    return templates.page("report.html", view(record, source, hand_in, before, links or {}), "report.js")
+def render(record: Mapping[str, Any], source: str = "", hand_in: Sequence[tuple[str, str]] = (), **more: Any) -> str:
+    """The page of a report, whose template sees what `view` gives."""
+    return templates.page("report.html", view(record, source, hand_in, **more), "report.js")
 
 
 def view(
     record: Mapping[str, Any], source: str, hand_in: Sequence[tuple[str, str]],
     before: Mapping[str, Any] | None = None, links: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """What the template shows beside the record itself."""
+    """What is shown of a report `record`; `source` is the submission's text, `hand_in` facts on the hand-in, by name,
+    `before` the record of the check before, `links` where the "handout" and the "steps" of a failing call are."""
     checks, docs = _checks(record), os.environ.get(DOCS, "")
     beside = {"handout": "", "steps": "", "causes": f"{docs.rstrip('/')}/messages.html" if docs else ""}
     return {
