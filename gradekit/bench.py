@@ -95,13 +95,8 @@ def bench(
     path: Path, given_id: str | None = None, *, sizes: Sequence[int] = (), vary: int | None = None,
     device: str = "auto", on_row: Callable[[dict[str, Any]], None] = lambda row: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The record of a sweep, with every sample; `on_row` sees each row when it is there.
-
-    Raises:
-        NeedsCard: this machine has no card, or none may be used.
-        NothingToBench: as `sweep` says.
-        AssignmentError, SubmissionError: as they say.
-    """
+    """The record of a sweep, with every sample; `on_row` sees each row when it is there. Raises NeedsCard where this
+    machine has no card, or none may be used, NothingToBench as `sweep` does, AssignmentError and SubmissionError."""
     submission, assignment = read(path), of_path(path, given_id)
     plan, card = sweep(assignment, sizes, vary), Device(device, fresh=True)
     card.need()

@@ -77,15 +77,12 @@ def _entry(name: str, table: Mapping[str, Any]) -> EntryDomain:
     }
     arguments |= {n: ScalarDomain(n, **t) for n, t in given.get("scalars", {}).items()}
     return EntryDomain(
-        name,
-        tuple(arguments[argument] for argument in _arguments(given)),
+        name, tuple(arguments[argument] for argument in _arguments(given)),
         tuple(ResultDomain(**result) for result in _results(given)),
-        {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()},
-        given.get("dtypes", {}),
-        lists=tuple(_lists(given)),
-        relations=Relations(**given.get("relations", {})),
+        {n: SizeDomain(n, **t) for n, t in given.get("sizes", {}).items()}, given.get("dtypes", {}),
+        lists=tuple(_lists(given)), relations=Relations(**given.get("relations", {})),
         **{key: given[key] for key in _AS_SAID if key in given},
-    )
+    )  # fmt: skip
 
 
 def _arguments(table: Mapping[str, Any]) -> list[str]:

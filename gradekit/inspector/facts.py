@@ -312,12 +312,9 @@ def _access_use(here: Sequence[MemoryAccess], found: Sequence[Instruction], thre
     largest = max(here, key=lambda access: access.elements)
     alike = len({(a.itemsize, a.elements, a.by_descriptor) for a in here}) == 1
     return AccessUse(
-        largest,
-        dict(Counter(i.short for i in found)),
-        max(i.width for i in found) if alike else None,
-        _possible(largest, threads),
-        all(i.is_asynchronous for i in found),
-    )
+        largest, dict(Counter(i.short for i in found)), max(i.width for i in found) if alike else None,
+        _possible(largest, threads), all(i.is_asynchronous for i in found),
+    )  # fmt: skip
 
 
 def _possible(access: MemoryAccess, threads: int) -> int:

@@ -207,9 +207,5 @@ def _sass_rows(text: str, path: str) -> Iterator[Row]:
 
 
 _ROWS: dict[str, Callable[[str, str], Iterator[Row]]] = {
-    "ttir": _mlir_rows,
-    "ttgir": _mlir_rows,
-    "ptx": _ptx_rows,
-    "sass": _sass_rows,
-    "amdgcn": _amdgcn_rows,
-}
+    "ttir": _mlir_rows, "ttgir": _mlir_rows, "ptx": _ptx_rows, "sass": _sass_rows, "amdgcn": _amdgcn_rows,
+}  # fmt: skip

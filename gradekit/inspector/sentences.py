@@ -168,15 +168,10 @@ def _few_programs(facts: Facts) -> Iterable[Sentence]:
 
 
 KINDS: dict[str, Callable[[Facts], Iterable[Sentence]]] = {
-    "not-compiled": _not_compiled,
-    "does-not-fit": _does_not_fit,
-    "no-tensor-cores": _no_tensor_cores,
-    "spills": _spills,
-    "narrow-load, narrow-store": _narrow,
-    "older-tensor-instruction": _older_instruction,
-    "few-programs": _few_programs,
-    "float64": _float64,
-}
+    "not-compiled": _not_compiled, "does-not-fit": _does_not_fit, "no-tensor-cores": _no_tensor_cores,
+    "spills": _spills, "narrow-load, narrow-store": _narrow, "older-tensor-instruction": _older_instruction,
+    "few-programs": _few_programs, "float64": _float64,
+}  # fmt: skip
 """Each kind of sentence and what speaks it, what weighs most first."""
 
 

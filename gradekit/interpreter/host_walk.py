@@ -49,14 +49,8 @@ _COMPARED = frozenset(COMPARISONS.values())
 
 
 class HostWalk(Walk):
-    """One walk of host code.
-
-    Args:
-        source: the submission.
-        launches: what walks its kernels.
-        meter: what the walk may use.
-        news: for a node, that which stands in its place.
-    """
+    """One walk of host code, of a submission's `source`, with what walks the kernels that it `launches`. `news` has for
+    a node what stands in its place."""
 
     watched: Watched
 
@@ -392,14 +386,8 @@ _OPTIONS = {"num_warps", "num_stages", "num_ctas", "maxnreg", "allow_tf32", "war
 
 
 class Launches:
-    """The launches of one call.
-
-    Args:
-        code: the kernels.
-        constants: by kernel, the constants that an autotuner or a heuristic has chosen.
-        inputs: the tensors of the call, to which no kernel may store.
-        lenient: whether an access outside is noted in `strays`, and not refused.
-    """
+    """The launches of one call. `constants` are by kernel those that an autotuner or a heuristic has chosen; no kernel
+    may store to `inputs`. Where it is `lenient`, an access outside is noted in `strays`, and not refused."""
 
     def __init__(
         self, code: Code, constants: Mapping[str, Mapping[str, Any]], inputs: Collection[Tensor], lenient: bool

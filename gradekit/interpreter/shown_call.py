@@ -95,14 +95,8 @@ class HostCall:
 
 
 class HostReplay:
-    """A call of a source, whose host code is walked.
-
-    Args:
-        call: what is called.
-        program: the call as it was traced: what an autotuner chose is taken from it.
-        source: the submission.
-        code: its kernels.
-    """
+    """A call of a source, whose host code is walked. What an autotuner chose is taken from its `program`, as it was
+    traced."""
 
     def __init__(self, call: HostCall, program: Program, source: ParsedSource, code: Code) -> None:
         self.call, self.source, self.code = call, source, code

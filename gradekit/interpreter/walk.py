@@ -24,13 +24,8 @@ from gradekit.interpreter.tile_values import NotWalked, chosen
 
 
 class Walk:
-    """A walk of statements and expressions.
-
-    Args:
-        meter: counts the work, and ends the walk where it is too much.
-        substitution: the nodes that are evaluated in the place of others.
-        watched: where values are recorded; None for nowhere.
-    """
+    """A walk of statements and expressions. The `meter` ends it where it is too much work; `watched` (None: nobody) is
+    where values are recorded."""
 
     def __init__(self, meter: Meter, substitution: Substitution | None, watched: Watched | None) -> None:
         self.meter, self.substitution, self.watched = meter, substitution or Substitution(), watched
@@ -274,12 +269,8 @@ class Code:
 
 @dataclass
 class Substitution:
-    """Other nodes in the place of some, in each of several `copies` of a launch.
-
-    Attributes:
-        copies: how many; 0 where nothing is substituted.
-        news: by the old node, the number of each copy in which another stands there, with that one.
-    """
+    """Other nodes in the place of some, in each of several `copies` of a launch (0: nothing is substituted). `news`
+    has, by the old node, the number of each copy in which another stands there, with that one."""
 
     copies: int = 0
     news: dict[ast.AST, list[tuple[int, ast.AST]]] = field(default_factory=dict)

@@ -94,15 +94,9 @@ class Copies:
 
 
 class WalkedCall:
-    """A program on its inputs. Call `run` once before `changed`.
-
-    Args:
-        program: a traced call of the source.
-        inputs: its tensors.
-        code: the source's kernels.
-        allow: the torch operations that the assignment allows.
-        compared: the numbers of the results that are asked for with changes; None for all.
-    """
+    """A program on its inputs, with the kernels of the source that it is of, and the torch operations that the
+    assignment allows. Of its results, those whose numbers are `compared` (None: all) are asked for with changes. Call
+    `run` once before `changed`."""
 
     def __init__(
         self, program: Program, inputs: Sequence[Tensor], code: Code, allow: Collection[str],
@@ -146,13 +140,9 @@ class WalkedCall:
         return self.work - self.begun[kernel].work
 
     def changed(self, kernel: str, substitution: Substitution, first: int) -> Copies:
-        """The call with each copy of a substitution in a `kernel` that is launched.
-
-        Args:
-            first: the number of the kernel's first statement in which a node is substituted.
-
-        Raises: one of `WRONG`, where it cannot be walked, or every copy goes out of bounds.
-        """
+        """The call with each copy of a substitution in a `kernel` that is launched; `first` is the number of the
+        kernel's first statement in which a node is substituted. Raises one of `WRONG`, where it cannot be walked, or
+        every copy goes out of bounds."""
         begun, copies = self.begun[kernel], substitution.copies
         meter = Meter(Budget(2 * self.work * (4 + copies) + 50 * STEP))
         memory, steps = _copied(begun.memory, copies), self._steps_after(kernel)

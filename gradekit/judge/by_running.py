@@ -187,14 +187,8 @@ def _special_lane(tile: Tensor) -> int | None:
 def special_origin(
     program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str]
 ) -> Diagnosis | None:
-    """Why an element of a result is NaN or infinite and must not be; None where all are finite, or it is not known.
-
-    Args:
-        program: what the failing call became.
-        inputs: its tensors.
-        comparison: the result beside its reference.
-        allow: torch operations that the assignment allows.
-    """
+    """Why an element of a result is NaN or infinite and must not be, by running once more what the failing call became;
+    None where all are finite, or it is not known."""
     place = _wrong_place(program, comparison)
     owners = Owners()
     if place is None or not ran(program, inputs, allow, owners):

@@ -85,14 +85,8 @@ def line_of_refused(text: str, message: str) -> int | None:
 
 
 def refused_gradient(text: str, entry: str, message: str, cause: Cause) -> Diagnosis | None:
-    """Which gradient has a shape that its input has not; None where the text does not show it.
-
-    Args:
-        text: the submission's source.
-        entry: the function that was called.
-        message: what torch has said.
-        cause: why the check failed, which the diagnosis keeps.
-    """
+    """Which gradient has a shape that its input has not, where torch has said in a `message` that it refuses one; None
+    where the text does not show it. The diagnosis keeps the `cause` for which the check failed."""
     said = _REFUSED.search(message)
     source = ParsedSource.parsed(text) if said is not None else None
     if said is None or source is None:

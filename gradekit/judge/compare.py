@@ -176,14 +176,10 @@ def summary(comparison: Comparison) -> dict[str, Any]:
     wrong, error = comparison.wrong, comparison.error
     first, worst = (index_of(int(each.flatten().argmax()), wrong.shape) for each in (wrong.to(torch.uint8), error))
     return {
-        "wrong": comparison.wrong_count,
-        "total": wrong.numel(),
-        "nan": int(comparison.nan.sum()),
-        "inf": int(comparison.inf.sum()),
-        "first": _element(comparison, first),
-        "worst": _element(comparison, worst),
+        "wrong": comparison.wrong_count, "total": wrong.numel(), "nan": int(comparison.nan.sum()),
+        "inf": int(comparison.inf.sum()), "first": _element(comparison, first), "worst": _element(comparison, worst),
         "along": [_along(wrong, dim) for dim in range(wrong.dim())],
-    }
+    }  # fmt: skip
 
 
 def _element(comparison: Comparison, index: tuple[int, ...]) -> dict[str, Any]:

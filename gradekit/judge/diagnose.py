@@ -34,11 +34,7 @@ def diagnose(
     if failure.cause.traits & SAYS_ALL:
         return None
     evidence = Evidence(
-        failure,
-        tuple(inputs or getattr(observation, "inputs", ())),
-        tuple(getattr(observation, "findings", ())),
-        getattr(observation, "program", None),
-        tuple(getattr(observation, "results", None) or ()),
-        text,
-    )
+        failure, tuple(inputs or getattr(observation, "inputs", ())), tuple(getattr(observation, "findings", ())),
+        getattr(observation, "program", None), tuple(getattr(observation, "results", None) or ()), text,
+    )  # fmt: skip
     return next((found for found in (rule(evidence) for rule in RULES) if found), None)

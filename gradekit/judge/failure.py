@@ -32,14 +32,9 @@ class Failure(AssertionError):
     """
 
     def __init__(
-        self,
-        cause: Cause,
-        message: str,
-        *,
-        line: int | None = None,
-        facts: dict[str, Any] | None = None,
+        self, cause: Cause, message: str, *, line: int | None = None, facts: dict[str, Any] | None = None,
         comparison: Comparison | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(message)
         self.cause = cause
         self.message = message

@@ -126,14 +126,10 @@ class Reference:
 
 
 def reference(
-    function: Function,
-    *args: Any,
-    scale: Function | None = None,
-    steps: Literal["float32", "native", "once", "copied"] = "float32",
-    terms: int | None = None,
-    input_precision: Precision = "ieee",
-    bound: Function | None = None,
-) -> Any:
+    function: Function, *args: Any, scale: Function | None = None,
+    steps: Literal["float32", "native", "once", "copied"] = "float32", terms: int | None = None,
+    input_precision: Precision = "ieee", bound: Function | None = None,
+) -> Any:  # fmt: skip
     """The expected result of `function(*args)`: a `Reference`, or a tuple of them where `function` returns a tuple.
 
     Args:

@@ -97,12 +97,10 @@ def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Rati
     value = middle(ratios)
     low, high = interval(ratios)
     return Ratio(
-        value=value,
-        low=value * (1 - math.hypot(1 - low / value, SYSTEMATIC)),
-        high=value * (1 + math.hypot(high / value - 1, SYSTEMATIC)),
-        rounds=len(good),
+        value=value, low=value * (1 - math.hypot(1 - low / value, SYSTEMATIC)),
+        high=value * (1 + math.hypot(high / value - 1, SYSTEMATIC)), rounds=len(good),
         discarded=len(rounds) - len(good),
-    )
+    )  # fmt: skip
 
 
 def seconds(rounds: Sequence[Round], side: str) -> float:

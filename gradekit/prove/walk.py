@@ -593,13 +593,9 @@ def _index(walk: Walk, op: Op, a: Value) -> Value:
 # --- comparing and choosing -------------------------------------------------------------------------------------------
 
 COMPARE: dict[str, Callable[[Term, Term], Truth]] = {
-    "eq": equal,
-    "ne": lambda a, b: ~equal(a, b),
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
+    "eq": equal, "ne": lambda a, b: ~equal(a, b), "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge,
-}
+}  # fmt: skip
 """By the predicate without its sign."""
 
 

@@ -19,12 +19,8 @@ from gradekit.versions import environment
 
 
 def grade(assignment: Assignment, path: Path, *, hidden: bool = False) -> Report:
-    """The report on the answers at `path`; with `hidden`, details for the staff say what a rubric looks for.
-
-    Raises:
-        NoSuchSubmission: there is nothing at `path`.
-        AssignmentError: the questions or their key are wrong.
-    """
+    """The report on the answers at `path`; with `hidden`, details for the staff say what a rubric looks for. Raises
+    NoSuchSubmission where there is nothing, and AssignmentError where the questions or their key are wrong."""
     began = time.monotonic()
     questions = load(assignment)
     try:

@@ -74,12 +74,8 @@ CALLED_AGAIN = "Called again after other calls, {} must give the same result"
 
 def assert_computes_anew(subject: Subject, seen: Observation, expected: Sequence[Reference]) -> None:
     """Raise unless the call of `seen` gives what is `expected` with tensors that had other values in a call before.
-
-    These values were made up for each tensor by itself: what goes wrong in memory with them is nobody's fault.
-
-    Raises:
-        Failure: depends-on-earlier-calls.
-    """
+    These were made up for each tensor by itself: what goes wrong in memory with them is nobody's fault. Raises Failure
+    (depends-on-earlier-calls)."""
     says = f"Called again with the same tensors, whose values were changed in place, {seen.entry} must compute anew"
     try:
         assert_same(subject.changed_in_place(seen), expected, Cause.DEPENDS_ON_EARLIER_CALLS, says)
@@ -104,11 +100,8 @@ def reference_of(exact: torch.Tensor, native: torch.Tensor, allowance: torch.Ten
 
 
 def assert_same(seen: Observation, expected: Sequence[Reference], cause: Cause, says: str) -> None:
-    """Raise unless a related call gave what is `expected`: where values differ, for this `cause`, with what it `says`.
-
-    Raises:
-        Failure: as said.
-    """
+    """Raise Failure unless a related call gave what is `expected`: where values differ, for this `cause`, with what it
+    `says`."""
     try:
         with telling(lambda actual, wanted: None):  # it may have more inputs than a call that is right
             assert_close(seen, expected)
@@ -178,11 +171,8 @@ def in_one_memory(
 
 
 def assert_called(calls: Subject, seen: Observation, expected: Sequence[Reference], way: Way) -> None:
-    """Raise unless the call of `seen`, made in this way, gives what is `expected` of it.
-
-    Raises:
-        Failure: broken-relation where other values come; or whatever else is wrong with that call.
-    """
+    """Raise unless the call of `seen`, made in this way, gives what is `expected` of it. Raises Failure
+    (broken-relation where other values come), or whatever else is wrong with that call."""
     what = "gradient" if seen.wanted else "result"
     says = f"{way.says}, the {what} must be the same"
     try:
@@ -201,11 +191,8 @@ def assert_called(calls: Subject, seen: Observation, expected: Sequence[Referenc
 
 def assert_scales(calls: Subject, seen: Observation, expected: Sequence[Reference]) -> bool:
     """Raise unless gradients are FACTOR times as large where the gradient that comes in is; whether that can be asked:
-    where this is float16, or a gradient grows beyond its dtype, it cannot.
-
-    Raises:
-        Failure: overflow; or whatever else is wrong with that call.
-    """
+    where this is float16, or a gradient grows beyond its dtype, it cannot. Raises Failure (overflow), or whatever else
+    is wrong with that call."""
     upstream = values_of(seen.inputs[-1])
     larger = [(one.exact * FACTOR, (one.native.double() * FACTOR).to(one.native.dtype)) for one in expected]
     if upstream.dtype == torch.float16 or not all(bool(native.isfinite().all()) for _, native in larger):

@@ -22,14 +22,12 @@ def rests_on(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not passes and not forms and not coverage:
         return {}
     return {
-        "proved": sum(one["proved"] for one in passes),
-        "open": sum(one["open"] for one in passes),
+        "proved": sum(one["proved"] for one in passes), "open": sum(one["open"] for one in passes),
         "exact": sum(one["exact"] for one in forms),
         "not_exact": sum(one["forms"] - one["exact"] + one.get("untried", 0) for one in forms),
-        "examples": sum(one.get("examples", 0) for one in details),
-        "unseen": _named(coverage, "unseen"),
+        "examples": sum(one.get("examples", 0) for one in details), "unseen": _named(coverage, "unseen"),
         **({"unfollowed": unfollowed} if unfollowed else {}),
-    }
+    }  # fmt: skip
 
 
 def _named(coverage: Sequence[Mapping[str, Any]], what: str) -> list[dict[str, Any]]:

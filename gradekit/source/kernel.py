@@ -52,16 +52,9 @@ class PointerAccess:
 
 
 class KernelDraft:
-    """One kernel of a submission.
-
-    Attributes:
-        source: the submission's text.
-        node: the kernel's definition.
-        all_params: its parameters in their order; `constexprs` are the constants among them, `params` the others.
-        known_strides: parameters that some launch hands a stride.
-        nodes: every node of its body.
-        parents: the node around each node.
-    """
+    """One kernel of a submission, and its definition, the `node`. Of `all_params`, in their order, `constexprs` are the
+    constants and `params` the others; some launch hands a stride to `known_strides`. `nodes` are all of its body,
+    `parents` the node around each."""
 
     def __init__(self, source: ParsedSource, node: ast.FunctionDef) -> None:
         self.source, self.node, self.name = source, node, node.name

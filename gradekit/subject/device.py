@@ -98,15 +98,9 @@ class Device:
             self._process().start()
 
     def run(
-        self,
-        program: Program,
-        tensors: Sequence[torch.Tensor],
-        *,
-        option: int,
-        allow: Collection[str],
-        entry: str,
+        self, program: Program, tensors: Sequence[torch.Tensor], *, option: int, allow: Collection[str], entry: str,
         names: Sequence[str] = (),
-    ) -> CardRun:
+    ) -> CardRun:  # fmt: skip
         """What the card computes for CPU `tensors`, which the student calls `names`. Raises Failure where a kernel of
         the program misused the card, or does not run on it, and NeedsCard where the card did not do it for a reason of
         its own."""

@@ -178,13 +178,9 @@ class Runs:
     """
 
     def __init__(
-        self,
-        submission: Submission,
-        assignment: Assignment,
-        substitute: Substitution | None,
-        device: Device,
+        self, submission: Submission, assignment: Assignment, substitute: Substitution | None, device: Device,
         most_work: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._most_work = most_work
         self.submission = submission
         self.assignment = assignment

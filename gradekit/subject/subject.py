@@ -75,15 +75,10 @@ class Subject:
     """
 
     def __init__(
-        self,
-        submission: Submission,
-        assignment: Assignment,
-        start: Callable[[], Tracer],
-        substitute: Substitution | None = None,
-        device: Device | None = None,
-        programs: Mapping[str, Program] | None = None,
-        is_brief: bool = False,
-    ) -> None:
+        self, submission: Submission, assignment: Assignment, start: Callable[[], Tracer],
+        substitute: Substitution | None = None, device: Device | None = None,
+        programs: Mapping[str, Program] | None = None, is_brief: bool = False,
+    ) -> None:  # fmt: skip
         self.submission = submission
         self.assignment = assignment
         self.device = device if device is not None and substitute is None else Device("cpu")
