@@ -10,7 +10,7 @@ from typing import Any
 
 from gradekit.batch.feedback import visible
 from gradekit.credit import PendingPolicy
-from gradekit.report import classroom, for_lms, junit, page, terminal
+from gradekit.report import for_lms, junit, page, terminal
 from gradekit.report import record as records
 from gradekit.report.grade import Grade, grade
 from gradekit.report.plain_text import summary
@@ -67,10 +67,10 @@ def _append(variable: str, text: str) -> None:
 
 def _log(graded: Grade) -> str:
     """What the workflow's log shows; its page gets the summary."""
-    _append("GITHUB_STEP_SUMMARY", classroom.step_summary(graded))
-    tests = classroom.render(graded)["tests"]
+    _append("GITHUB_STEP_SUMMARY", for_lms.step_summary(graded))
+    tests = for_lms.classroom(graded)["tests"]
     outcomes = [f"{test['status']:<5} {test['score']:g}  {test['name']}" for test in tests]
-    return "\n".join([*outcomes, *classroom.line_errors(graded.record), ""])
+    return "\n".join([*outcomes, *for_lms.line_errors(graded.record), ""])
 
 
 def _codegrade(graded: Grade) -> str:
@@ -94,7 +94,7 @@ PLATFORMS = {
     "prairielearn": Platform("grade/student", 600, left=_json("grade/results/results.json", for_lms.prairielearn)),
     "autolab": Platform(None, 600, for_lms.autolab),
     "classroom": Platform(  # of two lines in the file of a step's output, the later counts
-        None, 600, _log, lambda root, graded: _append("GITHUB_OUTPUT", f"result={classroom.encoded(graded)}\n"),
+        None, 600, _log, lambda root, graded: _append("GITHUB_OUTPUT", f"result={for_lms.encoded(graded)}\n"),
         is_read_by_students=True,
     ),
     "gitlab": Platform(

@@ -1,34 +1,42 @@
-"""The report as each LMS reads it: from a file (Gradescope, PrairieLearn) or from standard output (Autolab, Moodle's
-VPL and CodeRunner, CodeGrade). GitHub's are in classroom.py.
+"""The report as each LMS reads it: from a file (Gradescope, PrairieLearn), from standard output (Autolab, Moodle's VPL
+and CodeRunner, CodeGrade), or from what a workflow puts out (GitHub).
 
 Each is a pure function of a record's grade. Where there is none, since the grader failed or nothing could be measured,
 there is none in the text either: an LMS then keeps the one that it has, or shows a fault.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from gradekit.report.grade import Grade
+from gradekit.report.grade import LEFT_OUT, Grade
 from gradekit.report.grouping import blame, ending, is_right
 from gradekit.report.pictures import wrong_image
 from gradekit.report.plain_text import as_html, explanation, summary
-from gradekit.report.text import for_html, one_line, points
+from gradekit.report.text import for_html, for_markdown, one_line, points
 
 Record = Mapping[str, Any]
 
 
-def _titled(check: Mapping[str, Any]) -> str:
+_WAITS = {"pending": "pending: ", "fault": "not graded: "}
+"""What stands before the name of a check that was not measured."""
+
+
+def _titled(check: Record) -> str:
     return one_line(check["title"]) or one_line(check["id"])
 
 
-def _headed(record: Record) -> Iterable[tuple[Mapping[str, Any], str]]:
+def _worth(check: Record) -> str:
+    return f"{points(check['earned'])} / {points(check['possible'])}"
+
+
+def _headed(record: Record) -> Iterable[tuple[Record, str]]:
     """Each check with its line: "[failed] Is right (0 / 30)"."""
     for check in record["checks"]:
-        worth = f"{points(check['earned'])} / {points(check['possible'])}"
-        yield check, f"[{check['outcome']}] {one_line(check['title'])} ({worth})"
+        yield check, f"[{check['outcome']}] {one_line(check['title'])} ({_worth(check)})"
 
 
 def over_compiled(record: Record) -> float | None:
@@ -63,7 +71,7 @@ def gradescope(graded: Grade) -> dict[str, Any]:
     return results
 
 
-def _told_once(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _told_once(record: Record) -> list[dict[str, Any]]:
     """The tests; of those that failed for one reason, the first tells it, and the others name that one."""
     tests, told = [], dict[Any, str]()
     for number, check in enumerate(record["checks"], start=1):
@@ -77,8 +85,8 @@ def _told_once(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return tests
 
 
-def _tested(check: Mapping[str, Any], number: str, output: str) -> dict[str, Any]:
-    name = {"pending": "pending: ", "fault": "not graded: "}.get(check["outcome"], "") + _titled(check)
+def _tested(check: Record, number: str, output: str) -> dict[str, Any]:
+    name = _WAITS.get(check["outcome"], "") + _titled(check)
     formats = {"name_format": "text", "output_format": "html"}
     test: dict[str, Any] = {"name": name, "number": number, **formats, "tags": [check["kind"]]}
     test |= {"output": output} if output else {}
@@ -111,7 +119,7 @@ def prairielearn(graded: Grade) -> dict[str, Any]:
     return _fitting({"gradable": True, **worth, "output": said, "tests": tests})
 
 
-def _weighed(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+def _weighed(check: Record, submission: Record) -> dict[str, Any]:
     waiting = check["outcome"] in ("pending", "fault")
     return {
         "name": _titled(check),
@@ -215,8 +223,95 @@ def codegrade(graded: Grade) -> str:
     return "".join(json.dumps(line, allow_nan=False, separators=(",", ":")) + "\n" for line in lines)
 
 
-def _case(check: Mapping[str, Any], submission: Mapping[str, Any]) -> dict[str, Any]:
+def _case(check: Record, submission: Record) -> dict[str, Any]:
     case = {"name": _titled(check), "status": _STATUS.get(ending(check), "success")}
     reason = explanation(check, submission)
     weight = str(Fraction(check["possible"]).limit_denominator())
     return case | {"weight": weight} | ({"reason": reason} if reason else {})
+
+
+# --- GitHub: for Classroom's autograding reporter, as annotations at the lines, and as a summary of the step ----------
+#
+# The reporter's contract is version 3 of the JSON that the classroom-resources runners put out: base64 of one line of
+# JSON, read from the variable STEP-ID_RESULTS. Partial credit survives only in the score of each test. Workflow
+# commands are lines of standard output: `::error file=F,line=N,title=T::message`, with what ends a line or a property
+# percent-encoded, so that no text of a submission is a command of its own.
+
+_GITHUB = {"failed": "fail", "fault": "error"}
+
+
+def classroom(graded: Grade) -> dict[str, Any]:
+    """The results as data. `tests` is never missing: the reporter breaks without it.
+
+    The reporter sums tests up, and a test may be worth nothing: points that are left out are neither earned nor
+    possible here.
+    """
+    record, said = graded.record, summary(graded)
+    if record["status"] == "fault":
+        return _results("error", 0.0, [_entry(record, "submission", "error", 0.0, said)], said)
+    if record["status"] == "rejected":
+        return _results("fail", record["score"]["possible"], [_entry(record, "submission", "fail", 0.0, said)], said)
+    tests = [_test(check, record["submission"], graded) for check in record["checks"]]
+    status = "fail" if any(test["status"] == "fail" for test in tests) else "pass"
+    left_out = graded.pending if graded.policy is LEFT_OUT else 0.0
+    return _results(status, graded.possible - left_out, tests, graded.said)
+
+
+def encoded(graded: Grade) -> str:
+    """What the step puts out as `result`."""
+    line = json.dumps(classroom(graded), allow_nan=False, separators=(",", ":")) + "\n"
+    return base64.b64encode(line.encode()).decode()
+
+
+def _results(status: str, most: float, tests: list[dict[str, Any]], message: str = "") -> dict[str, Any]:
+    results: dict[str, Any] = {"version": 3, "status": status, "max_score": most, "tests": tests}
+    return results | ({"message": message} if message else {})
+
+
+def _test(check: Record, submission: Record, graded: Grade) -> dict[str, Any]:
+    name = _WAITS.get(check["outcome"], "").replace(":", " -") + _titled(check)
+    score = check["earned"] if graded.policy is LEFT_OUT else graded.of(check)
+    return _entry(check, name, _GITHUB.get(ending(check), "pass"), score, explanation(check, submission))
+
+
+def _entry(owner: Record, name: str, status: str, score: float, message: str) -> dict[str, Any]:
+    return {
+        "name": name, "status": status, "score": score, "message": message, "test_code": "", "task_id": 0,
+        "filename": "", "line_no": owner["source"]["line"] if owner["source"] else 0, "duration": 0,
+    }  # fmt: skip
+
+
+_SIGNS = {"passed": "✅", "failed": "❌", "pending": "⏳", "fault": "⚠️", "missed": "➖", "accepted": "☑️"}
+
+
+def line_errors(record: Record) -> list[str]:
+    """A line for each failure that has a line in the submission, one for each reason."""
+    failed = [check for check in record["checks"] if check["source"] and ending(check) == "failed"]
+    first = {blame(check): check for check in reversed(failed)}
+    told = [(check, explanation(check, record["submission"]), check["title"]) for check in reversed(first.values())]
+    if record["status"] == "rejected" and record["source"]:
+        told = [(record, record["message"], "Rejected")]
+    return [
+        f"::error file={_property(record['submission']['path'])},line={owner['source']['line']},"
+        f"title={_property(one_line(title))}::{_data(text)}"
+        for owner, text, title in told
+    ]  # fmt: skip
+
+
+def step_summary(graded: Grade) -> str:
+    """The summary: the score, what is pending, and a row for each check."""
+    record = graded.record
+    lines = [f"### {for_markdown(record['assignment'])}", "", *map(for_markdown, summary(graded).splitlines())]
+    if record["checks"]:
+        lines += ["", "| | check | points |", "|---|---|---|"]
+    for check in record["checks"]:
+        lines += [f"| {_SIGNS[ending(check)]} | {for_markdown(check['title'])} | {_worth(check)} |"]
+    return "\n".join(lines) + "\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -12,7 +12,7 @@ from gradekit.batch import exports, feedback, gradebook
 from gradekit.batch.intake import HandIn
 from gradekit.batch.policy import Policy
 from gradekit.credit import PendingPolicy
-from gradekit.report import classroom, for_lms
+from gradekit.report import for_lms
 from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, record
@@ -44,7 +44,7 @@ def in_moodle(found: Mapping[str, Any], policy: PendingPolicy) -> float:
 
 
 def in_classroom(found: Mapping[str, Any], policy: PendingPolicy) -> float:
-    results = classroom.render(grade(found, policy))
+    results = for_lms.classroom(grade(found, policy))
     return sum(test["score"] for test in results["tests"]) / results["max_score"]
 
 
@@ -98,7 +98,7 @@ def test_where_nothing_was_measured_there_is_no_grade_unless_the_course_says_so(
 def test_each_report_says_what_pending_points_count(policy: PendingPolicy, word: str) -> None:
     said = [
         for_lms.gradescope(grade(PERFECT, policy))["output"], for_lms.prairielearn(grade(PERFECT, policy))["output"],
-        for_lms.autolab(grade(PERFECT, policy)), classroom.render(grade(PERFECT, policy))["message"],
+        for_lms.autolab(grade(PERFECT, policy)), for_lms.classroom(grade(PERFECT, policy))["message"],
         " ".join(feedback.with_grade(PERFECT, line(PERFECT, policy), policy)["notes"]),
     ]  # fmt: skip
     assert all("30 points were not measured" in text and word in text for text in said), said

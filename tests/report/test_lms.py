@@ -16,7 +16,7 @@ import pytest
 from gradekit.credit import PendingPolicy
 from gradekit.findings import Cause, Kind, Outcome, Status
 from gradekit.lms.platforms import PLATFORMS
-from gradekit.report import classroom, for_lms
+from gradekit.report import for_lms
 from gradekit.report.grade import grade
 
 from .samples import FAILED, FAULT, PASSED, PENDING, REJECTED, record
@@ -180,7 +180,7 @@ def test_autolab_keeps_the_old_scores_at_a_fault_of_ours() -> None:
 
 
 def test_classroom_gets_one_line_of_json_in_base64() -> None:
-    text = base64.b64decode(classroom.encoded(grade(record(PASSED, FAILED)))).decode()
+    text = base64.b64decode(for_lms.encoded(grade(record(PASSED, FAILED)))).decode()
     assert text.endswith("\n") and text.count("\n") == 1
     results = json.loads(text)
     assert (results["version"], results["status"], results["max_score"]) == (3, "fail", 70)
@@ -191,13 +191,13 @@ def test_classroom_gets_one_line_of_json_in_base64() -> None:
 
 def test_classroom_always_gets_tests() -> None:
     for sample in (record(**REJECTED), record(status=Status.FAULT, message="oh")):
-        results = classroom.render(grade(sample))
+        results = for_lms.classroom(grade(sample))
         assert results["tests"][0]["status"] == results["status"] != "pass"
         assert results["message"]
 
 
 def test_classroom_counts_what_is_pending_neither_way() -> None:
-    results = classroom.render(grade(record(PASSED, PENDING)))
+    results = for_lms.classroom(grade(record(PASSED, PENDING)))
     assert (results["status"], results["max_score"]) == ("pass", 40)
     assert results["tests"][1]["name"].startswith("pending - ")
 
@@ -207,7 +207,7 @@ def test_classroom_counts_what_is_pending_neither_way() -> None:
 
 RENDERERS: list[Any] = [
     for_lms.gradescope, for_lms.prairielearn, for_lms.autolab, for_lms.vpl, for_lms.coderunner, for_lms.codegrade,
-    classroom.render,
+    for_lms.classroom,
 ]  # fmt: skip
 
 
@@ -257,16 +257,16 @@ def test_codegrade_gets_lines_of_json() -> None:
 
 
 def test_github_annotates_the_line_once_for_each_reason() -> None:
-    (line,) = classroom.line_errors(record(PASSED, FAILED, replace(FAILED, id="again", title="Again")))
+    (line,) = for_lms.line_errors(record(PASSED, FAILED, replace(FAILED, id="again", title="Again")))
     assert line.startswith("::error file=submission.py,line=14,title=Agrees with torch.softmax on any shape%2C dtype")
     assert "\n" not in line and "%0A" in line
-    (evil,) = classroom.line_errors(record(EVIL))
+    (evil,) = for_lms.line_errors(record(EVIL))
     assert evil.count("\n") == 0 and "<script>alert(1)</script>%250A" in evil
-    assert classroom.line_errors(record(**REJECTED))[0].startswith("::error file=submission.py,line=2,title=Rejected::")
+    assert for_lms.line_errors(record(**REJECTED))[0].startswith("::error file=submission.py,line=2,title=Rejected::")
 
 
 def test_githubs_summary_has_a_row_for_each_check() -> None:
-    text = classroom.step_summary(grade(record(PASSED, FAILED, PENDING)))
+    text = for_lms.step_summary(grade(record(PASSED, FAILED, PENDING)))
     assert "40 of 100 points" in text.replace("\\", "") and text.count("\n| ") == 4
     assert "| ✅ | Agrees with torch\\.softmax on small matrices | 40 / 40 |" in text
 
@@ -300,7 +300,7 @@ def test_github_and_gitlab_leave_their_files(
     monkeypatch.delenv("GITHUB_OUTPUT", raising=False)
     PLATFORMS["classroom"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "::error file=submission.py,line=14" in capsys.readouterr().out
-    assert (tmp_path / "summary.md").read_text() == classroom.step_summary(grade(HALF))
+    assert (tmp_path / "summary.md").read_text() == for_lms.step_summary(grade(HALF))
     PLATFORMS["gitlab"].deliver(tmp_path, HALF, True, PendingPolicy.LEFT_OUT)
     assert "<testsuites>" in (tmp_path / "gradekit-report.xml").read_text()
     assert "<!doctype html>" in (tmp_path / "gradekit-report.html").read_text()
