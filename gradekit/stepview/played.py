@@ -1,5 +1,6 @@
 """A submission and an example to the record of its steps: plain data, which gradekit.report.steps makes a page of."""
 
+import contextlib
 import functools
 import json
 import math
@@ -68,14 +69,12 @@ def _to_play(candidates: Sequence[Played], assignment: Assignment, submission: S
     """The first call of which more than one program of a grid runs, or else the first, with what it is traced to."""
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
     found: list[tuple[Played, Program]] = []
-    try:
+    with contextlib.closing(subject):
         for one in candidates:
             seen, spec = one.call.observation, call_spec(one.call.entry, one.call.args)
             found.append((one, seen.program if seen is not None else subject.program(spec)))
             if one.failure or any(math.prod(launch.grid) > 1 for launch in found[-1][1].launches()):
                 return found[-1]
-    finally:
-        subject.close()
     return found[0]
 
 

@@ -5,6 +5,7 @@ finds is what counts; for sizes that fit nowhere, the programs that are to blame
 see becomes open, and where the formulas were exact it is written down as a fault of the proof.
 """
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -252,13 +253,11 @@ def prove_submission(path: Path, id: str | None = None) -> dict[str, Any]:
     submission = read(path)
     passes: dict[str, dict[str, Any]] = {}
     subject = Subject(submission, assignment, lambda: Tracer(submission, lists=assignment.lists))
-    try:
+    with contextlib.closing(subject):
         for name, entry in assignment.domain.items():
             for title, gradient in {name: False, f"{name}, backward": True}.items():
                 if not gradient or entry.gradients:
                     passes[title] = proved(subject, entry, ProofBudget(), gradient=gradient).as_data()
-    finally:
-        subject.close()
     return {"schema": SCHEMA, "assignment": assignment.id, "submission": str(path), "passes": passes}
 
 
