@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -45,6 +46,9 @@ NAMES = frozenset({
     "input", "memoryview", "type", "object",
 })  # fmt: skip
 """Built-in functions that reach what stands in no source text."""
+
+TORCHS_OWN = ("aten::", "prims::", "prim::", "higher_order")
+"""How names of torch's own operators begin."""
 
 METHODS = frozenset({"__init__", "__call__", "__repr__", "__post_init__"})
 """The special methods that a class may have: others answer for operators and attributes."""
@@ -103,7 +107,7 @@ def _means(node: ast.AST, around: Surroundings) -> Iterator[str]:
             if not (args and _is_named_or_own(args[0], around)):
                 yield f"{name} of an operator that is not named in it"
         case ast.Constant(value=str(value)):
-            if value.startswith(("aten::", "prims::", "prim::", "higher_order")):
+            if value.startswith(TORCHS_OWN):
                 yield f'"{value}"'
 
 
@@ -120,7 +124,9 @@ def _unusual(name: str, node: ast.AST, around: Surroundings) -> Iterator[str]:
 
 
 def _is_named_or_own(argument: ast.expr, around: Surroundings) -> bool:
-    """A name written out, or a function: an operator's own method takes that."""
+    """A name that the text spells out, none of torch's, or a function: an operator's own method takes that."""
+    if (name := around.spelled(argument)) is not None:
+        return not name.startswith(TORCHS_OWN)
     is_function = isinstance(argument, ast.Name) and argument.id not in around.variables
     return is_function or isinstance(argument, (ast.Constant, ast.Lambda)) or _is_static_method(argument, around)
 
@@ -183,6 +189,27 @@ class Surroundings:
         self._seen_in_functions = self._names & (visible | declared)  # there, a class's own names are not
         parameters = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
         self.variables = parameters | {name for node in ast.walk(tree) for name in stored(node)}
+        bindings = Counter(name for node in ast.walk(tree) for name in bound(node))
+        self._constants: dict[str, str] = {}
+        for node in tree.body:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    if bindings[name] == 1 and name not in parameters and (text := self.spelled(value)) is not None:
+                        self._constants[name] = text
+
+    def spelled(self, node: ast.expr) -> str | None:
+        """The text that `node` stands for: written out, a constant of the file, or an f-string of these."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return text
+            case ast.Name(id=name):
+                return self._constants.get(name)
+            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
+                return self.spelled(value)
+            case ast.JoinedStr(values=parts):
+                texts = [self.spelled(part) for part in parts]
+                return None if None in texts else "".join(filter(None, texts))
+        return None
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around `node`, from the inside out."""
