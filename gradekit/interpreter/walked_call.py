@@ -135,6 +135,10 @@ class WalkedCall:
         self.work = meter.work + STEP * len(self._steps)
         return self._results(memory)
 
+    def is_launched_once(self, kernel: str) -> bool:
+        """Whether a call launches a kernel once: what its names are in one launch tells nothing of another."""
+        return sum(isinstance(step, Launch) and self._kernel(step).name == kernel for step in self._steps) == 1
+
     def work_from(self, kernel: str) -> int:
         """The work of the call from the first launch of a kernel on."""
         return self.work - self.begun[kernel].work

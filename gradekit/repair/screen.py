@@ -310,7 +310,7 @@ class Screen:
         finally:
             self._work.spend(alone.meter.work - before + STEP)
         kind = kind_of(value)
-        if kind is None or not site.is_steady(change.node) or not is_own:
+        if kind is None or not site.is_steady(change.node) or not is_own or not replay.is_launched_once(tried.kernel):
             return kind, change.new
         told = digest(value)
         is_usual = site.kind(change.node) == kind and self._usual(site, change.node) == told

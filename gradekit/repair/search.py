@@ -233,7 +233,7 @@ def diagnosis_of(mend: Mend, clues: Clues, proof: str) -> Diagnosis:
 
 def is_of_memory(mend: Mend, clues: Clues) -> bool:
     """Whether a mend is of what was seen to go wrong in memory, which no value refutes."""
-    is_mask = mend.cause is Cause.MISSING_MASK and bool(clues.causes & OUT_OF_BOUNDS)
+    is_mask = mend.family is Family.MASK and bool(clues.causes & OUT_OF_BOUNDS)
     return is_mask or mend.cause in clues.causes and bool(mend.cause.traits & IN_MEMORY)
 
 

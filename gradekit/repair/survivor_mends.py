@@ -150,9 +150,11 @@ def mends_of_host(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
 
 
 def halves_of(found: Sequence[Change], source: ParsedSource) -> list[Mend]:
-    """The likeliest of the changes that help in part."""
-    likeliest = without_idle_parts(found[: 2 * Limit.SURVIVORS_IN_PART])[: Limit.SURVIVORS_IN_PART]
-    return mends_each(likeliest, source)
+    """The likeliest of the changes that help in part, of which `found` has those first that help most: a part of what
+    one brings in is idle only where leaving it out helps as much."""
+    most = found[: 2 * Limit.SURVIVORS_IN_PART]
+    likeliest = [one for at, one in enumerate(most) if one in without_idle_parts(most[: at + 1])]
+    return mends_each(likeliest[: Limit.SURVIVORS_IN_PART], source)
 
 
 def mends_each(found: Sequence[Change], source: ParsedSource) -> list[Mend]:

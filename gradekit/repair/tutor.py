@@ -176,12 +176,13 @@ class Tutor:
 
     def _halves(self, tries: MendTries) -> list[Mend]:
         """The mends that may be one of two: what made another check right, then what puts memory right, then those that
-        make most of a few examples right."""
+        make most of a few examples right, and what leaves the fewest elements of the failing call wrong."""
         first = self._mending.told_first
         mended = lambda mend: tries.mended(mend.applied(self._mending.text), Limit.SHOWN)
         helps = lambda mend: (mend == first, is_of_memory(mend, tries.clues), mended(mend))
         with survived("The look at what helps in part"):
-            return sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)[: Limit.HALVES]
+            best = sorted(self._mending.halves(tries.in_part), key=helps, reverse=True)
+            return list(dict.fromkeys([*best[: Limit.HALVES - 1], *tries.in_part[:1], *best]))[: Limit.HALVES]
         return []
 
     def _of_refused(self, check: FailedCheck) -> Diagnosis | None:
@@ -305,7 +306,10 @@ def is_one(half: Mend, other: Mend, text: str) -> bool:
 def in_one_name(text: str, both: str, half: Mend) -> Mend | None:
     """One of two mends, in words of both, where these only put one name or number in the place of another."""
     source = ParsedSource(text)
-    apart = differences(source.tree.body, ast.parse(both).body)
+    try:
+        apart = differences(source.tree.body, ast.parse(both).body)
+    except ValueError:  # with several statements more, it is no name
+        return None
     if len(apart) != 1 or not all(isinstance(one, (ast.Name, ast.Constant)) for one in (apart[0].node, apart[0].new)):
         return None
     at = source.line(source.span(apart[0].node)[0])

@@ -334,6 +334,59 @@ def test_an_index_of_a_kernel_that_only_feeds_the_result_is_changed_too() -> Non
     assert [change.new for change in found] == ["(at // times)"]
 
 
+COLUMNS = HEAD + """@triton.jit
+def column_kernel(x_ptr, out_ptr, step, stride):
+    at = tl.program_id(0)
+    tl.store(out_ptr + at * step, tl.load(x_ptr + at * stride))
+
+
+def entry(x):
+    out = torch.empty(4, device=x.device)
+    column_kernel[(4,)](x, out, 1, 1)
+    column_kernel[(4,)](x, out, 1, 2)
+    return out
+"""
+
+
+def test_a_change_survives_that_matters_in_the_second_launch_of_a_kernel_alone() -> None:
+    x, text = torch.arange(8.0), COLUMNS.replace("at * stride", "at * step")
+    call, _ = shown(text, x[::2], x)
+    assert "stride" in {change.new for change in Screen(Draft(text), ()).survivors([call], ["column_kernel"])}
+
+
+STEPS = HEAD + """@triton.jit
+def sums_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x_ptrs = x_ptr + at
+    mask = at < n
+    total = tl.zeros((BLOCK,), tl.float32)
+    for _ in range(0, n, BLOCK):
+        total += tl.load(x_ptrs, mask=mask, other=0.0)
+        x_ptrs += BLOCK
+    tl.store(out_ptr, tl.sum(total, axis=0))
+
+
+def entry(x):
+    out = torch.empty((), device=x.device)
+    sums_kernel[(1,)](x, out, x.shape[0], BLOCK=4)
+    return out
+"""
+
+
+def test_a_mask_that_was_made_before_a_loop_is_made_anew_in_its_steps() -> None:
+    x = torch.arange(10.0)
+    call, _ = shown(STEPS, x.sum(), x)
+    (found,) = Screen(Draft(STEPS), ()).survivors([call], ["sums_kernel"])
+    assert found.new == "x_ptrs += BLOCK; at += BLOCK; mask = at < n" and "(mask)" in found.sentence
+
+
+def test_a_sum_is_no_part_of_what_a_loop_adds_to_another() -> None:
+    text = STEPS.replace("mask=mask", "mask=at < n").replace("x_ptrs += BLOCK", "rest += total * x; at += BLOCK")
+    steps = Draft(text).kernels[0]
+    (x,) = (node for node in steps.nodes if isinstance(node, ast.Name) and node.id == "x")
+    assert steps.sums_beside(x) == {"total", "at"}
+
+
 def test_where_accesses_go_astray_only_what_leads_to_them_is_changed() -> None:
     x, w = inputs()
     text = MEANS.replace("x_ptr + row * stride", "x_ptr + (row + 1) * stride")

@@ -59,6 +59,7 @@ def test_two_mends_that_only_put_one_name_in_the_place_of_another_are_one_mistak
     assert one is not None and one.sentence == f"Line 1 has row in `{TEXT}`." and one.hint == "try `i` in its place"
     assert in_one_name(TEXT, "a = d + i * c", first) is None
     assert in_one_name(TEXT, "a = b + (i + 1) * c", first) is None
+    assert in_one_name(TEXT, "a = b + i * c; d = a; e = d", first) is None, "statements are added"
 
 
 def test_both_mistakes_are_told_in_their_order_at_the_line_of_the_first() -> None:

@@ -203,7 +203,7 @@ class ChangeSite(Site):
         """Whether a name is used or made within so many lines of a node, or spelled almost like a name there."""
         line, mine = getattr(node, "lineno", 0), getattr(node, "id", "")
         is_alike = name in mine or mine in name or len(name) == len(mine) and sum(map(str.__ne__, name, mine)) == 1
-        return is_alike or any(abs(other - line) <= lines for other in self._lines.get(name, ()))
+        return mine != "" and is_alike or any(abs(other - line) <= lines for other in self._lines.get(name, ()))
 
     @cached_property
     def _lines(self) -> dict[str, list[int]]:

@@ -39,22 +39,34 @@ def _kept(site: ChangeSite, loop: Loop) -> Iterator[Change]:
 
 
 def _moved(site: ChangeSite, loop: Loop) -> Iterator[Change]:
-    """`p += BLOCK * stride` for a tile of pointers that is the same in every step, `k += BLOCK` for one of indices."""
+    """`p += BLOCK * stride` for a tile of pointers that is the same in every step, `k += BLOCK` for one of indices, and
+    the masks anew that were made of these before the loop."""
     made = _made_in(loop)
     like = {site.source.of(s.value) for s in made.values() if isinstance(s, ast.AugAssign)}
     known = {name for name, kind in site.names(loop.body[-1]).items() if kind.of == "integer" and not kind.shape}
     known.discard(counter_of(loop))
     for name in site.kernel.values:
         kind = _kind_after(site, name, loop)
-        is_used = any(name in site.kernel.names(part) for part in loop.body)
+        masks = _masks_of(site, name, loop)
+        is_used = bool(masks) or any(name in site.kernel.names(part) for part in loop.body)
         is_place = kind is not None and (kind.of.startswith("pointer") or kind.of == "integer" and bool(kind.shape))
         if name in made or not is_place or not is_used:
             continue
         behind = [one for one in site.kernel.strides if one in site.kernel.origins(ast.Name(name, ast.Load()))]
         widths = dict.fromkeys(one for one in (*sorted(names_of_steps(loop)), *site.kernel.constexprs) if one in known)
         ways = [*like, *(f"{width} * {stride}" for width in widths for stride in behind), *widths]
+        says = words("advanced-mask", names=", ".join(masks)) if masks else words("advanced", name=name)
         for way in dict.fromkeys(ways):
-            yield from _put(site, loop, f"{name} += {way}", words("advanced", name=name), loop)
+            yield from _put(site, loop, "; ".join([f"{name} += {way}", *masks.values()]), says, loop)
+
+
+def _masks_of(site: ChangeSite, name: str, loop: Loop) -> dict[str, str]:
+    """The masks that are made of a name before a loop, and stay the same in its steps: what makes them."""
+    made = (one for one in site.kernel.statements if isinstance(one, ast.Assign) and one.lineno < loop.lineno)
+    mine = {target_of(one): site.source.of(one) for one in made if name in site.kernel.names(one.value)}
+    used = {one for part in loop.body for one in site.kernel.names(part)} - _made_in(loop).keys()
+    is_mask = lambda one: (kind := _kind_after(site, one, loop)) is not None and kind.of == "condition"
+    return {one: text for one, text in mine.items() if one in used and is_mask(one) and "\n" not in text}
 
 
 def _begun_anew(site: ChangeSite, loop: Loop) -> Iterator[Change]:

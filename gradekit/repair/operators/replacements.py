@@ -30,9 +30,10 @@ def _other_name(site: ChangeSite, node: Any) -> Iterator[Change]:
     of = "pointer" if mine.of.startswith("pointer") else mine.of
     is_for_this = node.id in site.kernel.values and site.kernel.uses.get(node.id) == 1
     here = site.kernel.names(site.kernel.statement(node))  # of names that have one value, those are likelier
+    sums = site.kernel.sums_beside(node)
     for name, kind in sorted(site.names(node).items(), key=lambda one: one[0] not in here):
-        if is_for_this and not site.is_idle(name):
-            continue  # what is computed for this place alone would be of no use
+        if is_for_this and not site.is_idle(name) or name in sums:
+            continue  # what is computed for this place alone would be of no use; a sum is no part of another's steps
         is_divisor = not mine.shape and kind.of == "float" and _divides_values(site, node)
         if name != node.id and (kind.of.startswith(of) or is_divisor) and kind.shape == mine.shape:
             is_alike = site.role(name) == site.role(node.id)
@@ -101,7 +102,8 @@ def _other_number(site: ChangeSite, node: Any) -> Iterator[Change]:
         told = words("number-filled", it=f"{value:g}", new=text) if fills else (says, hint_of("number", new=text))
         yield site.change(likely, node, text, told, 1)
     mine = site.kind(node)
-    for name, kind in site.names(node).items() if others != [-1] else ():
+    nearest = sorted(site.names(node).items(), key=lambda one: not site.is_near(one[0], node, Limit.CLOSE))
+    for name, kind in nearest if others != [-1] else ():
         if mine is not None and kind == mine and site.is_idle(name):
             yield site.change(ChangeKind.IDLE, node, name, _where_an_idle_one_belongs(says, name), Turn.IDLE)
         elif mine is not None and kind == mine:
