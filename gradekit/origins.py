@@ -43,13 +43,12 @@ class ViewOrigin:
 
 @dataclass(frozen=True)
 class Origins:
-    """How the numbers in a program were computed from the sizes of its inputs, as its
-    host code says: not to be trusted.
+    """How the numbers in a program were computed from the sizes of its inputs, as its host code says: not to be
+    trusted.
 
     `terms` are ("number", value), ("size", input, axis), ("stride", input, axis), ("offset", input), ("scalar",
-    argument), ("opaque", value) for a number whose origin was lost, or an operation on earlier terms: +, -, *, //
-    and %, or next_power_of_2.
-    Launches stand in the order of the steps, those of every option.
+    argument), ("opaque", value) for a number whose origin was lost, or an operation on earlier terms: +, -, *, // and
+    %, or next_power_of_2. Launches stand in the order of the steps, those of every option.
     """
 
     terms: tuple[tuple[str | int, ...], ...]

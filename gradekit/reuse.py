@@ -11,9 +11,6 @@ A cache is bounded, and evicts what was used longest ago: a process that stays m
 
 import collections
 import contextlib
-import fcntl
-import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -92,48 +89,6 @@ def shared(
 ) -> SharedCache[Any, V]:
     """A cache that a module keeps for all submissions of a warm grader, with the limits of an LruCache."""
     return SharedCache(lambda: LruCache(most, weigh, largest))
-
-
-class ForkedCache:
-    """A cache that this process and all forks of it read and write from now on: what one puts in, the others get.
-
-    It lies in an anonymous file, which only they have open, so no program that is started can reach it. An entry is a
-    line, written at once: its key in hexadecimal, and a list as JSON. What a writer that was killed has left of one is
-    no entry. A value that would bring the file beyond `most` bytes is not stored.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._file = os.memfd_create("gradekit-class")
-        fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
-        self._most, self._read = most, 0
-        self._places: dict[bytes, tuple[int, int]] = {}  # where the value of a key begins, and its bytes
-
-    def get(self, key: bytes) -> list[Any] | None:
-        """The value of `key`, made anew; None where nobody has put it in."""
-        name = key.hex().encode()
-        if name not in self._places:
-            self._read_on()
-        where, size = self._places.get(name, (0, 0))
-        try:
-            return cast("list[Any]", json.loads(os.pread(self._file, size, where))) if size else None
-        except ValueError:
-            return None
-
-    def put(self, key: bytes, value: list[Any]) -> None:
-        """Adds the value of `key`; a later one of the same key is used by those who have not met this one."""
-        line = f"\n{key.hex()} {json.dumps(value)}\n".encode()
-        if os.fstat(self._file).st_size + len(line) <= self._most:
-            os.write(self._file, line)
-
-    def _read_on(self) -> None:
-        """Notes where the entries are that came in since the last time, as far as they are whole."""
-        new = os.pread(self._file, os.fstat(self._file).st_size - self._read, self._read)
-        whole = new[: new.rfind(b"\n") + 1]
-        for line in whole.splitlines(keepends=True):
-            key, _, value = line.partition(b" ")
-            if value:
-                self._places[key] = self._read + len(key) + 1, len(value)
-            self._read += len(line)
 
 
 relied_on: set[Path] = set()

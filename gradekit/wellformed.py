@@ -55,12 +55,8 @@ class KernelsTooLarge(ProgramError):
 
 def check(program: Program, given: Sequence[View], known: Collection[str] = ()) -> None:
     """Holds `program` against the views that were `given` to the call, in order; a gradient's upstream comes after
-    them. Its kernels of these `known` keys are those of an earlier program, and were examined with that.
-
-    Raises:
-        KernelsTooLarge: more than MOST_TTIR of kernels.
-        ProgramError: what does not fit.
-    """
+    them. Its kernels of these `known` keys are those of an earlier program, and were examined with that. Raises
+    KernelsTooLarge for more than MOST_TTIR of kernels, and ProgramError for what does not fit."""
     _inputs(program, given)
     _kernels(program.kernels, known)
     _Checker(program).check()

@@ -5,13 +5,17 @@ Reading is capped and has a deadline: the other side may be hostile, silent or d
 seconds; None waits without limit.
 """
 
+import contextlib
+import fcntl
 import json
+import os
 import select
 import socket
 import struct
 import time
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 LENGTH = struct.Struct("!I")
 CAP, CONTROL_CAP = 80 << 20, 1 << 16
@@ -40,13 +44,9 @@ class DeadlineExceeded(WireError):
 
 
 def send(sock: socket.socket, message: Any, deadline: float | None = None) -> None:
-    """Sends `message` (anything `json.dumps` accepts) before `deadline`.
-
-    Raises:
-        ConnectionClosed: the other side is gone.
-        DeadlineExceeded: the other side does not read.
-        TypeError, ValueError, RecursionError: `message` has no JSON; nothing was sent.
-    """
+    """Sends `message` (anything `json.dumps` accepts) before `deadline`. Raises ConnectionClosed where the other side
+    is gone, DeadlineExceeded where the other side does not read, and TypeError, ValueError or RecursionError where
+    `message` has no JSON, and nothing was sent."""
     body = json.dumps(message).encode("ascii")
     data = memoryview(LENGTH.pack(len(body)) + body)
     while data:
@@ -60,13 +60,9 @@ def send(sock: socket.socket, message: Any, deadline: float | None = None) -> No
 
 
 def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any:
-    """The next message, of at most `cap` bytes, received before `deadline`.
-
-    Raises:
-        ConnectionClosed: the other side is gone.
-        DeadlineExceeded: the other side is silent.
-        WireError: what it sent is not a message, or too long.
-    """
+    """The next message, of at most `cap` bytes, received before `deadline`. Raises ConnectionClosed where the other
+    side is gone, DeadlineExceeded where the other side is silent, and WireError where what it sent is not a message, or
+    too long."""
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size, deadline))
     if length > cap:
         raise WireError(f"a message of {length} bytes, where {cap} are allowed")
@@ -126,3 +122,53 @@ def _wait(sock: socket.socket, deadline: float | None, *, writing: bool) -> None
     poller.register(sock, select.POLLOUT if writing else select.POLLIN)
     if left <= 0 or not poller.poll(left * 1000):
         raise DeadlineExceeded("no answer in time")
+
+
+class ForkedCache:
+    """A cache that this process and all forks of it read and write from now on: what one puts in, the others get.
+
+    It lies in an anonymous file, which only they have open, so no program that is started can reach it, but for one
+    that is given a descriptor by which it is `readable`, as its `file`. An entry is a line, written at once: its key in
+    hexadecimal, and a list as JSON. What a writer that was killed has left of one is no entry. A value that would bring
+    the file beyond `most` bytes is not stored.
+    """
+
+    def __init__(self, most: int, file: int | None = None) -> None:
+        self._file = os.memfd_create("gradekit-shared") if file is None else file
+        self.readable: list[int] = []
+        if file is None:
+            os.fchmod(self._file, 0o400)  # who reads it cannot open it to write
+            fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
+            with contextlib.suppress(OSError):
+                self.readable.append(os.open(f"/proc/self/fd/{self._file}", os.O_RDONLY))
+        for number in (self._file, *self.readable):
+            weakref.finalize(self, os.close, number)
+        self._most, self._read = most, 0
+        self._places: dict[bytes, tuple[int, int]] = {}  # where the value of a key begins, and its bytes
+
+    def get(self, key: bytes) -> list[Any] | None:
+        """The value of `key`, made anew; None where nobody has put it in."""
+        name = key.hex().encode()
+        if name not in self._places:
+            self._read_on()
+        where, size = self._places.get(name, (0, 0))
+        try:
+            return cast("list[Any]", json.loads(os.pread(self._file, size, where))) if size else None
+        except ValueError:
+            return None
+
+    def put(self, key: bytes, value: list[Any]) -> None:
+        """Adds the value of `key`; a later one of the same key is used by those who have not met this one."""
+        line = f"\n{key.hex()} {json.dumps(value)}\n".encode()
+        if os.fstat(self._file).st_size + len(line) <= self._most:
+            os.write(self._file, line)
+
+    def _read_on(self) -> None:
+        """Notes where the entries are that came in since the last time, as far as they are whole."""
+        new = os.pread(self._file, os.fstat(self._file).st_size - self._read, self._read)
+        whole = new[: new.rfind(b"\n") + 1]
+        for line in whole.splitlines(keepends=True):
+            key, _, value = line.partition(b" ")
+            if value:
+                self._places[key] = self._read + len(key) + 1, len(value)
+            self._read += len(line)

@@ -36,7 +36,7 @@ from gradekit.processes import ChildProcess, Command
 from gradekit.program import ProgramError
 from gradekit.report import record
 from gradekit.request import GradingOptions, GradingRequest
-from gradekit.reuse import ForkedCache, keep_between_submissions
+from gradekit.reuse import keep_between_submissions
 from gradekit.sandbox import host
 from gradekit.server import address, forks, template
 from gradekit.subject import Limit
@@ -49,6 +49,7 @@ from gradekit.submission import (
     with_modules,
 )  # fmt: skip
 from gradekit.versions import version
+from gradekit.wire import ForkedCache
 
 if TYPE_CHECKING:
     from gradekit.subject.subject import Subject

@@ -13,9 +13,9 @@ from typing import Any
 
 from gradekit import recorded
 from gradekit.findings import Outcome, Status
-from gradekit.reuse import ForkedCache
 from gradekit.submission import Submission, SubmissionError, read
 from gradekit.submission.layout import LINE_IN_WORDS, code_of, moved_lines
+from gradekit.wire import ForkedCache
 
 _SPEAKS = re.compile(rf'"source": \{{|{LINE_IN_WORDS}')
 """In a record as JSON: what else than a number under the name "line" speaks of lines."""

@@ -61,24 +61,32 @@ _JIT_FUNCTIONS: list[weakref.ref[JITFunction]] = []
 
 def lower(source: ASTSource, options: dict[str, Any], begin: Callable[[], None] = lambda: None) -> tuple[str, Any]:
     """Compiles `source` as far as the ttir passes: the module's text with locations, and the backend's parsed options.
-    The front end may `begin` twice (see `visit_loops_once`).
     Raises triton.CompilationError where the front end refuses the kernel, and RuntimeError where a pass or the verifier
     does; what MLIR says goes to the standard error descriptor."""
-    backend = _backend()
-    parsed = backend.parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
-    generators = backend.get_codegen_implementation(parsed)
-    modules, context = backend.get_module_map(), _context()
+    module, parsed = visited(source, options, begin)
+    module = _backend().make_ttir(module, {}, parsed, TARGET.arch)
+    return str(module), parsed
+
+
+def visited(source: ASTSource, options: dict[str, Any], begin: Callable[[], None]) -> tuple[Any, Any]:
+    """What the front end makes of `source`, and the backend's parsed options. The front end may `begin` twice (see
+    `visit_loops_once`)."""
+    backend, context, parsed = _backend(), _context(), parsed_options(options)
+    generators, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
     for trusted in (True, False):
         begin()
         _LOOPS.begin(trusted)
         try:
-            module = source.make_ir(TARGET, parsed, generators, modules, context)
-            break
+            return source.make_ir(TARGET, parsed, generators, modules, context), parsed
         except (CompilationError, _OtherCarries):
             if not _LOOPS.assumed:
                 raise
-    module = backend.make_ttir(module, {}, parsed, TARGET.arch)
-    return str(module), parsed
+    raise AssertionError("the front end trusts no loop the second time")
+
+
+def parsed_options(options: dict[str, Any]) -> Any:
+    """The backend's options of a launch."""
+    return _backend().parse_options({"enable_fp_fusion": True, **options})  # the default, named: else Triton 3.9 warns
 
 
 _OPTIONS = (

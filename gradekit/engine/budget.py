@@ -1,6 +1,5 @@
 """What one run may use, counted in work and bytes: the same on a busy machine as on an idle one. And what is raised
-where a run cannot go on.
-"""
+where a run cannot go on."""
 
 from __future__ import annotations
 
@@ -74,9 +73,8 @@ class Budget:
     """What one run may use.
 
     `work` counts elements that operations make or read, STEP for each operation evaluated, and LAUNCH operations for
-    each launch: about a nanosecond each.
-    `bytes` limits what the host allocates with what it returns, what one program holds in registers, and the maps of
-    who has accessed what in one launch: each of the three.
+    each launch: about a nanosecond each. `bytes` limits what the host allocates with what it returns, what one program
+    holds in registers, and the maps of who has accessed what in one launch: each of the three.
     """
 
     work: int = 20_000_000_000
@@ -84,9 +82,8 @@ class Budget:
 
 
 class Meter:
-    """Counts a run against its budget, and what the kernels did: floating-point
-    operations of dots and elementwise ops. A run with incidents ends sooner: a loop may run to what was loaded outside
-    of its tensor."""
+    """Counts a run against its budget, and what the kernels did: floating-point operations of dots and elementwise ops.
+    A run with incidents ends sooner: a loop may run to what was loaded outside of its tensor."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget, self.work, self.flops = budget, 0, 0

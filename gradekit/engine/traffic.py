@@ -66,10 +66,9 @@ def count(
     chosen: int | Sequence[int] = 0,
     budget: Budget | None = None,
 ) -> Counted:
-    """What a run of `program` moves and computes in which choices take the options `chosen` (see `run_steps`).
-    `inputs` are values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros.
-    Raises Unsupported where the engine does not know an operation, and OverBudget where the work of `budget` is used
-    up."""
+    """What a run of `program` moves and computes in which choices take the options `chosen` (see `run_steps`). `inputs`
+    are values for those inputs on which loops or addresses depend; None (or nothing at all) reads as zeros. Raises
+    Unsupported where the engine does not know an operation, and OverBudget where the work of `budget` is used up."""
     return _Counter(program, chosen, Meter(budget or Budget())).run(inputs)
 
 

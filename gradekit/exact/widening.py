@@ -170,11 +170,7 @@ class Exact:
 
 
 def widened(program: Program) -> Exact:
-    """The program with every float as float64.
-
-    Raises:
-        NotExact: it looks at the bits of floats.
-    """
+    """The program with every float as float64. Raises NotExact where it looks at the bits of floats."""
     for kernel in program.kernels.values():
         if why := decides_by_bits(kernel.unaligned):
             raise NotExact(why)
@@ -187,11 +183,7 @@ def widened(program: Program) -> Exact:
 
 
 def _sizes(program: Program) -> Mapping[int, int]:
-    """By how much each storage grows.
-
-    Raises:
-        NotExact: one is seen as several types.
-    """
+    """By how much each storage grows. Raises NotExact where one is seen as several types."""
     seen: dict[int, set[str]] = {}
     touched = itertools.chain.from_iterable((*reads(step), *writes(step)) for step in every_step(program.steps))
     for view in (*views_in((program.inputs, program.results)), *touched):

@@ -68,11 +68,8 @@ SEED = 90_000
 
 def exact_runs(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
     """The details of a check whose examples have passed: how many forms were tried, how far off they are, and why
-    others could not be.
-
-    Raises:
-        Failure: a formula is another one than the reference's, or rounds where it may not.
-    """
+    others could not be. Raises Failure where a formula is another one than the reference's, or rounds where it may
+    not."""
     if run.subject is None or not _wanted(run, item):
         return {}
     apart, together = ([pair for pair in right.pairs if _shares_memory(pair[0]) is it] for it in (False, True))
@@ -420,10 +417,7 @@ def _largest(seen: Any) -> int:
 
 def relations(item: pytest.Item, run: GradingRun, right: RightResults) -> dict[str, Any]:
     """The details of a check whose examples have passed: which relations of the assignment's domain were seen to hold.
-
-    Raises:
-        Failure: one does not.
-    """
+    Raises Failure where one does not."""
     subject = run.subject
     if subject is None or run.request.options.trivial is not None:
         return {}
@@ -456,11 +450,8 @@ def _relations_tried(subject: Subject, entry: EntryDomain, right: RightResults) 
 
 def _assert_right_after_other_sizes(subject: Subject, right: RightResults) -> None:
     """Repeats calls that use memory kept from before, each after a call of other sizes that uses a storage of as many
-    bytes: one of the same check, so that its points do not depend on which others were made before it.
-
-    Raises:
-        Failure: depends-on-earlier-calls, or whatever else is wrong with that call.
-    """
+    bytes: one of the same check, so that its points do not depend on which others were made before it. Raises
+    Failure (depends-on-earlier-calls), or whatever else is wrong with that call."""
     mine = [pair for pair in right.pairs if _largest(pair[0]) <= Limit.FAR_ELEMENTS and kept_memory(pair[0].program)]
     mine = sorted(mine, key=_size, reverse=True)[: Limit.KEEPING]
     for seen, expected in mine[: Limit.TRIED]:
@@ -546,11 +537,8 @@ def _spread(found: Sequence[Any], most: int) -> list[Any]:
 
 
 def _assert_new_results(subject: Subject) -> None:
-    """A check that claims that results are new tensors also says so of calls that were made before.
-
-    Raises:
-        Failure: the second result of a call lies where the first lay.
-    """
+    """A check that claims that results are new tensors also says so of calls that were made before. Raises Failure
+    where the second result of a call lies where the first lay."""
     full = [form for form in subject.forms.values() if all(arg.numel for arg in form.args if isinstance(arg, View))]
     forms = _spread(full, Limit.LOOKED_AT_AGAIN)
     often = [replace(form, way="often") for form in forms if not form.wanted]
@@ -563,11 +551,8 @@ def _assert_new_results(subject: Subject) -> None:
 
 def proofs(item: pytest.Item, run: GradingRun) -> dict[str, Any]:
     """The details of a check that claims clean memory and whose examples have passed; nothing for other checks: that
-    every access lies inside its tensor says nothing of what is allocated.
-
-    Raises:
-        Failure: something is refuted, and the engine sees it fail.
-    """
+    every access lies inside its tensor says nothing of what is allocated. Raises Failure where something is refuted,
+    and the engine sees it fail."""
     subject = run.subject
     wanted = claims(item, "assert_memory_clean") and worth(item).prove and run.profile.name != "quick"
     if subject is None or run.request.options.trivial is not None or not wanted:

@@ -79,11 +79,8 @@ class CheckRun:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Open while the test function runs.
-
-        Raises:
-            Unsupported, NeedsCard: no example failed, but of at least one the result could not be known here.
-        """
+        """Open while the test function runs. Raises Unsupported or NeedsCard where no example failed, but of at least
+        one the result could not be known here."""
         profile, seed = self.run.profile, self.run.request.seed
         answers_for_all = check_points.claims(self.item, "assert_memory_clean")
         self.subject.begin_check(Share(profile.on_card, max(profile.examples // profile.on_card, 1)))
@@ -233,12 +230,8 @@ class CheckRun:
 
     def ran_planned(self) -> bool:
         """Whether the check is through without Hypothesis: it has passed on the examples that this process remembers,
-        or on its design where nothing else is to be drawn. Where a row of the design fails, Hypothesis is to begin
-        with it.
-
-        Raises:
-            what the simplest failing example raised, where the request does not ask for shrinking.
-        """
+        or on its design where nothing else is to be drawn. Where a row of the design fails, Hypothesis is to begin with
+        it. Without shrinking, raises what that example raises."""
         if self.examples is None:
             return False
         if text := self.run.request.options.inputs:
@@ -283,11 +276,8 @@ class CheckRun:
         return passed
 
     def _run_further(self, examples: Examples) -> None:
-        """Try what the examples that have passed did not see of the submission.
-
-        Raises:
-            what the first failing example of these raised.
-        """
+        """Try what the examples that have passed did not see of the submission. Raises what the first failing one
+        raised."""
         run, options = self.run, self.run.request.options
         if run.profile.name == "quick" or options.trivial is not None or run.request.programs is not None:
             return
@@ -339,10 +329,7 @@ def evidence_of(item: pytest.Item) -> CheckEvidence:
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:
     """A check that claims clean memory, which runs last, also answers for what the calls of other checks have shown.
-
-    Raises:
-        Failure: the gravest finding of those calls.
-    """
+    Raises Failure for the gravest finding of those calls."""
     worst = gravest(cause for cause, _, _ in subject.found_in_memory)
     if worst is None:
         return
@@ -388,10 +375,7 @@ def _forms(example: Example) -> tuple[Any, ...]:
 def run_secretly(item: pytest.Function, run: GradingRun) -> None:
     """Run the check of `item`, which has passed under the public seed, under the secret one.
 
-    Speed is not timed twice: it does not depend on values.
-
-    Raises:
-        what the check raises.
+    Speed is not timed twice: it does not depend on values. Raises what the check raises.
     """
     secret = run.request.options.secret_seed
     if secret is None or check_points.worth(item).kind is Kind.SPEED:

@@ -40,11 +40,7 @@ class CheckWorker:
     _passed: dict[pytest.Item, Check | None] = field(default_factory=dict)
 
     def start(self, run: GradingRun) -> None:
-        """Begins with the first check.
-
-        Raises:
-            OSError, TraceError: there can be no such process.
-        """
+        """Begins with the first check. Raises OSError or TraceError where there can be no such process."""
         self.subject.start()
         self._fork = ForkedProcess(lambda message: self._answer(run, self.items[int(message)]))
         self._left = list(self.items)
@@ -52,11 +48,8 @@ class CheckWorker:
             self._fork.ask(str(number).encode())
 
     def take(self) -> tuple[Check, bool]:
-        """The record of the next check, and whether it has passed with nothing else to tell.
-
-        Raises:
-            OSError, EOFError: the process has ended, or does not answer.
-        """
+        """The record of the next check, and whether it has passed with nothing else to tell. Raises OSError or EOFError
+        where the process has ended, or does not answer."""
         assert self._fork is not None
         found: tuple[Check, bool] = pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
         return found

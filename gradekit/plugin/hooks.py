@@ -29,11 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark; where the command line names a submission, start a grading run.
-
-    Raises:
-        pytest.UsageError: there is no such submission or GPU, or no one assignment to grade it by.
-    """
+    """Declare the mark; where the command line names a submission, start a grading run. Raises pytest.UsageError where
+    there is no such submission or GPU, or no one assignment to grade it by."""
     config.addinivalue_line("markers", "points(worth): what a check is worth; write it with gradekit.points")
     if RUN in config.stash:  # the run was begun by `grade`
         return
@@ -65,11 +62,8 @@ def submission(request: pytest.FixtureRequest) -> Subject:
 
 
 def _requested(config: pytest.Config) -> GradingRequest | None:
-    """What the command line asks for; None where it names no submission.
-
-    Raises:
-        pytest.UsageError: the assignment is not clear, or its description is wrong.
-    """
+    """What the command line asks for; None where it names no submission. Raises pytest.UsageError where the assignment
+    is not clear, or its description is wrong."""
     path = config.getoption("submission")
     if not path:
         return None

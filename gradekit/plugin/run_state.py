@@ -22,6 +22,7 @@ from gradekit.findings import Cause, Check, SourceLine
 from gradekit.plugin.profiles import PROFILES, Limit, Profile, hypothesis_profile
 from gradekit.request import GradingRequest
 from gradekit.submission import NoSuchSubmission, Submission, SubmissionError, imported_from, read
+from gradekit.wire import CAP, ForkedCache
 
 if TYPE_CHECKING:
     from gradekit.gpu.worker_process import WorkerProcess
@@ -67,11 +68,10 @@ class GradingRun:
 
     `order` has the position of each check in the assignment, by its id: the report has them so, whatever ran first.
     `drawn` has what each check of the assignment draws its calls from, those that are left out among them; not those
-    that count bytes, which may be as many only where calls are as large as the check's own.
-    `faults` are sentences about the grader's own failures: a run that has any costs no points. `further` makes inputs
-    from what the submission itself compares. `only_tries` says that another process runs again what does not pass in
-    this one. `on_progress` to `on_failing` are who watches. `tutor` has what was found out of the submission's
-    mistakes.
+    that count bytes, which may be as many only where calls are as large as the check's own. `faults` are sentences
+    about the grader's own failures: a run that has any costs no points. `further` makes inputs from what the submission
+    itself compares. `only_tries` says that another process runs again what does not pass in this one. `on_progress` to
+    `on_failing` are who watches. `tutor` has what was found out of the submission's mistakes.
     """
 
     request: GradingRequest
@@ -95,6 +95,7 @@ class GradingRun:
     tutor: Tutor | None = None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _device: Device | None = None
+    _lowered: ForkedCache = field(default_factory=lambda: ForkedCache(CAP))
 
     @property
     def profile(self) -> Profile:
@@ -104,12 +105,8 @@ class GradingRun:
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Read the submission. At the end its process and the GPU's are ended, and Python, Hypothesis and torch have
-        their settings again.
-
-        Raises:
-            NoSuchSubmission: there is nothing to grade.
-            NoSuchDevice: there is no such GPU.
-        """
+        their settings again. Raises NoSuchSubmission where there is nothing to grade, and NoSuchDevice where there is
+        no such GPU."""
         from gradekit.gpu.worker_process import start_early
 
         with contextlib.ExitStack() as opened:
@@ -191,7 +188,8 @@ class GradingRun:
 
         assert self.submission is not None
         lists, number = self.request.assignment.lists, next(self._numbers)
-        return Tracer(self.submission, limits=self.request.limits, lists=lists, number=number)
+        limits, lowered = self.request.limits, self._lowered
+        return Tracer(self.submission, limits=limits, lists=lists, number=number, lowered=lowered)
 
     @functools.cached_property
     def trivial(self) -> WatchedResults | None:
@@ -223,11 +221,8 @@ class NoSuchDevice(LookupError):
 
 
 def device_named(wanted: str, early: WorkerProcess | None = None) -> Device:
-    """The device called `wanted`, whose process may have been started `early`; torch must have been imported.
-
-    Raises:
-        NoSuchDevice: there is none; the message says what there is.
-    """
+    """The device called `wanted`, whose process may have been started `early`; torch must have been imported. Raises
+    NoSuchDevice where there is none; the message says what there is."""
     from gradekit.subject.device import Device
 
     device = Device(wanted, early=early)

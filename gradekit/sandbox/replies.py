@@ -63,6 +63,14 @@ def part(answer: Mapping[str, Any], name: str, kind: type) -> Any:
         raise malformed(text(str(error))) from None
 
 
+def lowered(answer: Mapping[str, Any]) -> dict[bytes, list[Any]]:
+    """What other processes of the submission are told; they alone read it. Raises TraceError where it is no table."""
+    found = answer.get("lowered")
+    if not isinstance(found, dict) or not all(isinstance(value, list) for value in found.values()):
+        raise malformed()
+    return {text(key).encode(): value for key, value in found.items()}
+
+
 def count(answer: Mapping[str, Any], name: str) -> int:
     """A count of an answer, by its name. Raises TraceError where it makes no sense."""
     found = answer.get(name)
@@ -93,8 +101,7 @@ def error(data: Any) -> TraceError:
 
 def _quoted(message: str) -> tuple[str, str]:
     """`message` with a mark before each line after its first, for the submission wrote them, and might imitate a
-    report; and its last line, which has no mark, where that is a hint of ours.
-    """
+    report; and its last line, which has no mark, where that is a hint of ours."""
     first, *rest = message.split("\n")
     own = [rest.pop()] if rest and rest[-1] == hint("\n".join([first, *rest[:-1]])) else []
     return "\n".join([first, *(QUOTE + line for line in rest), *own]), "".join(own)

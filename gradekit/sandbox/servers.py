@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradekit import wire
@@ -48,17 +48,17 @@ class ForkServer:
         except (wire.WireError, OSError, ValueError) as error:
             raise _not_started(error) from None
 
-    def fork(self, limits: Limits, level: int) -> tuple[int, socket.socket, RunQueue]:
-        """A new child, isolated at `level` or above: its process id, the socket to it, and its wait for processors.
-        Raises Unavailable where the server cannot be started, or submissions are isolated below `level`, and TraceError
-        where the server has ended."""
+    def fork(self, limits: Limits, level: int, told: Sequence[int]) -> tuple[int, socket.socket, RunQueue]:
+        """A new child, isolated at `level` or above, that may read the file `told`, if any: its process id, the socket
+        to it, and its wait for processors. Raises Unavailable where the server cannot be started, or submissions are
+        isolated below `level`, and TraceError where the server has ended."""
         while self.abandoned:
             self.end(self.abandoned.pop())
         insist(self.means(), level)
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as failed:
             failed.callback(ours.close)
-            answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno()])
+            answer = self._ask({"do": "fork", "limits": limits.of_process()}, [theirs.fileno(), *told])
             theirs.close()
             run_queue = self._await_confinement(answer["pid"], ours)
             failed.pop_all()
@@ -139,12 +139,12 @@ class Host:
         the tracer cannot be started."""
         return self.server().means()
 
-    def fork(self, limits: Limits) -> tuple[ForkServer, int, socket.socket, RunQueue]:
-        """A process for one submission: its server, its process id there, the socket to it, and its wait for
-        processors. Raises Unavailable where the tracer cannot be started, or does not reach the required level of
-        isolation."""
+    def fork(self, limits: Limits, told: Sequence[int]) -> tuple[ForkServer, int, socket.socket, RunQueue]:
+        """A process for one submission, which may read the file `told`, if any: its server, its process id there, the
+        socket to it, and its wait for processors. Raises Unavailable where the tracer cannot be started, or does not
+        reach the required level of isolation."""
         server = self.server()
-        return server, *server.fork(limits, self.required)
+        return server, *server.fork(limits, self.required, told)
 
     def stop(self) -> None:
         """Ends the server, if it runs, and every submission's process."""
@@ -228,16 +228,15 @@ class RunQueue:
 class Limits:
     """What a submission may use.
 
-    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower
-    one gets more (`ForkServer.pace`). In each, importing packages may take `packages_seconds` more. A submission
-    that waits, or has to wait for others on a busy machine, gets `tracer.WAITING` times as many by the clock. A
-    call to be timed lowers every configuration of an autotuned kernel:
-    nodes of syntax limit that (`gradekit.tracer.kernels`), and `timed_seconds` are more than they take, beside
-    all other calls. `cpu_seconds` are those of all calls together. All calls together
-    may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they compute or
-    sleep; the time for which the machine had no processor free for them does not count. `memory_bytes` counts
-    beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it may
-    have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
+    Seconds are those of computing, for loading and for one call, on the machine that they were chosen on: a slower one
+    gets more (`ForkServer.pace`). In each, importing packages may take `packages_seconds` more. A submission that
+    waits, or has to wait for others on a busy machine, gets `tracer.WAITING` times as many by the clock. A call to be
+    timed lowers every configuration of an autotuned kernel: nodes of syntax limit that (`gradekit.tracer.kernels`), and
+    `timed_seconds` are more than they take, beside all other calls. `cpu_seconds` are those of all calls together. All
+    calls together may keep the grader waiting for `total_seconds`, and `more_seconds` for each of them, whether they
+    compute or sleep; the time for which the machine had no processor free for them does not count. `memory_bytes`
+    counts beyond what torch and triton take themselves; `file_bytes` is the size of one file; `processes` are those it
+    may have at one time, threads included; of what it prints, `output_bytes` are kept; a program, as it comes over the
     wire, has at most `program_bytes`; the programs of all calls have at most `parts` steps and results.
     """
 

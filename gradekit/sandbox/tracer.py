@@ -56,13 +56,15 @@ NO_LISTS: Lists = {}
 class Tracer:
     """One submission in a process of its own, which starts with the first request. Use it as a context manager, or
     `close` it. `output` is what the submission has printed so far. `lists` says, by entry, which of its arguments are
-    passed as lists: (place of the first, how many). With a `number`, what it answers is remembered (see `_remembered`).
-    """
+    passed as lists: (place of the first, how many). With a `number`, what it answers is remembered (see `_remembered`),
+    and processes with the same `lowered` find there what each of them has lowered."""
 
     def __init__(
-        self, submission: Submission, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None
-    ) -> None:
+        self, submission: Submission, *, limits: Limits = DEFAULT, lists: Lists = NO_LISTS, number: int | None = None,
+        lowered: wire.ForkedCache | None = None,
+    ) -> None:  # fmt: skip
         self.output = ""
+        self._lowered = lowered
         self._lists = lists
         self._submission = submission
         self._limits = limits
@@ -89,7 +91,8 @@ class Tracer:
     def start(self) -> None:
         """Starts the process, and waits for nothing. Raises TraceError where it cannot be started."""
         if self._sock is None:
-            self._started, self._pid, self._sock, self._run_queue = host.fork(self._limits)
+            told = self._lowered.readable if self._lowered else ()
+            self._started, self._pid, self._sock, self._run_queue = host.fork(self._limits, told)
 
     def load(self) -> Loaded:
         """Runs the submission's top-level statements (once). Raises TraceError where it cannot be loaded."""
@@ -367,6 +370,9 @@ class Tracer:
                 self._ended()  # it takes the kernels of this answer for known from now on
             raise
         self._kernels |= program.kernels
+        if self._lowered is not None:
+            for key, value in replies.lowered(answer).items():
+                self._lowered.put(key, value)
         self._parts += sum(1 for _ in every_step(program.steps)) + len(program.results)
         return program
 

@@ -21,9 +21,10 @@ from gradekit.engine.executor import RunResult
 from gradekit.judge.contents import Content, Results, TensorCache, content
 from gradekit.observations import Counters
 from gradekit.program import Program
-from gradekit.reuse import ForkedCache, LruCache, Shared
+from gradekit.reuse import LruCache, Shared
 from gradekit.subject import digest
 from gradekit.subject.call_spec import CallSpec
+from gradekit.wire import ForkedCache
 
 
 def key_of(program: Program, option: int, spec: CallSpec, allow: Collection[str]) -> bytes:

@@ -34,11 +34,11 @@ from gradekit.tracer.trace import CallTracer
 
 
 class Child:
-    """One submission and everything that is known of it."""
+    """One submission and everything that is known of it, also what other processes of it were `told`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, told: wire.ForkedCache | None = None) -> None:
         self.directory = directory
-        self.tracer = CallTracer(str(directory / "submission.py"))
+        self.tracer = CallTracer(str(directory / "submission.py"), told)
         self.modules: dict[int, loading.LoadedModule] = {}  # by the number of multiprocessors that they were told
         self.text = ""
         self.sent: set[str] = set()
@@ -46,15 +46,8 @@ class Child:
     def answer(self, request: dict[str, Any]) -> Any:
         """The data that answers a request; where it is not to be `exact`, a kernel serves launches that differ in which
         integers are 1. Raises Refusal, which says why the submission cannot be loaded or traced."""
-        actions: dict[str, Callable[..., Any]] = {
-            "load": self.load,
-            "trace": self.trace,
-            "follow": self.follow,
-            "explore": self.explore,
-            "instructions": self.instructions,
-            "signature": self.signature,
-            "inspect": self.inspect,
-        }
+        every = (self.load, self.trace, self.follow, self.explore, self.instructions, self.signature, self.inspect)
+        actions: dict[str, Callable[..., Any]] = {each.__name__: each for each in every}
         self.tracer.compiler.exact = request.pop("exact", True)
         for name in request.keys() & {"args", "others"}:
             request[name] = [decode(arg, object) for arg in request[name]]
@@ -162,7 +155,9 @@ class Child:
         fresh = {key: kernel for key, kernel in program.kernels.items() if key not in self.sent}
         known = [key for key in program.kernels if key in self.sent]
         self.sent.update(fresh)
-        return {"program": encode(dataclasses.replace(program, kernels=fresh)), "known": known}
+        elsewhere = self.tracer.compiler.elsewhere
+        lowered, elsewhere.fresh = elsewhere.fresh, {}
+        return {"program": encode(dataclasses.replace(program, kernels=fresh)), "known": known, "lowered": lowered}
 
 
 PRINTED = 1 << 16
@@ -193,11 +188,11 @@ class Output(io.TextIOBase):
         return printable(text)
 
 
-def serve(sock: socket.socket) -> None:
+def serve(sock: socket.socket, told: wire.ForkedCache | None) -> None:
     """Answers requests until the other side closes. Never raises for what student code does."""
     cuda.install()
     with tempfile.TemporaryDirectory(prefix="gradekit-") as directory:
-        child = Child(Path(directory))
+        child = Child(Path(directory), told)
         output = Output()
         while True:
             try:

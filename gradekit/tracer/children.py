@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gradekit import wire
@@ -57,8 +57,8 @@ class Children:
         self.users: dict[int, int | None] = {}
         self.ended: dict[int, int] = {}
 
-    def fork(self, sock: socket.socket, allowed: dict[str, int]) -> int:
-        """A new child that answers requests on `sock` and may use what is `allowed`
+    def fork(self, sock: socket.socket, told: Sequence[int], allowed: dict[str, int]) -> int:
+        """A new child that answers requests on `sock`, may read the file `told`, if any, and may use what is `allowed`
         (`Limits.of_process`): its process id."""
         self.made += 1
         first = self.confinement.user
@@ -66,7 +66,7 @@ class Children:
         home = tempfile.mkdtemp(prefix="submission-", dir=self.scratch)
         server, pid = os.getpid(), os.fork()
         if pid == 0:
-            self._become_child(sock, allowed, home, confinement, server)
+            self._become_child(sock, told, allowed, home, confinement, server)
         self.homes[pid], self.users[pid] = home, confinement.user
         return pid
 
@@ -112,8 +112,9 @@ class Children:
     # --- in the child ------------------------------------------------------------------------------------------------
 
     def _become_child(
-        self, sock: socket.socket, allowed: dict[str, int], home: str, confinement: Confinement, server: int
-    ) -> None:
+        self, sock: socket.socket, told: Sequence[int], allowed: dict[str, int], home: str, confinement: Confinement,
+        server: int,
+    ) -> None:  # fmt: skip
         status = 1
         try:
             os.setsid()
@@ -123,9 +124,9 @@ class Children:
             confinement.enter(home, server, tasks=allowed["processes"])
             from gradekit.tracer import child
 
-            alone = _alone_with(sock)
+            alone, file = _alone_with(sock, told)
             wire.send(alone, {"ok": "confined"})
-            child.serve(alone)
+            child.serve(alone, file)
             status = 0
         finally:
             os._exit(status)  # nothing of the server's may run in the child's end
@@ -158,12 +159,13 @@ def _schedstat(proc: int) -> list[int]:
     return []
 
 
-def _alone_with(sock: socket.socket) -> socket.socket:
-    """`sock` as descriptor 3, and no other but the standard ones, which lead nowhere."""
-    os.dup2(sock.fileno(), 3)
-    sock.detach()
-    os.closerange(4, 1 << 20)
-    return socket.socket(fileno=3)
+def _alone_with(sock: socket.socket, told: Sequence[int]) -> tuple[socket.socket, wire.ForkedCache | None]:
+    """`sock` as descriptor 3, a file as 4, and no other but the standard ones, which lead nowhere."""
+    kept = [os.dup(number) for number in (sock.detach(), *told)]  # so that neither takes the other's number
+    for place, number in enumerate(kept, start=3):
+        os.dup2(number, place)
+    os.closerange(3 + len(kept), 1 << 20)
+    return socket.socket(fileno=3), wire.ForkedCache(0, 4) if told else None
 
 
 def _kill_all_of(user: int) -> None:
@@ -306,10 +308,12 @@ def _await_request(control: socket.socket, children: Children) -> None:
 
 
 def _answer(control: socket.socket, children: Children) -> None:
-    descriptors = wire.receive_descriptors(control)
+    descriptors = wire.receive_descriptors(control, most=2)
     request = wire.receive(control, wire.CONTROL_CAP)
     if request["do"] == "fork":
         with socket.socket(fileno=descriptors[0]) as sock:
-            wire.send(control, {"pid": children.fork(sock, request["limits"])})
+            wire.send(control, {"pid": children.fork(sock, descriptors[1:], request["limits"])})
+        for number in descriptors[1:]:
+            os.close(number)
     else:
         wire.send(control, {"status": children.end(request["pid"])})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import io
 import operator
 import os
 import re
@@ -29,15 +30,26 @@ from gradekit.compat.triton import (
     launch_options,
     lower,
     machine_code,
+    parsed_options,
     plain_constants,
     resource_usage,
     use_compiler,
+    visited,
 )
 from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View, key_of
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
-from gradekit.tracer.lowering import Alignments, Lowered, UnitArguments, Visit, source_key, summary
+from gradekit.tracer.lowering import (
+    Alignments,
+    Lowered,
+    LoweredElsewhere,
+    UnitArguments,
+    Visit,
+    source_key,
+    summary,
+)
 from gradekit.tracer.recorder import NAME, Recorder
+from gradekit.wire import ForkedCache
 
 DTYPES = {
     "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "fp8e5": "float8_e5m2",
@@ -50,13 +62,14 @@ DTYPES = {
 class Compiler:
     """Stands in for `triton.compile` in this process; `kernels` holds every kernel that was ever launched, by key."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, told: ForkedCache | None = None) -> None:
         self.recorder = recorder
+        self.elsewhere = LoweredElsewhere(recorder.path, told)
         self.kernels: dict[str, Kernel] = {}
         self.budget = LoweringBudget()
         self.exact = True  # whether a program is to have each kernel as Triton specializes it for the launch
         self._alignments = Alignments(self._lower)
-        self._unit_arguments = UnitArguments(self._alignments.lower)
+        self._unit_arguments = UnitArguments(self._alignments.lower, self._walk, self.elsewhere)
         self._failed: dict[str, tuple[Any, CompilationError]] = {}
         self.machine_code: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}  # by hash, as the usage is
         self.usage: dict[str, tuple[int, int]] = {}
@@ -90,9 +103,41 @@ class Compiler:
         return Specialized(kernel, key_of(kernel), source.signature, parsed)
 
     def _lower(self, src: Any, options: dict[str, Any]) -> Lowered:
+        """As `compat.triton.lower`. What another process of the submission has lowered counts as it did there; not what
+        was visited in vain, nor what prints while it is compiled, which is for each to do."""
         self.budget.spend()
-        visits = self.budget.visits = self._unit_arguments.visits[source_key(src, options)] = []
-        return _lower(src, options, visits.clear)
+        key = source_key(src, options)
+        name = f"{key} {src.attrs}"
+        told = self.elsewhere.get(name)
+        if told is not None:
+            self.budget.nodes += told[1]
+            return self.recorder.path.join(told[0]), parsed_options(options)
+        before, visits, printed = self.budget.nodes, list[Visit](), io.StringIO()
+        self.budget.visits = self._unit_arguments.visits[key] = visits
+
+        def begin() -> None:
+            visits.clear()
+            self.budget.nodes = before
+
+        try:
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                found = _lower(src, options, begin)
+        finally:
+            print(printed.getvalue(), end="")
+        if not printed.getvalue():
+            self.elsewhere.put(name, [found[0].split(self.recorder.path), self.budget.nodes - before])
+        return found
+
+    def _walk(self, src: Any, options: dict[str, Any]) -> list[Visit]:
+        """What the front end visits in a kernel; the grader wants it, so neither nodes nor words count."""
+        before, visits, nobody = self.budget.nodes, list[Visit](), io.StringIO()
+        self.budget.visits = visits
+        with contextlib.redirect_stdout(nobody), contextlib.redirect_stderr(nobody):
+            try:
+                _lower(src, options, visits.clear, visited)
+            finally:
+                self.budget.nodes = before
+        return visits
 
 
 @dataclass(frozen=True)
@@ -105,10 +150,10 @@ class Specialized:
     options: Any
 
 
-def _lower(src: Any, options: dict[str, Any], begin: Callable[[], None]) -> Lowered:
+def _lower(src: Any, options: dict[str, Any], begin: Callable[[], None], how: Callable[..., Any] = lower) -> Any:
     with spoken() as said:
         try:
-            return lower(src, options, begin)
+            return how(src, options, begin)
         except RuntimeError as error:
             raise PassesFailed(src.fn.__name__, said() or str(error)) from None
 
@@ -218,8 +263,7 @@ class TracedKernel:
         """Profilers ask for this; none runs here."""
 
     def run(self, x: Any, y: Any, z: Any, stream: Any, function: Any, packed: Any, metadata: Any, enter: Any,
-            leave: Any,
-            *args: Any) -> None:  # fmt: skip
+            leave: Any, *args: Any) -> None:  # fmt: skip
         """Records a launch over (x, y, z) programs with all the arguments that the jit function has."""
         grid, found = checked_grid(x, y, z), self._specialized(self.compiler.exact)
         if self._threads > self.n_max_threads:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ import triton.language as tl
 
 from gradekit.compat.triton import ASTSource, JITFunction, text_of
 from gradekit.program import ALIGNMENT, FUNCTION
+from gradekit.tracer.recorder import NAME
+from gradekit.wire import ForkedCache
 
 ALIGNED = [["tt.divisibility", 16]]
 """What Triton says of an argument that is a multiple of 16: the only attribute that is understood here."""
@@ -64,7 +67,8 @@ def source_key(source: ASTSource, options: dict[str, Any]) -> str:
     """A name for all that is compiled but for the alignment, as long as the objects in `source` live; that of another
     module's function which says the same, too: a submission that is loaded once for each GPU has each several times."""
     constants = {path: _identity(value) for path, value in source.constants.items()}
-    return repr((text_of(source.fn) or (id(source.fn), source.fn.src), source.signature, constants, options))
+    text = text_of(source.fn) or (OWN, id(source.fn), source.fn.src)
+    return repr((text, source.signature, constants, options))
 
 
 def _identity(value: Any) -> Any:
@@ -74,7 +78,7 @@ def _identity(value: Any) -> Any:
     if isinstance(value, tl.constexpr):
         return _identity(value.value)
     if callable(value):
-        return id(value)
+        return OWN, id(value)
     return type(value).__name__, str(value)
 
 
@@ -89,6 +93,36 @@ def _within(kinds: tuple[Any, ...], path: Path) -> Iterator[Path]:
             yield from _within(kind, (*path, number))
         elif CAN_BE_ALIGNED.fullmatch(kind):
             yield *path, number
+
+
+# --- what other processes of the submission have lowered --------------------------------------------------------------
+
+
+OWN = "of this process"
+"""Stands in names that mean nothing elsewhere."""
+
+
+class LoweredElsewhere:
+    """What the processes of one submission tell each other of its kernels, by names such as `source_key` gives: this
+    one reads in `file` what others told the grader, and has in `fresh` what it is to be told. `path` is that of the
+    submission here."""
+
+    def __init__(self, path: str, file: ForkedCache | None) -> None:
+        self.fresh: dict[str, list[Any]] = {}
+        self._path, self._file = path, file
+
+    def get(self, name: str) -> list[Any] | None:
+        """What another process has told."""
+        return self._file.get(key.encode()) if self._file and (key := self._key(name)) else None
+
+    def put(self, name: str, value: list[Any]) -> None:
+        """Tells others, where the name means the same to them."""
+        if self._file and (key := self._key(name)):
+            self.fresh[key] = value
+
+    def _key(self, name: str) -> str:
+        is_own = OWN in name or " at 0x" in name
+        return "" if is_own else hashlib.sha256(name.replace(self._path, NAME).encode(errors="replace")).hexdigest()
 
 
 # --- integers that are 1 ----------------------------------------------------------------------------------------------
@@ -126,6 +160,9 @@ class Visit(NamedTuple):
         return self.file, type(node), getattr(node, "lineno", 0), start, end
 
 
+Walk = Callable[[ASTSource, dict[str, Any]], list[Visit]]
+
+
 def summary(result: Any) -> Any:
     """What of a visit's result two walks over one kernel have in common."""
     if isinstance(result, tl.tensor):
@@ -148,11 +185,11 @@ class UnitArguments:
     integer times `n` make a kernel one that is lowered for each set. The integers are compared as all 1 at once:
     whatever is a constant for some of them is one then, too.
 
-    `general` gives the source to lower in place of another. `lower` lowers one, and
-    keeps what the front end visited in `visits`, by `source_key`."""
+    `general` gives the source to lower in place of another. `lower` lowers one, and may
+    leave what the front end visited in `visits`, by `source_key`; `walk` tells that of any."""
 
-    def __init__(self, lower: Compile) -> None:
-        self._lower = lower
+    def __init__(self, lower: Compile, walk: Walk, elsewhere: LoweredElsewhere) -> None:
+        self._lower, self._walk, self._elsewhere = lower, walk, elsewhere
         self.visits: dict[str, list[Visit]] = {}
         self._chosen: dict[str, bool] = {}
         self._verdicts: dict[str, list[tuple[frozenset[Any], bool]]] = {}  # of all constants with which no other
@@ -166,12 +203,15 @@ class UnitArguments:
         found = _with_arguments(source, ones)
         name = source_key(found, options)
         if name not in self._chosen:
-            self._chosen[name] = self._serves(found, options)
+            told = self._elsewhere.get(f"ones {name}")
+            self._chosen[name] = told == [True] if told else self._serves(found, options)
+            self._elsewhere.put(f"ones {name}", [self._chosen[name]])
         return found if self._chosen[name] else source
 
     def _serves(self, found: ASTSource, options: dict[str, Any]) -> bool:
         try:
-            visits = self._walk(found, options)
+            self._lower(found, options)
+            visits = self.visits.get(source_key(found, options)) or self._walk(found, options)
             places = frozenset((visit.place, _kind(visit.result)) for visit in visits)
             others = {name: value for name, value in options.items() if name not in LAUNCHED_WITH}
             known = self._verdicts.setdefault(source_key(_with(found, signature={}, constants={}), others), [])
@@ -185,12 +225,6 @@ class UnitArguments:
         if is_usual and same is not False:
             known.append((places, same is not None))
         return same is not None
-
-    def _walk(self, source: ASTSource, options: dict[str, Any]) -> list[Visit]:
-        key = source_key(source, options)
-        if key not in self.visits:
-            self._lower(source, options)
-        return self.visits[key]
 
 
 # --- sources ----------------------------------------------------------------------------------------------------------

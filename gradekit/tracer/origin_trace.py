@@ -120,11 +120,8 @@ def _whole(tensor: Geometry, shape: tuple[Any, ...]) -> tuple[Any, ...]:
         matches = [place for place, n in enumerate(left) if _same(n, size)]
         if matches and int(size) != -1:
             del left[matches[0]]
-    rest = (
-        math.prod(left)
-        if math.prod(map(int, left)) * int(others) == math.prod(map(int, tensor.shape))
-        else (math.prod(tensor.shape) // others)
-    )
+    fits = math.prod(map(int, left)) * int(others) == math.prod(map(int, tensor.shape))
+    rest = math.prod(left) if fits else math.prod(tensor.shape) // others
     return tuple(rest if int(size) == -1 else size for size in shape)
 
 

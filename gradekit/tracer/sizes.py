@@ -158,8 +158,7 @@ class TracedSize(int):
         return _quotient(value, other, self, self.table) if _is_int(other) else value
 
     def __rshift__(self, other: Any) -> Any:
-        value = int.__rshift__(self, other)
-        return _shifted(self, "//", other, value)
+        return _shifted(self, "//", other, int.__rshift__(self, other))
 
     def __lshift__(self, other: Any) -> Any:
         return _shifted(self, "*", other, int.__lshift__(self, other))

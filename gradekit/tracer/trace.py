@@ -24,14 +24,15 @@ from gradekit.tracer.loading import LoadedModule
 from gradekit.tracer.mask import CudaMask
 from gradekit.tracer.origin_trace import Both, Exploring, Following, bound_arguments
 from gradekit.tracer.recorder import Recorder, dtype_name
+from gradekit.wire import ForkedCache
 
 
 class CallTracer:
     """The modes and the recorder of one submission, and the calls that are traced with them."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, told: ForkedCache | None = None) -> None:
         self.recorder = Recorder(path)
-        self.compiler = Compiler(self.recorder)
+        self.compiler = Compiler(self.recorder, told)
         self.compiler.install()
         self.tuning = Tuning(self.recorder, self.compiler)
         self.tuning.install()

@@ -9,7 +9,7 @@ import pytest
 from gradekit import recorded
 from gradekit.batch.twins import asked_once, firsts
 from gradekit.program import Kernel, Launch, Program, Source
-from gradekit.reuse import ForkedCache
+from gradekit.wire import ForkedCache
 
 TEXT = '''import triton
 

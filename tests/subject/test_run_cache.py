@@ -14,12 +14,12 @@ from gradekit.inputs.spec import normal
 from gradekit.judge.contents import LARGEST, Results, content
 from gradekit.judge.failure import Failure
 from gradekit.program import Kernel, Launch, Program, Scalar, Source, View
-from gradekit.reuse import ForkedCache
 from gradekit.sandbox import TraceError
 from gradekit.subject import run_cache
 from gradekit.subject.call_spec import call_spec
 from gradekit.subject.rules import Soundness
 from gradekit.subject.run_cache import RunCache, key_of
+from gradekit.wire import ForkedCache
 
 X = View(0, "float32", (4,), (1,), 0)
 KERNEL = Kernel("kernel", 'tt.func @kernel() loc("submission.py":3:1)', {"num_warps": 4})

@@ -118,8 +118,8 @@ def test_a_used_up_budget_refuses_the_next_kernel_by_name() -> None:
 
 
 def test_the_compiler_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    source: Any = SimpleNamespace(fn=SimpleNamespace(src=""), signature={}, constants={})
-    compiler = Compiler(SimpleNamespace())  # type: ignore[arg-type]
+    source: Any = SimpleNamespace(fn=SimpleNamespace(src=""), signature={}, constants={}, attrs={})
+    compiler = Compiler(SimpleNamespace(path="submission.py"))  # type: ignore[arg-type]
     lowered = ("text", [], None)
     monkeypatch.setattr("gradekit.tracer.kernels._lower", lambda source, options, begin: lowered)
     assert compiler._lower(source, {}) == lowered

@@ -310,11 +310,8 @@ ON_HOST = ("host", "grid", "in grid", "argument", "launch")
 
 @lru_cache(maxsize=64)
 def idioms_of(path: Path) -> tuple[Idiom, ...]:
-    """The idioms of a file, none where there is no file.
-
-    Raises:
-        ValueError: a table is not one of an idiom; the message names it.
-    """
+    """The idioms of a file, none where there is no file. Raises ValueError for a table that is not an idiom's,
+    which the message names."""
     tables = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return tuple(one for name, table in tables.items() for one in _variants(name, table))
 

@@ -31,10 +31,7 @@ matched, by its identity."""
 
 def parsed(text: str, rest: str = "") -> list[ast.stmt] | ast.expr:
     """A pattern as statements, or as the one expression that it is; `rest` is what `$$$` without a name is called.
-
-    Raises:
-        SyntaxError: it is not Python but for its holes.
-    """
+    Raises SyntaxError where it is not Python but for its holes."""
     text = re.sub(r"\$\$\$(\w*)", lambda found: f"{_MANY}{found[1] or rest}", text)
     body = ast.parse(re.sub(r"\$(\w+)", lambda found: f"{_HOLE}{found[1]}", text)).body
     only = body[0] if len(body) == 1 else None
@@ -201,11 +198,8 @@ class Difference:
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """The smallest pieces in which two patterns differ.
-
-    Raises:
-        ValueError: they differ in a way that no edits of pieces say.
-    """
+    """The smallest pieces in which two patterns differ. Raises ValueError where they differ in a way that no edits of
+    pieces say."""
     if isinstance(before, list) and isinstance(after, list) and _are_statements(before + after):
         return _of_statements(before, after)
     if ast.dump(before) == ast.dump(after):

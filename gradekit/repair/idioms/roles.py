@@ -24,11 +24,7 @@ class Scope:
 
     @property
     def of(self) -> KernelDraft:
-        """The kernel whose names have roles.
-
-        Raises:
-            ValueError: there is none in host code.
-        """
+        """The kernel whose names have roles. Raises ValueError where there is none in host code."""
         kernel = self.kernel or (self.launch.kernel if self.launch is not None else None)
         if kernel is None:
             raise ValueError("no name has a role of a kernel in host code")
@@ -139,14 +135,10 @@ ROLES: dict[str, Role] = {
 
 
 def holds(condition: str, scope: Scope, found: Mapping[Any, Any]) -> bool:
-    """Whether a condition holds of what holes stand for: `X is length unused`, `X is not tl.sum`, `X has program`,
-    `X has no Y`, `X knows tl.load`, `X knows no place`, `S bounds X`. `has` asks for what stands in an expression,
-    `knows` for that and all that it is computed from. `~eps` is a name with eps in it, a word with a point a function,
-    `a|b` either.
-
-    Raises:
-        KeyError: a word is neither a hole nor a role.
-    """
+    """Whether a condition holds of what holes stand for: `X is length unused`, `X is not tl.sum`, `X has program`, `X
+    has no Y`, `X knows tl.load`, `X knows no place`, `S bounds X`. `has` asks for what stands in an expression, `knows`
+    for that and all that it is computed from. `~eps` is a name with eps in it, a word with a point a function, `a|b`
+    either. Raises KeyError where a word is neither a hole nor a role."""
     subject, verb, *words = condition.split()
     node = found[subject]
     wanted = words[0] not in ("not", "no")
