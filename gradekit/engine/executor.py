@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gradekit.engine.branch_coverage import Ways
-from gradekit.engine.budget import LAUNCH, Budget, Limit, Meter, OverBudget, Unsupported
+from gradekit.engine.budget import LAUNCH, PARTS_OF_BUDGET, Budget, Limit, Meter, OverBudget, Unsupported
 from gradekit.engine.checked import CheckedMemory
 from gradekit.engine.conditions import USUAL, Conditions
 from gradekit.engine.explain import Namer, explain, unwritten
@@ -124,10 +124,13 @@ def run_setup(setup: Setup, budget: Budget | None = None) -> RunResult:
     """Runs a program once. Raises Unsupported where the engine does not know an operation, OverBudget where the work or
     the bytes of `budget` are used up, or a program waits for one left out, and ForbiddenOp where the program computes
     with torch though that is not allowed."""
-    meter = Meter(budget or Budget())
+    meter = Meter(budget := budget or Budget())
     found = _attempt(setup, meter, careful=False)
     if isinstance(found, Suspicion):
         found = _attempt(setup, meter, careful=True)
+    elif isinstance(found, OverBudget) and found.resource == "work":  # a loop may run to what lies in a gap
+        seen = _attempt(setup, Meter(Budget(budget.work // PARTS_OF_BUDGET, budget.bytes)), careful=True)
+        found = seen if isinstance(seen, OverBudget) and seen.findings else found
     if isinstance(found, Exception):
         raise found
     return found

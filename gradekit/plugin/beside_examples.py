@@ -229,11 +229,9 @@ def _tried_now(subject: Subject, first: Example, longest: Example, tallest: Exam
     rounded = [dict.fromkeys(free, rounded_down(dtype)) for dtype in sorted(narrowing(seen.program, call.dtype))]
     found = []
     for option in _options(seen.program):
-        if _largest(seen) > Limit.FAR_ELEMENTS:
-            found += [_on_values(seen, replace(call, option=option, work=20 * call.work), {}, 0)]
-            continue
-        mine = replace(call, option=option)
-        rows = [{}, *named, *rounded, *_all_far(names, call.specs)]
+        is_long = _largest(seen) > Limit.FAR_ELEMENTS  # of no shorter call: few values, of many elements
+        mine = replace(call, option=option, work=(20 if is_long else 1) * call.work)
+        rows = [{}, *([] if is_long else [*named, *rounded]), *_all_far(names, call.specs)]
         found += [_on_values(seen, mine, row, number) for number, row in enumerate(rows)]
     for large, far, kind in ((longest, names, "sunk"), (tallest, [], "sunk_rows")):
         if large is first or isinstance(call := _exact_call(subject, *large), str):

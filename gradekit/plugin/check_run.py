@@ -289,7 +289,7 @@ class CheckRun:
 
         if run.further is None:
             run.further = FurtherInputs(self.subject, run.drawn)
-        run.further.run(self.item.name, self._test, examples, self._fixtures, self.further)
+        run.further.run(self.item.name, self._test, self.design, examples, self._fixtures, self.further)
         if examples.failed is not None:
             self._raise_first_problem()
         if self.further.shortage is not None:

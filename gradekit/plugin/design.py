@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,26 +111,27 @@ def design_of(test: Any, profile: Profile, seed: int = 0) -> Design | None:
     return Design(tuple(chosen[place] for place in kept), profile.strength, len(every))
 
 
-def telling(rows: Sequence[Row], most: int) -> list[int]:
+def telling(rows: Sequence[Row], most: int, seen: Collection[tuple[str, Hashable]] = ()) -> list[int]:
     """The places of at most so many of the rows, one after the other that with the most levels, and then pairs of
-    levels, which none before it has; of equals, that farthest from those before it."""
-    if len(rows) <= most:
+    levels, which none before it has; of equals, that farthest from those before it. Where levels have been `seen`,
+    those alone that have another."""
+    if len(rows) <= most and not seen:
         return [*range(len(rows))]
     levels = [[*row.items()] for row in rows]
     pairs = [set(itertools.combinations(each, 2)) for each in levels]
-    left, taken = dict(enumerate(map(set, levels))), list[int]()
-    while len(taken) < most:
+    left, taken = {place: {*each} - {*seen} for place, each in enumerate(levels)}, list[int]()
+    while len(taken) < most and any(left.values() if seen else left):
 
         def worth(place: int) -> tuple[int, int, int, int]:
             away = min((abs(place - other) for other in taken), default=0)
             return len(left[place]), len(pairs[place]), away, -place
 
         best = max(left, key=worth)
-        seen, seen_pairs = left.pop(best), pairs[best]
+        new, new_pairs = left.pop(best), pairs[best]
         taken.append(best)
         for place in left:
-            left[place] -= seen
-            pairs[place] -= seen_pairs
+            left[place] -= new
+            pairs[place] -= new_pairs
     return taken
 
 

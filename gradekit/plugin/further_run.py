@@ -12,20 +12,22 @@ from typing import Any
 
 from gradekit.causes import Cause
 from gradekit.findings import Outcome
-from gradekit.inputs.draws import Draws
+from gradekit.inputs.covering import Row
+from gradekit.inputs.draws import Call, Draws
+from gradekit.inputs.spec import Input
 from gradekit.judge.by_text import keeping
 from gradekit.judge.failure import Failure
 from gradekit.origins import Explored
 from gradekit.plugin.check_results import verdict_of
-from gradekit.plugin.design import FurtherRun, drawn_by, telling
+from gradekit.plugin.design import Design, FurtherRun, drawn_by, telling
 from gradekit.plugin.examples import Examples
 from gradekit.plugin.profiles import Limit
-from gradekit.program import Program
+from gradekit.program import Program, View
 from gradekit.sandbox import Form, TraceError
 from gradekit.source.unfollowed import host_text
 from gradekit.subject.subject import Subject
 from gradekit.unseen.further import FurtherCall, Purpose, fits
-from gradekit.unseen.host_branches import HostBranches, Path, TracedForm
+from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.host_inputs import HostInputs, one_size_apart, varied
 from gradekit.unseen.kernel_inputs import KernelInputs, looked_up
 from gradekit.unseen.long_dimensions import Checks, LongCall, LongDimensions, PromisedSizes, first_of
@@ -49,6 +51,7 @@ class FurtherInputs:
         self._left, self._work, self._last = dict(MOST_HERE), 0, 0
         self._forms: dict[str, TracedForm] = {}
         self._usual, self._alone = set[Hashable](), list[tuple[FurtherCall, TracedForm]]()  # ways of examples; calls
+        self._rows: list[tuple[Row, Call]] = []  # of the check's design
         self._check, self._text = "", host_text(subject.submission.text)
         self._constants = constant_ways(self._text.tree)
         self._asks = bool(_ASKS_LAYOUT.search(subject.submission.text))
@@ -58,7 +61,10 @@ class FurtherInputs:
         self._stretches, self._longest = LongDimensions(checks), LongestCalls(subject, checks)
         self._first, self._paths = first_of(checks, lambda *check: [kind_of(*check)]), dict[str, Path | None]()
 
-    def run(self, check: str, test: Any, examples: Examples, fixtures: dict[str, Any], found: FurtherRun) -> None:
+    def run(
+        self, check: str, test: Any, design: Design | None, examples: Examples, fixtures: dict[str, Any],
+        found: FurtherRun,
+    ) -> None:  # fmt: skip
         """Runs further examples of a `check` that has passed so far, up to the first that fails; notes them in `found`.
         Where gradekit itself fails over one that it has made up, that one was not tried."""
         drawn = drawn_by(test)
@@ -68,7 +74,8 @@ class FurtherInputs:
         self._left, self._work = dict(MOST_HERE), 0
         self._usual.clear()
         self._alone.clear()
-        self._check, far = check, self._first.get(kind_of(check, draws)) == check
+        self._rows = [(one.row, one.given[name]) for one in (design.planned if design else ())]
+        self._check, far = check, self._keeps or self._first.get(kind_of(check, draws)) == check
         self._host = HostInputs(HostBranches(self._explore, self._names, self._paths, by_layout=self._asks), far)
         self._kernels = KernelInputs(self._constants, far)
         try:
@@ -94,7 +101,7 @@ class FurtherInputs:
             new = (form for form in self._traced() if form.key not in known)
             self._alone += [(call, form) for form in new if call.purpose is Purpose.BRANCH]
             return
-        if getattr(error, "cause", None) in _TOO_LARGE:
+        if getattr(error, "cause", None) in _TOO_LARGE and "hint" not in getattr(error, "facts", {}):
             depend = str(error).endswith("depend on each other.")
             found.leave_out(call, "its programs depend on each other" if depend else "it is too large")
             examples.forgive()
@@ -126,7 +133,7 @@ class FurtherInputs:
 
     def _varied(self, draws: Draws) -> Iterator[FurtherCall]:
         """Calls for each way through the submission that further calls alone have shown, with what else the check is
-        about: one for each before another for any."""
+        about, and for each way of a comparison of examples with what none of these has had: one for each in turn."""
         shown: dict[Hashable, Iterator[FurtherCall]] = {}
         design = draws.design()
         rows = [design[place] for place in telling(design, Limit.VARIED)]
@@ -134,8 +141,25 @@ class FurtherInputs:
             path = self._host.branches.path_of(form) if fits(draws, form) and form.elements else None
             if path is not None and path.way not in self._usual:
                 shown.setdefault(path.way, varied(draws, call, path, form, rows))
+        of_sizes = {level for row in design for level in row.items() if level[0].startswith(("rank", "size "))}
+        for (branch, way), path, seen in self._levels(draws) if self._host.goes_far else ():
+            rows = [design[place] for place in telling(design, Limit.VARIED, seen | of_sizes)]
+            shown[branch, way] = varied(draws, FurtherCall((), branch.says(way), branch.line), path, path.form, rows)
         each = (call for turn in itertools.zip_longest(*shown.values()) for call in turn if call is not None)
         return itertools.islice(each, Limit.VARIED)
+
+    def _levels(self, draws: Draws) -> list[tuple[tuple[HostBranch, bool], Path, set[tuple[str, Hashable]]]]:
+        """The ways of comparisons that went both in rows of the check's design, each with a path and the levels that
+        these rows have: those with the fewest first."""
+        forms = {_lies(form.views): form for form in self._traced() if fits(draws, form) and form.elements}
+        found: dict[tuple[HostBranch, bool], tuple[Path, set[tuple[str, Hashable]]]] = {}
+        for row, call in self._rows:
+            form = forms.get(_lies([arg for arg in call if isinstance(arg, Input)]))
+            if form is not None and (path := self._host.branches.path_of(form)):
+                for condition, branch in path.steps:
+                    found.setdefault((branch, condition.held), (path, set()))[1].update(row.items())
+        both = ((way, *told) for way, told in found.items() if (way[0], not way[1]) in found)
+        return sorted(both, key=lambda one: len(one[2]))
 
     def _afforded(self, calls: Iterable[FurtherCall], found: FurtherRun, name: str, kept: int) -> Iterator[FurtherCall]:
         """Those that have not run yet and may show something, as far as the check's budgets go; so many are kept for
@@ -197,6 +221,10 @@ class FurtherInputs:
             return self._subject.explore(Form(form.entry, form.args, form.wanted))
         except TraceError:
             return None
+
+
+def _lies(tensors: Sequence[View | Input]) -> Hashable:
+    return tuple((one.shape, one.stride, one.offset) for one in tensors)
 
 
 def _named(error: BaseException) -> str:

@@ -16,6 +16,9 @@ from gradekit.unseen.host_branches import TracedForm
 PLAIN_VALUES = ("normal", "mixed", "positive", "grid")
 """Kinds of values that show most mistakes, the best first."""
 
+SEED = 77
+"""Further calls have values of this seed and on."""
+
 
 class Purpose(StrEnum):
     """What a further call is for; calls for each have a budget of their own."""
@@ -53,7 +56,7 @@ class ChosenPick:
         if label in self.chosen:
             return self.chosen[label]
         if label == "seed of values":
-            return 77 + self.turn
+            return self.chosen.get("seed", SEED + self.turn)
         if label.startswith("values "):
             return plain_values(options, self.turn)
         if label.startswith(("layout ", "dtype ")) or label == "alias":

@@ -16,7 +16,7 @@ from gradekit.inputs.draws import Draws, shape_of
 from gradekit.inputs.layouts import place, variants
 from gradekit.inputs.spec import Input
 from gradekit.unseen import Limit
-from gradekit.unseen.further import FurtherCall, Purpose, fits, made, rank_of
+from gradekit.unseen.further import SEED, FurtherCall, Purpose, fits, made, rank_of
 from gradekit.unseen.host_branches import HostBranch, HostBranches, Path, TracedForm
 from gradekit.unseen.scope import CallScope, layouts_like, sizes_alone
 from gradekit.unseen.search import AtEnd, Candidates, OtherWay, Search, Way
@@ -142,8 +142,11 @@ class HostInputs:
         farthest = Limit.FAR if draws.free or wide else Limit.BEYOND
         scope = CallScope(sizes_alone(draws), rank_of(draws, wanted.path.form), wide, farthest)
         if (way, scope) not in self._solved:
-            each = ((replace(wanted, same_path=same), same) for same in (True, False))
-            found = ((self.search.solutions(one, wanted.path, scope), same) for one, same in each)
+            is_computed = not isinstance(wanted, AtEnd) and not scope.computed_leaves.isdisjoint(wanted.asked)
+            scopes = [*scope.in_each_choice(draws.choices, SEED)] if is_computed else [scope]
+            each = itertools.product(((replace(wanted, same_path=same), same) for same in (True, False)), scopes)
+            found = (([one | dict(near.given) for one in self.search.solutions(want, wanted.path, near)], same)
+                     for (want, same), near in each)  # fmt: skip
             self._solved[way, scope] = next((one for one in found if one[0]), ([], False))
         return self._solved[way, scope]
 
@@ -152,21 +155,26 @@ def varied(draws: Draws, call: FurtherCall, path: Path, form: TracedForm, rows: 
     """A call that has become `form`, on a path of its own, with all else that the check is about: what `rows` of its
     design have, and as many of their sizes as take the path; where one does not, so much more than the call has."""
     rank = rank_of(draws, form)
-    scope = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
-    own = scope.sizes_of(form)
+    every = CallScope(sizes_alone(draws), rank, True, Limit.FAR, Limit.LARGER * Limit.LARGER_ELEMENTS)
+    own = every.sizes_of(form)
     for turn, row in enumerate(row for row in rows if row.get("rank", rank) == rank):
         wanted = {**own, **row, **draws.sizes_of(row, turn)}
-        other: dict[str, Any] = {name: n for name, n in wanted.items() if name in own or name in scope.names}
+        other: dict[str, Any] = {name: n for name, n in wanted.items() if name in own or name in every.names}
         near = {name: own.get(name, n) for name, n in other.items()}
         each = itertools.product(*(dict.fromkeys((n, near[name] + n, near[name])) for name, n in other.items()))
-        columns = dict(zip(other, torch.tensor([*each]).T, strict=True))
-        fits = Candidates(path, scope, columns).taking & scope.allows(columns)
-        if bool(fits.any()):
-            alike = sum(2 * (columns[name] == n) + (columns[name] == near[name] + n) for name, n in other.items())
-            place = int(torch.where(fits, alike, -1).argmax())
-            picks = {name: level for name, level in row.items() if not name.startswith("size ") and name not in columns}
-            sizes = {name: int(column[place]) for name, column in columns.items()}
-            yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
+        among = every.allowed(dict(zip(other, torch.tensor([*each]).T, strict=True)))
+        mine = [(name, (row[name], *(one for one in options if one != row[name]))) for name, options in draws.choices]
+        for scope in every.in_each_choice(mine, SEED + turn) if draws.derive else [every]:
+            columns = scope.computed(among) if scope.given else among
+            fits = Candidates(path, scope, columns).taking & scope.allows(columns)
+            if bool(fits.any()):
+                alike = sum(2 * (columns[name] == n) + (columns[name] == near[name] + n) for name, n in other.items())
+                place = int(torch.where(fits, alike, -1).argmax())
+                picks = {name: one for name, one in row.items() if not name.startswith("size ") and name not in columns}
+                sizes = {name: int(column[place]) for name, column in columns.items()} | dict(scope.given)
+                picks |= dict(scope.given)
+                yield replace(call, call=made(draws, form, sizes, turn, picks), purpose=Purpose.VARIED)
+                break
 
 
 def one_size_apart(draws: Draws, form: TracedForm) -> Iterator[FurtherCall]:

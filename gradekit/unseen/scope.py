@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,13 +23,15 @@ from gradekit.unseen.host_branches import TracedForm
 @dataclass(frozen=True)
 class CallScope:
     """Calls of a check's `draws` with `rank` dimensions that have no name, and at `most` so many elements of a tensor.
-    `wide` says that sizes which the check lists may be any that the entry promises."""
+    `wide` says that sizes which the check lists may be any that the entry promises. Sizes that are computed follow from
+    what is `given` beside sizes, a choice for each; where nothing is, they are anything."""
 
     draws: Draws
     rank: int
     wide: bool = False
     beyond: int = 1
     most: int = Limit.ELEMENTS
+    given: tuple[tuple[str, Any], ...] = ()
 
     @functools.cached_property
     def names(self) -> list[str]:
@@ -102,7 +104,7 @@ class CallScope:
     def allows(self, names: Mapping[str, Tensor]) -> Tensor:
         """Which of many choices are calls that the check may make."""
         fits = (self.elements(names) <= self.at_most) & (self._product(names) <= Limit.PRODUCT)
-        for name, column in names.items():
+        for name, column in ((name, names[name]) for name in self.names):
             least, most = self.range(name)
             listed = self.listed(name)
             fits &= (column >= least) & (column <= most)
@@ -111,6 +113,11 @@ class CallScope:
         for limit in self.draws.entry.limits:
             fits &= torch.as_tensor(evaluate(limit, self._known(names)))
         return fits
+
+    def allowed(self, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Those of many choices that are such calls."""
+        fits = self.allows(names)
+        return {name: column[fits] for name, column in names.items()}
 
     def sizes_of(self, form: TracedForm) -> dict[str, int]:
         """The sizes and whole scalars of a traced call, as far as its tensors tell: of "H * G" one where the other
@@ -166,7 +173,25 @@ class CallScope:
         return math.prod((names[name] for name in self.sizes), start=ones)
 
     def _known(self, names: Mapping[str, Any]) -> dict[str, Any]:
-        return {**names, **dict.fromkeys(self.draws.derive, 2)}  # whatever it is, strides count
+        return {**dict.fromkeys(self.draws.derive, 2), **names}  # whatever it is, strides count
+
+    def computed(self, names: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Many choices with the sizes that are computed of each."""
+        rows = [dict(zip(names, row, strict=True)) for row in torch.stack([*names.values()]).T.tolist()]
+        each = ((name, [size({**row, **dict(self.given)}) for row in rows]) for name, size in self.draws.derive.items())
+        return {**names, **{name: torch.tensor(sizes, dtype=torch.int64) for name, sizes in each}}
+
+    def in_each_choice(self, choices: Sequence[tuple[str, Sequence[Any]]], seed: int) -> Iterator[CallScope]:
+        """The calls with each of these choices."""
+        for chosen in itertools.product(*(options for _, options in choices)):
+            names = (name for name, _ in choices)
+            yield replace(self, given=(*zip(names, chosen, strict=True), ("seed", seed)))
+
+    @functools.cached_property
+    def computed_leaves(self) -> frozenset[Leaf]:
+        """Where host code is given sizes that are computed."""
+        parts = ((n, axis, one) for n, t in enumerate(self.draws.tensors) for axis, one in enumerate(t.shape))
+        return frozenset(("size", n, axis) for n, axis, one in parts if one in self.draws.derive)
 
     def _shapes(self, known: Mapping[str, Any], each_once: bool = False) -> list[list[Any]]:
         every: list[Any] = [*self.draws.tensors, *self.draws.entry.results]
@@ -196,10 +221,11 @@ PRIME = (1 << 31) - 1
 @dataclass(frozen=True)
 class Closeness:
     """How closely sizes are looked through: all up to `dense` for each dimension where there are two, fewer where there
-    are more, and so many combinations of telling ones `together`."""
+    are more, and so many combinations of telling ones `together`, or where sizes are `computed` of each."""
 
     dense: int
     together: int
+    computed: int = 512
 
     def alone(self, dimensions: int) -> int:
         """Up to which size all are tried."""
@@ -218,6 +244,8 @@ def tried(
     their simplest, or as a call has them that is taken for its `own`; then combinations of those that are telling. Of
     a size that the check lists, what it lists."""
     telling = {name: scope.listed(name) or _telling(special, *scope.range(name)) for name in scope.names}
+    if scope.given:
+        return dict(zip(scope.names, _spread([*telling.values()], close.computed), strict=True))
     columns: dict[str, list[Tensor]] = {name: [] for name in scope.names}
     for name in scope.names:
         alone = torch.tensor(sorted({*telling[name], *_first(scope, name, close.alone(len(scope.names)))}))
@@ -242,8 +270,8 @@ def possible_sizes(
 ) -> dict[str, Tensor]:
     """Those of the sizes to try (`tried`) that are calls which the check may make."""
     columns = tried(scope, special, own, close)
-    allowed = scope.allows(columns) if columns else None
-    return {name: column[allowed] for name, column in columns.items()}
+    columns = scope.allowed(columns) if columns else {}
+    return scope.allowed(scope.computed(columns)) if scope.given else columns
 
 
 def _spread(options: Sequence[Sequence[int]], most: int) -> list[Tensor]:

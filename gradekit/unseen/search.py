@@ -129,7 +129,8 @@ class Candidates(Calls):
                   for name, tile in self._tiles.items() for size in [sizes[name]]}  # fmt: skip
         found = {**sizes, **ragged}
         columns = {name: torch.tensor([size]) for name, size in found.items()}
-        if self.layouts or len(ragged) < 2 or not bool(replace(self.scope, beyond=Limit.FAR).allows(columns)):
+        far = replace(self.scope, beyond=Limit.FAR)
+        if self.layouts or far.given or len(ragged) < 2 or not bool(far.allows(columns)):
             return []
         met = want.met(Candidates(self.path, self.scope, columns))
         return [found] if met is not None and bool(met) else []
@@ -240,6 +241,12 @@ class OtherWay:
     def branch(self) -> HostBranch:
         """The comparison."""
         return self.path.steps[self.step][1]
+
+    @property
+    def asked(self) -> set[Leaf]:
+        """What the comparison depends on."""
+        condition, terms = self.path.steps[self.step][0], self.path.origins.terms
+        return leaves_in(terms, condition.left, condition.right)
 
     @property
     def way(self) -> Way:
