@@ -16,8 +16,6 @@
 What other rooms use of it is offered here by name; nothing is imported before it is asked for.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

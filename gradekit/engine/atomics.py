@@ -5,8 +5,6 @@ lane of every element together, then the second, and so on. Sums of integers, in
 however many lanes meet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

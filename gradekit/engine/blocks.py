@@ -4,8 +4,6 @@ What follows from constants alone is worked out when the block is compiled. A va
 that what is alive is never more than what a program holds in its registers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

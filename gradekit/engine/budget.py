@@ -1,8 +1,6 @@
 """What one run may use, counted in work and bytes: the same on a busy machine as on an idle one. And what is raised
 where a run cannot go on."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

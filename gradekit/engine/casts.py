@@ -1,7 +1,5 @@
 """Conversions between number formats as NVIDIA's hardware makes them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

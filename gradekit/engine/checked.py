@@ -8,8 +8,6 @@ Two programs are ordered only by atomics on one address (history.py); whatever e
 them writing, is a race. Two lanes of one program are ordered only by a barrier between their accesses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

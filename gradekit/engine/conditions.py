@@ -1,7 +1,5 @@
 """What a card leaves open, and a run has to fix: the order of programs, and what stands where nothing is defined."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 Runs nothing. Regions beside each other may use one name twice: it stands for all that it names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from gradekit.engine.kernel_facts import operations

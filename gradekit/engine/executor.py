@@ -5,8 +5,6 @@ from the start with every lane examined (`checked`), and what is seen becomes fi
 a program without findings.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ An incident knows storages and positions; the student knows tensors and indices.
 one finding.
 """
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Sequence

@@ -8,8 +8,6 @@ runs are right: so each run begins with this memory, which knows right from doub
 read and written the same values.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

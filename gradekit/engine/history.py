@@ -10,8 +10,6 @@ answer it looks at: who does not look cannot know that it comes later. A volatil
 worked out when somebody asks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 

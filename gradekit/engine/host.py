@@ -1,7 +1,5 @@
 """Host steps on the engine's memory: fills, copies, and the torch operations that an assignment may allow."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Collection
 from typing import Any

@@ -4,8 +4,6 @@ Every function takes operands of one TTIR integer type, its width in `bits` and 
 an integer value (int, Affine or Tensor of the width's dtype). Numbers are held as the signed integer with their bits.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Callable, Sequence

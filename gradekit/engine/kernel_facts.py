@@ -1,7 +1,5 @@
 """What can be said of a kernel from its text alone, and decides how its programs are run."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -1,7 +1,5 @@
 """One launch: the programs of a grid, a chunk of them at a time, through a kernel's entry."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import math

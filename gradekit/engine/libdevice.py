@@ -3,8 +3,6 @@
 `__nv_expf` and `__nv_exp` are the same function of float and double; the table has the name without prefix and suffix.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ conditions that stand in the text. A lane is open only where one of its guards d
 the same conditions closes it again, and stores and loads whose masks ask for them leave it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

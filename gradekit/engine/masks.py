@@ -4,8 +4,6 @@ Most masks cut a tile at one point of one axis. Where a mask is such a cut, the 
 be read and written as a strided view without an index for each lane.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ Storages lie far apart (guard gaps), so that a byte address tells its storage an
 not land in a neighbour. Memory that nobody has written holds 0xFF bytes: NaN in every floating-point format.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 An observer changes nothing. Where a run has none, this costs one comparison for each operation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol

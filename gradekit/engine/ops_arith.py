@@ -1,7 +1,5 @@
 """arith.* and math.*: numbers, elementwise. Integers go through `integers`; floats are torch's own in their dtype."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Operations that give no value: printing, assertions, what the compiler may assume, and barriers."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """tt.* operations on memory: plain and block loads and stores, tensor descriptors, atomics."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import replace

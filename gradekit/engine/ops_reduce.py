@@ -4,8 +4,6 @@ Any region can be run: a pair of tiles is laid out as if each element were a pro
 all of them. The regions that most kernels have (one operation on two arguments) go straight to torch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 

@@ -1,7 +1,5 @@
 """tt.* operations that make, move and reshape tiles, and the program's place in the grid. They compute nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

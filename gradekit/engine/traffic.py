@@ -5,8 +5,6 @@ counted and dropped. Only inputs whose values are given (indices, lengths) are r
 one program from each, and scaled up; a grid of no more programs than the sample is counted exactly.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Sequence

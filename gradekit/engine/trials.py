@@ -14,8 +14,6 @@
 All of it is for runs without findings: the others have their reason already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -7,8 +7,6 @@ The grammar of modules, functions, regions and blocks stands here; operations of
 `ttir_reader`. What comes out is described in `ttir_nodes`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from gradekit.engine.ttir_locations import Location, name_in

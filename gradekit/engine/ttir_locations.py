@@ -4,8 +4,6 @@ Frames stand innermost call first. Aliases (`#loc5 = loc(...)`) may be defined a
 from the whole text first and resolved on demand, each once.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -5,8 +5,6 @@ expression in time linear in the text (every repetition is possessive); where ea
 only when there is an error to explain.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

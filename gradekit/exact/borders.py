@@ -5,8 +5,6 @@ A call's tensors are scaled together until what meets a border lies just before 
 looked for by a few runs in exact arithmetic, each of which shows how large the values at all borders are.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -11,8 +11,6 @@ tells its `use`, which an assignment allows or not (`rounding` in domain.toml):
     arithmetic      anything else
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -9,8 +9,6 @@ its usual results differ from the exact ones by more than the tolerance although
 with it, and the record says why.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -3,8 +3,6 @@
 Imported by the assignments' test files and by the plugin's hooks. Knows pytest's marks and nothing of submissions.
 """
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs one check: under the seed and the profile, with its calls watched, so that a failure comes with its evidence."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

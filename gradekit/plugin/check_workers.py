@@ -6,8 +6,6 @@ looked at it before: so no verdict, and no word of a report, depends on which pr
 away depends on the checks alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import pickle
 import threading

@@ -8,8 +8,6 @@ passed without being run. Hypothesis then finds nothing smaller, replays the sma
 Nothing here knows submissions or tensors.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import traceback

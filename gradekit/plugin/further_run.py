@@ -1,8 +1,6 @@
 """The part of a check that comes after its covering design: calls for what the design
 has not seen of the submission."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re

@@ -1,7 +1,5 @@
 """A grading run inside pytest: what happens at each of its steps, from collection to the written report."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

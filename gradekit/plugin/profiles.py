@@ -1,8 +1,6 @@
 """How hard a run looks, and Hypothesis's settings while it does: the same examples
 for everybody, and no traces left."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator

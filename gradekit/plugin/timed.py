@@ -4,8 +4,6 @@ Runs in the grader's process. The tests' file is imported and its checks of spee
 submission, which takes note of the call that is to be timed and ends the check there. Nothing is measured.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

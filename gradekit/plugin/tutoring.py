@@ -1,8 +1,6 @@
 """Gives gradekit.repair the examples of a check that has failed, each with what runs and judges it, and those of all
 other checks, on which a mend is held before a line is blamed."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace

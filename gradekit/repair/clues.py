@@ -1,7 +1,5 @@
 """What is known of a failure, for the choice of mends: what was seen, and where a wrong result comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

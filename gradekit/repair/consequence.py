@@ -1,7 +1,5 @@
 """What follows from a mistake at one place of a kernel, in a sentence: the reason that goes with a repair."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 

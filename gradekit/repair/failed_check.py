@@ -1,8 +1,6 @@
 """What a search for a mend is given of a check that failed: its examples, each with what runs and judges it, and what
 walks find of them with other texts."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Mends that no rule names: changes of a text that seem right at a first look (see gradekit.repair) at the failing
 call, at calls of other examples of its check, and at calls of other checks."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tries single changes of host code on a failing call, and keeps those that make it right."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections import Counter

@@ -1,8 +1,6 @@
 """A result, or gradients, in the form that is asked for, whatever a submission makes: an edit of what is returned. It
 shows what is wrong beside a wrong dtype, a wrong shape or a wrong number of gradients, of which a message says all."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """A mend: a small edit of a submission that a tutor would try, with what there is to
 say if it makes the result right."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """What becomes of other checks with a mend that makes one check right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any

@@ -1,7 +1,5 @@
 """The failing call of a check, and others of it, as calls on which changes of a kernel are screened."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

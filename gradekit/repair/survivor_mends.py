@@ -4,8 +4,6 @@ A change is named where no other seems right, or a few of one line alone, which 
 the line alone is told: another of these is often right by chance, and the line seldom.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import copy

@@ -1,7 +1,5 @@
 """The submission, and other texts of it that a search for a mend tries: all in one confined process, each in turn."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

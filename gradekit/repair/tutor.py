@@ -5,8 +5,6 @@ The edited text comes from the student's, so it runs where that ran: in the conf
 the diagnosis; the check has failed before, and earns nothing by it.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

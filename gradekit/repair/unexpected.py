@@ -1,7 +1,5 @@
 """Errors of the tutoring itself: they cost a mend, never the report, and stand in the log."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import Iterator

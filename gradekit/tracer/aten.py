@@ -5,8 +5,6 @@ else is recorded by name, to be judged by others. Operations on the CPU alone ru
 values can reach the GPU only by a copy, which is recorded as the numbers themselves.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

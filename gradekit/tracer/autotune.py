@@ -7,8 +7,6 @@ than once can change the result (the kernel adds to memory, or hooks prepare it)
 Of many configurations, each call that is not timed records some: other calls have the others.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

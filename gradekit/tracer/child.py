@@ -5,8 +5,6 @@ Requests: {"do": "load", "text": ..., "lists": ...}; {"do": "trace", "entry": ..
 Answers: {"ok": ..., "output": ...} or {"error": {cause, message, line, detail}, "output": ...}.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -6,8 +6,6 @@ is answered with its process id, as it is known here; {"do": "end", "pid": n} ki
 and is answered with how the child ended. When the grader goes, every child goes with it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

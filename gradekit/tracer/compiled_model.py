@@ -5,8 +5,6 @@ that writes down the graph that it gets and runs it as it is; then torch's own c
 torch.compile's machinery, which is imported here and by nothing else in this process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import warnings

@@ -1,7 +1,5 @@
 """torch.cuda and the Triton driver as a machine with one GPU would show them, without a GPU."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import types

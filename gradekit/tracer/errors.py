@@ -3,8 +3,6 @@
 Causes are the values of gradekit.findings.Cause as text: this process may import nothing of gradekit but `program`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import traceback

@@ -3,8 +3,6 @@
 `tests/tracer/broken.py` holds a real kernel for each; the first pattern that is found in the message wins.
 """
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import re

@@ -5,7 +5,6 @@ that cannot run here, because it reads a value or fails, is left out with a note
 `print(torch.max(...))` below the kernel is no reason to reject the kernel.
 """
 
-from __future__ import annotations
 import __future__
 
 import ast

@@ -7,8 +7,6 @@ nor the ttir passes look at it. So a kernel is compiled once with all arguments 
 is that text with the attribute left out where it does not hold.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import hashlib

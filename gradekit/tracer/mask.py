@@ -3,8 +3,6 @@
 The submission calls ordinary torch; every call passes through here first. Tensors on the CPU stay what they are.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

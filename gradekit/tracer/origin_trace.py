@@ -6,8 +6,6 @@ has to be right for every call. It takes the arguments (tensors as Geometries), 
 lies in the first argument's memory; it gives the result's geometry, or None where it does not know.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ with the steps that made it. What an earlier call computed from its own inputs i
 result can depend on an earlier call.
 """
 
-from __future__ import annotations
-
 import contextlib
 import heapq
 import sys

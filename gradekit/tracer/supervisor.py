@@ -8,8 +8,6 @@ whatever loses its parent becomes the supervisor's child, and is ended one by on
 each submission's quota of memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -1,7 +1,5 @@
 """One call of the entry function, on tensors without data, as a Program."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import inspect

@@ -11,8 +11,6 @@ A want says what must be seen, and one search over sizes finds calls for it:
 - `further`: calls of a check that were found so
 """
 
-from __future__ import annotations
-
 
 class Limit:
     """How far further inputs are looked for. Work is in the engine's units, about a nanosecond each; elements are those

@@ -1,7 +1,5 @@
 """Further calls of a check: made by its own draws, with what was solved for in place of what they would pick."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

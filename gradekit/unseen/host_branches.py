@@ -4,8 +4,6 @@ Calls that are alike (dtypes, numbers of dimensions, contiguous or not) are foll
 code: the comparisons of that path are terms of sizes, and tell by themselves which of the other calls take it too.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence

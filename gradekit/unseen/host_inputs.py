@@ -1,7 +1,5 @@
 """Calls that send host code the ways that a check's examples have not gone."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections import Counter

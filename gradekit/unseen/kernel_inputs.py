@@ -1,7 +1,5 @@
 """Calls that send kernels the ways that a check's examples have not gone: by sizes, and by values of tensors."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence

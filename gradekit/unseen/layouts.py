@@ -1,8 +1,6 @@
 """Layouts of a call's tensors, looked for like sizes: what slicing, stepping, permuting and expanding make of a
 contiguous tensor, at small sizes, for host code that decides by strides and offsets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

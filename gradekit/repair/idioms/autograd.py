@@ -1,7 +1,5 @@
 """Mends that exchange two things: names in a formula, saved tensors, gradients that are returned."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import itertools

@@ -1,7 +1,5 @@
 """All mends of a submission, those first that the evidence speaks for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -24,8 +24,6 @@ A table of an idioms.toml, called after the mistake:
 An example is its idiom's test. Those of an assignment alone stand in its own folder, beside domain.toml.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

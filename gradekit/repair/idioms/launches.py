@@ -1,7 +1,5 @@
 """Mends of launch arguments that are exchanged."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import re

@@ -1,8 +1,6 @@
 """Masks for the accesses of a kernel that have none: each index is bounded by the size that its loop goes through, or
 that the grid or the tile of its launch is made for."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Mends by other kernels of a submission, which compute values of the same names."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

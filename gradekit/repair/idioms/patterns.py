@@ -7,8 +7,6 @@ same wherever it stands again;
 what differs.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

@@ -1,8 +1,6 @@
 """What a condition of an idiom may ask: the role of a name in its kernel, what an expression has in it, what it is
 computed from."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping

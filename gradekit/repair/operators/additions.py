@@ -1,7 +1,5 @@
 """What may be missing at an expression: a function around it, a factor, a term."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """All changes of a kernel and of the functions that it calls."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterator
 

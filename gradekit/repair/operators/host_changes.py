@@ -4,8 +4,6 @@ What fits is seen from the values that a walk has met: a tensor for a tensor, a 
 number.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Statements added: an update that is missing at the end of a loop's step, and what brings parts of sums together."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

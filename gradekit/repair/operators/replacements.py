@@ -1,7 +1,5 @@
 """What a beginner may have meant in the place of what is there: another name, number, operator, function, axis."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from typing import Any

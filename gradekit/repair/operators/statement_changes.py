@@ -1,7 +1,5 @@
 """What a beginner may have meant in the place of a statement: what it adds to, how far it goes, for whom it ends."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,8 +1,6 @@
 """Changes of several places that are one thought: two names in each other's place, the same mistake in two lines that
 are alike."""
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

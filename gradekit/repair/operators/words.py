@@ -1,8 +1,6 @@
 """What the tutor says of an edit that repairs a submission, from words.toml: by operator, and by the role of what it
 edits."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping
