@@ -218,7 +218,7 @@ def test_a_submission_in_a_fork_finds_nothing_of_a_grader_or_of_an_earlier_check
     for how in ("--no-server", "--server"):  # the resident one has served checks of others before
         record = _record(environment, submission, how, "--seed", str(SEED), *FEW, code=1)
         said = record["checks"][0]["message"]
-        assert "found [6] open [0, 1, 2, 3] parts" in said, said
+        assert "found [6] open [0, 1, 2, 3, 4] parts" in said, said  # 4: kernels that it has lowered elsewhere, to read
         parts = set(said.split("parts ")[1].replace("'", "").strip("[].\n ").split(", "))
         rooms = {part.split(".")[1] for part in parts if part.startswith("gradekit.")}
         assert rooms <= {"compat", "confine", "origins", "processes", "program", "server", "tracer", "wire"}, rooms
@@ -356,7 +356,7 @@ def test_a_server_that_is_stopped_finishes_what_it_runs(environment: dict[str, s
     submission = tmp_path / "waiting.py"
     submission.write_text(textwrap.dedent("import time\ntime.sleep(3)\n"))
     asking = _asking(environment, submission)
-    _await(lambda: "process" in _gradekit(["server", "status"], environment).stdout)
+    _await(lambda: len(_forked(environment)) >= 3)  # a grader, a supervisor, a fork server
     assert "Stopped: 1" in _gradekit(["server", "stop"], environment).stdout
     assert "No server" in _gradekit(["server", "status"], environment).stdout
     said, _ = asking.communicate(timeout=GUARD)
