@@ -82,14 +82,26 @@ def assert_count(count, trials, probability, what):
         )
 
 
-def agreements(flat):
-    """How many elements have the same fate as the one so many places further on, for each number of places from 1."""
-    signs = flat.double() * 2 - 1
+def agreements(flat, other):
+    """How many elements of `other` have the same fate as that of `flat` so many places further on, for each number from 1."""
     # a length whose prime factors are small, at least twice as long: with large ones the transforms take seven times as long
     length = min(odd << ((2 * len(flat) - 1) // odd).bit_length() for odd in range(1, 16, 2))
-    spectrum = torch.fft.rfft(signs, length)
-    products = torch.fft.irfft(spectrum.abs().square(), length)[1 : len(flat) - FEWEST]
+    ahead, behind = (torch.fft.rfft(mask.double() * 2 - 1, length) for mask in (flat, other))
+    products = torch.fft.irfft(ahead * behind.conj(), length)[1 : len(flat) - FEWEST]
     return ((len(flat) - torch.arange(1, len(products) + 1) + products) / 2).round().to(torch.int64)
+
+
+def assert_apart(flat, other, what):
+    """Raise where more or fewer elements of two masks agree, some number of places apart, than chance explains.
+
+    `what` is the message, with {} where that number stands. Masks of fewer than 1024 elements show nothing.
+    """
+    if len(flat) < 1024:
+        return
+    same = agreements(flat, other)
+    count = len(flat) - torch.arange(1, len(same) + 1)
+    lag = int(((same - count / 2).abs() / count.sqrt()).argmax()) + 1
+    assert_count(int(same[lag - 1]), len(flat) - lag, 0.5, what.format(lag))
 
 
 def assert_same(one, other, message):
@@ -156,11 +168,7 @@ def test_no_pattern(submission, call):
     flat = checked_mask(submission, x, 0.5, seed).flatten()
     if len(flat) < 1024:
         return  # so few show no pattern
-    same = agreements(flat)
-    count = len(flat) - torch.arange(1, len(same) + 1)
-    lag = int(((same - count / 2).abs() / count.sqrt()).argmax()) + 1
-    what = f"With p = 0.5, elements {lag} apart had the same fate"
-    assert_count(int(same[lag - 1]), len(flat) - lag, 0.5, what)
+    assert_apart(flat, flat, "With p = 0.5, elements {} apart had the same fate")
     for width in sorted({64, 1024, x.shape[1]}):
         tiles = flat[: len(flat) // width * width].view(-1, width)
         for kept, trials, what in (
@@ -206,8 +214,7 @@ def test_another_seed(submission, call):
         other = checked_mask(submission, x, 0.5, seed + more).flatten()
         pair = f"With p = 0.5, seeds {seed} and {seed + more}"
         assert_count(int((one == other).sum()), len(one), 0.5, f"{pair} agreed on an element")
-        moved = int((one[more:] == other[:-more]).sum())
-        assert_count(moved, len(one) - more, 0.5, f"{pair} agreed on elements {more} apart")
+        assert_apart(one, other, f"{pair} agreed on elements {{}} apart")
     for bit in range(x.seed % 8, 31, 8):  # all of a seed counts, also its upper half
         other, pair = checked_mask(submission, x, 0.5, seed ^ 1 << bit).flatten(), f"{seed} and {seed ^ 1 << bit}"
         assert_count(int((one == other).sum()), len(one), 0.5, f"With p = 0.5, seeds {pair} agreed on an element")
