@@ -44,8 +44,8 @@ class Child:
     def answer(self, request: dict[str, Any]) -> Any:
         """The data that answers a request; where it is not to be `exact`, a kernel serves launches that differ in which
         integers are 1. Raises Refusal, which says why the submission cannot be loaded or traced."""
-        every = (self.load, self.trace, self.follow, self.explore, self.instructions, self.signature, self.inspect)
-        actions: dict[str, Callable[..., Any]] = {each.__name__: each for each in every}
+        every = ("load", "trace", "follow", "explore", "instructions", "signature", "inspect")
+        actions: dict[str, Callable[..., Any]] = {name: getattr(self, name) for name in every}
         self.tracer.compiler.exact = request.pop("exact", True)
         for name in request.keys() & {"args", "others"}:
             request[name] = [decode(arg, object) for arg in request[name]]
