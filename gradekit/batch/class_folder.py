@@ -227,13 +227,14 @@ class GradingSession:
         """Work on the assignment `id` in `folder`; `options` are those of GradingOptions that the command names."""
         assignment = get(id)
         self.folder, self._id = folder, assignment.id
-        self._before = folder.store.options(self._id)
+        before = folder.store.options(self._id)
         # As it is said now, else as it was said before, so that every command speaks of the same results. A class that
         # is new gets a secret seed of its own, which is kept in its store and nowhere else.
-        usual = self._before or replace(USUAL, secret_seed=new_secret_seed())
-        self.request = scheduler.BatchRequest(assignment, replace(usual, **options or {}))
-        if self.request.options != self._before:
-            folder.store.add_options(self._id, self.request.options)
+        usual = before or replace(USUAL, secret_seed=new_secret_seed())
+        self.grading = scheduler.Grading(folder.store, assignment, replace(usual, **options or {}))
+        self._before = before and replace(self.grading, options=before)
+        if self.grading.options != before:
+            folder.store.add_options(self._id, self.grading.options)
         self._policy = folder.course.policy(id)
         self._todo: dict[str, HandIn] = {}
 
@@ -242,30 +243,26 @@ class GradingSession:
     def take_in(self, folder: Path, times: Path | None = None) -> list[str]:
         """Take in the hand-ins of `folder`; what there is to say of them. The file `times` says when they came. Raises
         IntakeError where nothing there looks like a submission, or the file does not say it."""
-        folder, wanted = folder.resolve(), intake.Wanted.by(self.request.assignment)
+        folder, wanted = folder.resolve(), intake.Wanted.by(self.grading.assignment)
         came = intake.hand_ins(folder, wanted)  # found again from wherever the next command is given
         if times:
             zone = self._policy.due.tzinfo if self._policy.due else None
             came = intake.timed(came, intake.times(times, zone))
         found = intake.matched(came, self.folder.students)
-        submissions = scheduler.take_in(self.folder.store, self.request, found)
-        waiting = scheduler.waiting(self.folder.store, self.request, submissions)
-        self._todo = {digest: submissions[digest] for digest in sorted(waiting)}  # a sample of them comes first
+        self._todo = self.grading.take_in(found)
         counts = f"{counted(len(found), 'hand-in')}, {counted(len(self._todo), 'submission')} to grade"
         return [counts, *self._other_grading(), *self._remarks(found, intake.aside(folder, found, wanted))]
 
     def _other_grading(self) -> Iterable[str]:
         """What to know where this command grades otherwise than the one before: the two are never mixed."""
-        now, before = self.request, self._before and replace(self.request, options=self._before)
-        if before and (before.grading, before.seed) != (now.grading, now.seed):
-            older = len(scheduler.records(self.folder.store, before))
-            changed = {"hidden": ("without hidden tests", "with hidden tests"), "profile": (), "seed": ()}
-            said = [words[getattr(now.options, name)] if words else f"{name} {getattr(now.options, name)}"
-                    for name, words in changed.items()
-                    if getattr(before.options, name) != getattr(now.options, name)]  # fmt: skip
+        now, before = self.grading, self._before
+        if before and (before.name, before.seed) != (now.name, now.seed):
+            words = {"hidden": f"with{'' if now.options.hidden else 'out'} hidden tests"}
+            words |= {name: f"{name} {getattr(now.options, name)}" for name in ("profile", "seed")}
+            said = [said for name, said in words.items() if getattr(before.options, name) != getattr(now.options, name)]
             yield (
                 f"another grading than before ({', '.join(said) or 'another secret seed'}): everything is graded anew,"
-                f" and the {counted(older, 'result')} of the other one stay beside it, unmixed"
+                f" and the {counted(len(before.records()), 'result')} of the other one stay beside it, unmixed"
             )
 
     def _remarks(self, found: Sequence[HandIn], aside: Sequence[str]) -> Iterable[str]:
@@ -302,11 +299,10 @@ class GradingSession:
         """Grade what is to be graded, with a line for each submission and how long the rest will take: by `count`
         graders of this machine (one a core, if nobody says so), or by the workers of the Dask scheduler at `cluster`.
         Raises UsageError where the cluster cannot be reached; what was graded is kept."""
-        store = self.folder.store
-        whose = {hand_in.digest: hand_in for hand_in in store.hand_ins(self._id)} | self._todo
+        whose = {hand_in.digest: hand_in for hand_in in self.folder.store.hand_ins(self._id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if cluster else grader.visible_cards()
-        waiting = scheduler.awaiting_gpu(store, self.request) if cluster or local else []
+        waiting = self.grading.awaiting_gpu() if cluster or local else []
         fresh = [digest for digest in waiting if digest not in self._todo]
         if not self._todo and not fresh:
             return
@@ -316,9 +312,9 @@ class GradingSession:
         try:
             with made as workers:
                 files = {digest: hand_in.path for digest, hand_in in self._todo.items()}
-                firsts = twins.firsts(files, self.request.assignment.entry)
+                firsts = twins.firsts(files, self.grading.assignment.entry)
                 lines, todo = ProgressLog(names, firsts, len(fresh), workers, say), {d: self._todo[d] for d in firsts}
-                scheduler.grade(store, self.request, todo, workers, lines.graded, lines.measured)
+                scheduler.grade(self.grading, todo, workers, lines.graded, lines.measured)
         except pool.ClusterLost as error:
             raise UsageError(f"{error}. What is graded is kept: go on with --resume") from None
 
@@ -346,7 +342,7 @@ class GradingSession:
         """Which of the newest hand-ins resemble each other, by what was kept when they were graded, as text."""
         from gradekit.batch.similar import of_source, render, resemblance  # imports torch
 
-        assignment = self.request.assignment
+        assignment = self.grading.assignment
         prints = self.folder.store.fingerprints(self._id)
         newest = {hand_in.student: hand_in for hand_in in self.folder.store.hand_ins(self._id)}
         groups: dict[tuple[Path, str], list[str]] = {}  # partners handed in one and the same file
@@ -390,7 +386,7 @@ class GradingSession:
 
     def records(self) -> gradebook.Records:
         """The newest record of each submission of this grading, by digest."""
-        return scheduler.records(self.folder.store, self.request)
+        return self.grading.records()
 
 
 def listed(names: Sequence[str]) -> str:

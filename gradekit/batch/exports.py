@@ -86,7 +86,7 @@ def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Fi
     worth = next((row for row in rows[1:3] if row and "Points Possible" in row[0]), None)
     check_worth(header[target], "Canvas", None if worth is None else _number(worth[target]), possible)
     names = ("ID", "SIS User ID", "SIS Login ID", "Student")
-    result = _fill(rows, target, lambda row: _keys(row, header, names), lines, _is_canvas_special)
+    result = _fill(rows, target, names, lines)
     kept = [*range(header.index("Section") + 1), target]  # who a student is, and the points
     return Filled(write([[_at(row, i) for i in kept] for row in rows]), *result)
 
@@ -110,8 +110,7 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
     for row in rows[1:]:
         check_worth("the assignment", "Moodle", None if most is None else _number(_at(row, most)), possible)
     names = (header[0], "Email address", "ID number", "Full name")
-    result = _fill(rows, target, lambda row: _keys(row, header, names), lines, lambda row: False)
-    return Filled(write(rows), *result)
+    return Filled(write(rows), *_fill(rows, target, names, lines))
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
@@ -214,17 +213,15 @@ def _table(text: str) -> tuple[list[Row], Callable[[Sequence[Row]], str]]:
     return rows, write
 
 
-def _fill(
-    rows: list[Row], target: int, keys: Callable[[Row], Sequence[str]], lines: Iterable[Line],
-    special: Callable[[Row], bool],
-) -> tuple[int, tuple[str, ...]]:  # fmt: skip
-    """Write each student's points into column `target`; how many there were, and which rows have none."""
+def _fill(rows: list[Row], target: int, names: Sequence[str], lines: Iterable[Line]) -> tuple[int, tuple[str, ...]]:
+    """Write each student's points into column `target`; how many there were, and which rows have none. The columns of
+    these `names` tell whose a row is; Canvas has rows of the points, and of which columns are muted, which stay."""
     known = by_word((line, {line.student, line.email, line.name}) for line in lines)
     filled, without = 0, []
     for row in rows[1:]:
-        if special(row):
+        if "Points Possible" in row[0] or not row[0].strip():
             continue
-        line = next((found for key in keys(row) if (found := known.get(key.lower()))), None)
+        line = next((found for key in _keys(row, rows[0], names) if (found := known.get(key.lower()))), None)
         if line is None or not line.counts:
             without.append(row[0])
             continue
@@ -273,11 +270,6 @@ def _canvas_column(header: Row, column: str) -> int:
         raise ExportError(f"name the assignment's title or id with --column: Canvas's grade book has {there}")
     which = "several assignments" if fitting else "no assignment"
     raise ExportError(f"the grade book has {which} {column!r}; it has {there}. Name one by its id with --column")
-
-
-def _is_canvas_special(row: Row) -> bool:
-    """The row of points, and the row that says which columns are muted."""
-    return "Points Possible" in row[0] or not row[0].strip()
 
 
 # --- points into Canvas by its API: what would be sent is said first, and nothing is sent without a yes ---------------

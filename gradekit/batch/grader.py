@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gradekit import processes, recorded, wire
+from gradekit import processes, recorded, submission, wire
 from gradekit.assignment import Assignment, AssignmentError, get, search_path
 from gradekit.batch.intake import modules_beside
 from gradekit.processes import ChildProcess, Command
@@ -40,14 +40,6 @@ from gradekit.reuse import keep_between_submissions
 from gradekit.sandbox import host
 from gradekit.server import address, forks, template
 from gradekit.subject import Limit
-from gradekit.submission import (
-    MAX_NOTEBOOK_BYTES,
-    MAX_SOURCE_BYTES,
-    Submission,
-    SubmissionError,
-    archive,
-    with_modules,
-)  # fmt: skip
 from gradekit.versions import version
 from gradekit.wire import ForkedCache
 
@@ -333,7 +325,7 @@ def _timed(job: SpeedJob) -> JobResult:
     options = replace(GradingOptions(**job.options), kind="speed", device=device)
     with exclusive_use(card):
         programs = recorded.loads(job.programs)
-        report = grade(GradingRequest(assignment, Submission(job.name, "", ""), options, programs))
+        report = grade(GradingRequest(assignment, submission.Submission(job.name, "", ""), options, programs))
     return JobResult(record.to_dict(report))
 
 
@@ -398,12 +390,12 @@ def content(path: Path) -> bytes:
     """The bytes of a submission's file; of a Python file, with the student's own modules that it imports. Raises
     OSError where it cannot be read, and SubmissionError where it is larger than any submission, or its files cannot be
     made one source."""
-    if path.suffix.lower() == ".py" and path.stat().st_size <= MAX_SOURCE_BYTES:
-        return with_modules(path, modules_beside(path))
+    if path.suffix.lower() == ".py" and path.stat().st_size <= submission.MAX_SOURCE_BYTES:
+        return submission.with_modules(path, modules_beside(path))
     with path.open("rb") as stream:
-        data = stream.read(MAX_NOTEBOOK_BYTES + 1)
-    if len(data) > MAX_NOTEBOOK_BYTES:
-        raise SubmissionError(f"{path.name} is larger than {MAX_NOTEBOOK_BYTES >> 20} MiB")
+        data = stream.read(submission.MAX_NOTEBOOK_BYTES + 1)
+    if len(data) > submission.MAX_NOTEBOOK_BYTES:
+        raise submission.SubmissionError(f"{path.name} is larger than {submission.MAX_NOTEBOOK_BYTES >> 20} MiB")
     return data
 
 
@@ -415,7 +407,7 @@ def digest(data: bytes) -> str:
 def plain_name(assignment: Assignment, path: Path) -> str:
     """What a report calls the file: LMSes write names and numbers of students into theirs, and twins share a report."""
     stem = "answers" if assignment.is_quiz else "submission"
-    suffix = next((s for s in archive.SUFFIXES if path.name.lower().endswith(s)), path.suffix.lower())
+    suffix = next((s for s in submission.archive.SUFFIXES if path.name.lower().endswith(s)), path.suffix.lower())
     return stem + suffix
 
 

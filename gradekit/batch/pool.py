@@ -25,18 +25,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from gradekit import wire
 from gradekit.assignment import Assignment
-from gradekit.batch.grader import (
-    CARD,
-    FAKE_GPU,
-    GraderFailed,
-    Graders,
-    GradingJob,
-    Job,
-    JobResult,
-    SpeedJob,
-    release,
-    visible_cards,
-)
+from gradekit.batch import grader
+from gradekit.batch.grader import CARD, FAKE_GPU, GraderFailed, Graders, GradingJob, Job, JobResult, SpeedJob
 from gradekit.findings import Report
 from gradekit.processes import ChildProcess, Command
 from gradekit.report import record
@@ -85,12 +75,11 @@ class GraderPool:
 
     def __init__(self, count: int, cards: Sequence[str] = (), *, jobs: int = MANY) -> None:
         shared = Graders(warms=jobs >= MANY, only=jobs == 1)
-        lanes = {GradingJob: [shared] * count, SpeedJob: [Graders(card) for card in cards]}
-        self._lanes = {kind: each for kind, each in lanes.items() if each}
-        self._threads = {kind: ThreadPoolExecutor(len(each), "gradekit") for kind, each in self._lanes.items()}
-        self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._lanes}
-        for kind, graders in self._lanes.items():
-            for one in graders:
+        self._graders = {GradingJob: [shared] * count, SpeedJob: [Graders(card) for card in cards]}
+        self._threads = {kind: ThreadPoolExecutor(len(each) or 1) for kind, each in self._graders.items()}
+        self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._graders}
+        for kind, each in self._graders.items():
+            for one in each:
                 self._idle[kind].put(one)
 
     def __enter__(self) -> Self:
@@ -101,13 +90,12 @@ class GraderPool:
         for wait in (False, True):  # one may have been started meanwhile
             for threads in self._threads.values():
                 threads.shutdown(wait=wait, cancel_futures=True)
-            for graders in self._lanes.values():
-                for one in {*graders}:
-                    one.close()
+            for one in {one for each in self._graders.values() for one in each}:
+                one.close()
 
     def has_gpus(self) -> bool:
         """Whether this machine has a card."""
-        return SpeedJob in self._lanes
+        return bool(self._graders[SpeedJob])
 
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
@@ -143,7 +131,7 @@ def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Repor
 
     Where there is a GPU, which one grading at a time may use, and no `jobs` are asked for: in this process, in order.
     """
-    if jobs is None and visible_cards():
+    if jobs is None and grader.visible_cards():
         from gradekit.plugin import grade
 
         yield grade, map
@@ -157,7 +145,7 @@ def grading_job(
 ) -> GradingJob:
     """The job that grades the file `name` with this `content`."""
     text = base64.b64encode(content).decode("ascii")
-    return GradingJob(assignment.id, release(assignment), options.to_json(), name, text, digests=digests)
+    return GradingJob(assignment.id, grader.release(assignment), options.to_json(), name, text, digests=digests)
 
 
 # --- a cluster --------------------------------------------------------------------------------------------------------
@@ -195,54 +183,48 @@ class ClusterPool:
 
     def submit(self, job: Job) -> Future[str]:
         """The future of what `run_job` answers on a worker. Raises ClusterLost where the scheduler stays away."""
-        deadline = time.monotonic() + self.patience
-        while True:
-            try:
-                future = self._executor(RESOURCES[type(job)]).submit(run_job, job)
-                assert self._client is not None
-                self._client_of[future] = self._client
-                return future
-            except (OSError, RuntimeError) as error:  # it went away at this very moment
-                self.close()
-                if time.monotonic() > deadline:
-                    raise ClusterLost(f"{self.address}: {error}") from None
-                time.sleep(0.5)
+
+        def submitted(client: Client) -> Future[str]:
+            future = self._executor(client, RESOURCES[type(job)]).submit(run_job, job)
+            self._client_of[future] = client
+            return future
+
+        return self._patiently(submitted)
 
     def has_gpus(self) -> bool:
-        """Whether a worker has a card."""
-        return self._offers(self._connected(), "card")
+        """Whether a worker has a card. Raises ClusterLost as `submit`."""
+        return self._patiently(lambda client: _offers(client, "card"))
 
     def is_lost(self, future: Future[str]) -> bool:
         """Whether the connection that it was asked for through is gone."""
         asked = self._client_of.get(future)
         return asked is None or asked is not self._client or asked.status in ("closing", "closed")
 
-    def _executor(self, resource: str) -> Executor:
-        client = self._connected()
+    def _executor(self, client: Client, resource: str) -> Executor:
         if resource not in self._executors:
-            restricted = {"resources": {resource: 1}} if self._offers(client, resource) else {}
+            restricted = {"resources": {resource: 1}} if _offers(client, resource) else {}
             self._executors[resource] = client.get_executor(pure=False, **restricted)
         return self._executors[resource]
 
-    def _offers(self, client: Client, resource: str) -> bool:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        return any(resource in worker.get("resources", {}) for worker in workers)
-
-    def _connected(self) -> Client:
-        """A client of the scheduler that has workers; waited for, if need be. Raises ClusterLost after the patience."""
-        from distributed import Client
-
+    def _patiently(self, ask: Callable[[Client], T]) -> T:
+        """What `ask` gives for a client of the scheduler, once that is there and has workers."""
         deadline = time.monotonic() + self.patience
-        while self._client is None or self._client.status != "running":
-            self.close()
+        while True:
             try:
-                wait = max(min(deadline - time.monotonic(), 10.0), 1.0)
-                self._client = Client(self.address, timeout=wait, security=_security())
-                self._client.wait_for_workers(1, timeout=max(deadline - time.monotonic(), 1.0))
-            except (OSError, TimeoutError) as error:
+                return ask(self._connected(deadline - time.monotonic()))
+            except (OSError, RuntimeError) as error:  # it may have gone away at this very moment
+                self.close()
                 if time.monotonic() > deadline:
                     raise ClusterLost(f"{self.address} cannot be reached: {error}") from None
                 time.sleep(0.5)
+
+    def _connected(self, seconds: float) -> Client:
+        from distributed import Client
+
+        if self._client is None or self._client.status != "running":
+            self.close()
+            self._client = Client(self.address, timeout=max(min(seconds, 10.0), 1.0), security=_security())
+            self._client.wait_for_workers(1, timeout=max(seconds, 1.0))
         return self._client
 
     def close(self) -> None:
@@ -252,6 +234,11 @@ class ClusterPool:
         if client is not None:
             with contextlib.suppress(Exception):  # it is gone already
                 client.close(timeout=2)
+
+
+def _offers(client: Client, resource: str) -> bool:
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return any(resource in worker.get("resources", {}) for worker in workers)
 
 
 def certificates() -> dict[str, str]:

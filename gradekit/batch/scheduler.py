@@ -41,15 +41,16 @@ Done = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class BatchRequest:
-    """How to grade a class: the assignment, and the options for every submission."""
+class Grading:
+    """One way to grade a class: an assignment with the options for every submission, and what is in the store of it."""
 
+    store: Store
     assignment: Assignment
     options: GradingOptions
 
     def key(self, digest: str) -> ResultKey:
         """What the result of a submission is stored by."""
-        return ResultKey(self.assignment.id, digest, self.grading, self.seed, CPU)
+        return ResultKey(self.assignment.id, digest, self.name, self.seed, CPU)
 
     @property
     def seed(self) -> int:
@@ -67,16 +68,25 @@ class BatchRequest:
         return grader.release(self.assignment)
 
     @functools.cached_property
-    def grading(self) -> str:
+    def name(self) -> str:
         """What tells this grading from others of the class: the release, and every option that can change a result."""
         return grader.grading(self.release, self.options)
 
+    def records(self) -> dict[str, dict[str, Any]]:
+        """The newest record of every submission; what was measured on a card is in its place."""
+        return _records(self.store, self.assignment.id, self.name, self.seed)
 
-def take_in(store: Store, request: BatchRequest, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
-    """Remember the hand-ins; one of each distinct submission among them, by digest."""
-    found = list(map(_read, hand_ins))
-    store.add_hand_ins(request.assignment.id, found)
-    return {hand_in.digest: hand_in for hand_in in found}
+    def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
+        """Remember the hand-ins; by digest, one of each submission among them that has no result yet, or nothing but a
+        fault of the grader's."""
+        found, known = list(map(_read, hand_ins)), self.records()
+        self.store.add_hand_ins(self.assignment.id, found)
+        waits = {one.digest: one for one in found if known.get(one.digest, {"status": "fault"})["status"] == "fault"}
+        return dict(sorted(waits.items()))  # a sample of them comes first
+
+    def awaiting_gpu(self) -> list[str]:
+        """The submissions of whose newest result a part waits for a card."""
+        return [digest for digest, found in self.records().items() if record.awaits_gpu(found)]
 
 
 def _read(hand_in: HandIn) -> HandIn:
@@ -89,49 +99,14 @@ def _read(hand_in: HandIn) -> HandIn:
     return replace(hand_in, digest=grader.digest(data), problem=problem)
 
 
-def waiting(store: Store, request: BatchRequest, digests: Iterable[str]) -> list[str]:
-    """Those that have no result yet, or nothing but a fault of the grader's."""
-    known = records(store, request)
-    return [d for d in dict.fromkeys(digests) if d not in known or known[d]["status"] == Status.FAULT]
-
-
-def grade(
-    store: Store, request: BatchRequest, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done
-) -> None:
-    """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
-
-    `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
-    Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results (see
-    `awaiting_gpu`), whose submissions need not be graded again.
-    """
-    work = _Queue(store, request, submissions, pool, done, timed)
-    for digest, hand_in in submissions.items():
-        work.begin(digest, hand_in)
-    if pool.has_gpus():
-        for digest in awaiting_gpu(store, request):
-            if digest not in submissions:
-                work.time(digest)
-    work.end()
-
-
-def awaiting_gpu(store: Store, request: BatchRequest) -> list[str]:
-    """The submissions of whose newest result a part waits for a card."""
-    return [digest for digest, found in records(store, request).items() if record.awaits_gpu(found)]
-
-
-def records(store: Store, request: BatchRequest) -> dict[str, dict[str, Any]]:
-    """The newest record of every submission; what was measured on a card is in its place."""
-    return _records(store, request.assignment.id, request.grading, request.seed)
-
-
 def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
     """The newest record of every submission under the options that were said last, whatever has become of the
     assignment and of gradekit since: of an assignment that is not graded now."""
     options = store.options(assignment)
     asked = grader.grading("", options).partition("+")[2] if options else ""
-    for release, seed in store.gradings(assignment):
-        if release.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
-            return _records(store, assignment, release, seed)
+    for name, seed in store.gradings(assignment):
+        if name.partition("+")[2] == asked and (not options or options.secret_seed in (None, seed)):
+            return _records(store, assignment, name, seed)
     return {}
 
 
@@ -142,6 +117,25 @@ def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str
         if machine != CPU and digest in found:
             found[digest] = record.merged(found[digest], result.record)
     return found
+
+
+def grade(grading: Grading, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done) -> None:
+    """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
+
+    `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
+    Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results,
+    whose submissions need not be graded again.
+    """
+    work = _Queue(grading, submissions, pool, done, timed)
+    for digest in submissions:
+        work.begin(digest)
+    for digest in grading.awaiting_gpu() if pool.has_gpus() else ():
+        if digest not in submissions:
+            work.time(digest)
+    while work.tasks:
+        ready, waiting = wait(list(work.tasks), POLL_SECONDS, FIRST_COMPLETED)
+        for future in [*ready, *filter(pool.is_lost, waiting)]:
+            work.take(work.tasks.pop(future), future)
 
 
 @dataclass
@@ -156,16 +150,16 @@ class _Task:
 
 @dataclass
 class _Queue:
-    store: Store
-    request: BatchRequest
+    grading: Grading
     submissions: Mapping[str, HandIn]
     pool: Pool
     done: Done
     timed: Done
     tasks: dict[Future[str], _Task] = field(default_factory=dict)
 
-    def begin(self, digest: str, hand_in: HandIn) -> None:
+    def begin(self, digest: str) -> None:
         """Have a submission graded; one that cannot be read has its result at once."""
+        hand_in = self.submissions[digest]
         if hand_in.problem:
             self._unchecked(digest, Status.REJECTED, hand_in.problem, cause=Cause.UNREADABLE)
             return
@@ -174,49 +168,41 @@ class _Queue:
         except (OSError, SubmissionError) as error:
             self._failed(digest, error)
             return
-        name = grader.plain_name(self.request.assignment, hand_in.path)
+        name = grader.plain_name(self.grading.assignment, hand_in.path)
         self._submit(_Task(digest, GradingJob(*self._common(), name, content)))
 
     def time(self, digest: str) -> None:
         """Have the calls of a graded submission timed that wait for a card, if they were kept."""
-        if programs := self.store.programs(self.request.key(digest)):
-            name = "submission" + self.request.assignment.suffix
+        if programs := self.grading.store.programs(self.grading.key(digest)):
+            name = "submission" + self.grading.assignment.suffix
             self._submit(_Task(digest, SpeedJob(*self._common(), name, programs)))
 
-    def _common(self) -> tuple[str, str, dict[str, Any]]:
-        return self.request.assignment.id, self.request.release, self.request.options.to_json()
+    def take(self, task: _Task, future: Future[str]) -> None:
+        """Keep what came of a task, or try it again where that is no fault of the submission's."""
+        answer: JobResult | Exception
+        try:
+            answer = graded(future.result(0))
+        except Exception as error:  # noqa: BLE001  # the grader's, or a machine's that was lost: never the student's
+            answer = error
+        if isinstance(answer, (JobResult, GraderFailed)):
+            task.tries += 1
+            failed = isinstance(answer, GraderFailed) or answer.record["status"] == Status.FAULT
+            again = failed and task.tries < MAX_TRIES
+        else:
+            task.losses += 1
+            again = task.losses < MAX_LOSSES
+        if again:
+            self._submit(task)
+        elif isinstance(answer, JobResult):
+            self._keep(task, answer)
+        elif isinstance(task.job, GradingJob):
+            self._failed(task.digest, answer)
 
-    def end(self) -> None:
-        """Take results as they come, until there are none to come."""
-        while self.tasks:
-            ready, waiting = wait(list(self.tasks), POLL_SECONDS, FIRST_COMPLETED)
-            for future in [*ready, *(future for future in waiting if self.pool.is_lost(future))]:
-                self._take(self.tasks.pop(future), future)
+    def _common(self) -> tuple[str, str, dict[str, Any]]:
+        return self.grading.assignment.id, self.grading.release, self.grading.options.to_json()
 
     def _submit(self, task: _Task) -> None:
         self.tasks[self.pool.submit(task.job)] = task
-
-    def _take(self, task: _Task, future: Future[str]) -> None:
-        try:
-            answer = graded(future.result(0))
-        except GraderFailed as error:
-            task.tries += 1
-            self._again(task, error, task.tries < MAX_TRIES)
-        except Exception as error:  # noqa: BLE001  # a lost worker, a lost scheduler: not the grader's, nor the student's
-            task.losses += 1
-            self._again(task, error, task.losses < MAX_LOSSES)
-        else:
-            task.tries += 1
-            if answer.record["status"] == Status.FAULT and task.tries < MAX_TRIES:
-                self._submit(task)
-            else:
-                self._keep(task, answer)
-
-    def _again(self, task: _Task, error: Exception, hopeful: bool) -> None:
-        if hopeful:
-            self._submit(task)
-        elif isinstance(task.job, GradingJob):
-            self._failed(task.digest, error)
 
     def _keep(self, task: _Task, answer: JobResult) -> None:
         if isinstance(task.job, SpeedJob):
@@ -231,27 +217,26 @@ class _Queue:
 
     def _unchecked(self, digest: str, status: Status, message: str, **more: Any) -> None:
         """Commit the record of a submission that no check was tried on."""
-        id, seed = self.request.assignment.id, self.request.public_seed
-        name = grader.plain_name(self.request.assignment, self.submissions[digest].path)
-        self._commit(digest, JobResult(record.to_dict(unchecked(id, name, status, message, seed=seed, **more))))
+        assignment = self.grading.assignment
+        name = grader.plain_name(assignment, self.submissions[digest].path)
+        report = unchecked(assignment.id, name, status, message, seed=self.grading.public_seed, **more)
+        self._commit(digest, JobResult(record.to_dict(report)))
 
     def _commit(self, digest: str, answer: JobResult) -> None:
-        self._add(self.request.key(digest), answer)
+        self._add(self.grading.key(digest), answer)
         self.done(digest, answer.record)
 
     def _commit_speed(self, digest: str, answer: JobResult) -> None:
         if answer.record["status"] == Status.FAULT:  # nothing was measured: it stays pending
             return
-        card = str(answer.record["environment"].get("gpu") or "no card")
-        self._add(replace(self.request.key(digest), machine=card), answer)
-        history = self.store.history(self.request.assignment.id, digest)
-        before = next(r.record for r in reversed(history) if r.key == self.request.key(digest))
+        key = self.grading.key(digest)
+        self._add(replace(key, machine=str(answer.record["environment"].get("gpu") or "no card")), answer)
+        history = self.grading.store.history(key.assignment, digest)
+        before = next(r.record for r in reversed(history) if r.key == key)
         self.timed(digest, record.merged(before, answer.record))
 
     def _add(self, key: ResultKey, answer: JobResult) -> None:
-        host = str(answer.record["environment"].get("host") or platform.node())
-        uuid = answer.record["environment"].get("gpu_uuid")
-        self.store.add_result(
-            key, answer.record, f"{host} {uuid}" if uuid else host, programs=answer.programs,
-            fingerprint=answer.fingerprint,
-        )  # fmt: skip
+        environment = answer.record["environment"]
+        machine = " ".join(filter(None, (str(environment.get("host") or platform.node()), environment.get("gpu_uuid"))))
+        kept = {"programs": answer.programs, "fingerprint": answer.fingerprint}
+        self.grading.store.add_result(key, answer.record, machine, **kept)

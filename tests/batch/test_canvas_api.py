@@ -73,7 +73,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
     monkeypatch.setenv("CANVAS_TOKEN", "secret")
     monkeypatch.chdir(tmp_path)
     made = ClassFolder.open(tmp_path / "out", new=True)
-    request = GradingSession(made, "double").request
+    request = GradingSession(made, "double").grading
     for student in "1234":
         made.store.add_hand_ins("double", [HandIn(student, tmp_path / f"{student}.py", digest="d")])
     made.store.add_result(request.key("d"), record(PASSED, FAILED), "host")

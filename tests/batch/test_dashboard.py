@@ -162,7 +162,7 @@ def test_who_leaves_the_board_is_on_it_no_longer(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(laid_out(tmp_path)))
     folder = ClassFolder.open(tmp_path / "out", new=True)
     folder.store.add_hand_ins("double", [HandIn("ada", tmp_path / "ada.py", digest="d")])
-    folder.store.add_result(GradingSession(folder, "double").request.key("d"), record(test_speed.TIMED), "host")
+    folder.store.add_result(GradingSession(folder, "double").grading.key("d"), record(test_speed.TIMED), "host")
     board = folder.of("double") / "leaderboard.html"
     for names, is_there in (('{ada = "Queen"}', True), ("{}", False)):
         (folder.path / "course.toml").write_text(f"[assignments.double]\nleaderboard = {names}\n")

@@ -100,7 +100,7 @@ def test_a_grader_that_fails_is_idle_again(made: list[CountingGraders], softmax:
 def test_without_a_gpu_there_is_a_grader_for_each_core_and_with_one_this_process_grades(
     made: list[CountingGraders], monkeypatch: pytest.MonkeyPatch, jobs: int | None, cards: list[str], count: int
 ) -> None:
-    monkeypatch.setattr("gradekit.batch.pool.visible_cards", lambda: cards)
+    monkeypatch.setattr("gradekit.batch.grader.visible_cards", lambda: cards)
     monkeypatch.setattr("os.cpu_count", lambda: 5)
     with graders(jobs) as (grade, each):
         pool = getattr(grade, "__self__", None)

@@ -35,7 +35,7 @@ def graded(made: ClassFolder, found: dict[str, Any], **options: Any) -> list[str
     work = session(made, **options)
     said = work.take_in(made.path.parent / "in")
     for hand_in in made.store.hand_ins("double"):
-        made.store.add_result(work.request.key(hand_in.digest), found, "host")
+        made.store.add_result(work.grading.key(hand_in.digest), found, "host")
     return said
 
 

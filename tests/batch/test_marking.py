@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ClassFolder:
     monkeypatch.setenv("GRADEKIT_ASSIGNMENTS", str(laid_out(tmp_path)))
     monkeypatch.chdir(tmp_path)
     made = ClassFolder.open(tmp_path / "out", new=True)
-    request = GradingSession(made, "double").request
+    request = GradingSession(made, "double").grading
     for student, digest, found in (("ada", "a", WRONG), ("bob", "a", WRONG), ("cyd", "c", record(**REJECTED, checks=()))):
         (tmp_path / f"{student}.py").write_text(SOURCE)
         made.store.add_hand_ins("double", [HandIn(student, tmp_path / f"{student}.py", student.title(), digest=digest)])
@@ -75,13 +75,13 @@ def test_marks_survive_a_regrade_and_comments_stay_with_their_text(server: Marki
     fetched(f"{server.url}0", check=FAILED.id, points="15", why="Nearly.")
     fetched(f"{server.url}0", check="line", line="4", why="Why a string?")
     session = GradingSession(folder, "double")
-    folder.store.add_result(session.request.key("a"), WRONG, "host")
+    folder.store.add_result(session.grading.key("a"), WRONG, "host")
     session.finish()
     report = (folder.path / "double/feedback/ada/report.html").read_text()
     assert "Comment: Why a string?" in report and "Nearly. (marked by Mo)" in report
     assert "Why a string?" not in (folder.path / "double/feedback/bob/report.html").read_text()
     newer = record(PASSED, submission={"path": "submission.py", "sha256": "ff" * 32, "cells": []})
-    folder.store.add_result(session.request.key("a"), newer, "host")
+    folder.store.add_result(session.grading.key("a"), newer, "host")
     assert "Why a string?" not in fetched(f"{server.url}0")
 
 
