@@ -110,7 +110,8 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
     for row in rows[1:]:
         check_worth("the assignment", "Moodle", None if most is None else _number(_at(row, most)), possible)
     names = (header[0], "Email address", "ID number", "Full name")
-    return Filled(write(rows), *_fill(rows, target, names, lines))
+    result = _fill(rows, target, names, lines)
+    return Filled(write(rows), *result)
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:

@@ -159,7 +159,7 @@ def test_the_command_does_what_the_page_does(folder: ClassFolder) -> None:
 
 
 def test_the_history_says_what_has_changed(folder: ClassFolder) -> None:
-    request = GradingSession(folder, "double").request
+    request = GradingSession(folder, "double").grading
     folder.store.add_hand_ins("double", [HandIn("ada", folder.path / "b.py", digest="b")])
     folder.store.add_result(request.key("b"), record(PASSED, replace(PASSED, id=FAILED.id)), "host")
     assert f"; passes now: {FAILED.id}" in history(folder, "double", "ada")
