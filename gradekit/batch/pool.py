@@ -75,10 +75,10 @@ class GraderPool:
 
     def __init__(self, count: int, cards: Sequence[str] = (), *, jobs: int = MANY) -> None:
         shared = Graders(warms=jobs >= MANY, only=jobs == 1)
-        self._graders = {GradingJob: [shared] * count, SpeedJob: [Graders(card) for card in cards]}
-        self._threads = {kind: ThreadPoolExecutor(len(each) or 1) for kind, each in self._graders.items()}
-        self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._graders}
-        for kind, each in self._graders.items():
+        self._lanes = {GradingJob: [shared] * count, SpeedJob: [Graders(card) for card in cards]}
+        self._threads = {kind: ThreadPoolExecutor(len(each) or 1) for kind, each in self._lanes.items()}
+        self._idle: dict[type, SimpleQueue[Graders]] = {kind: SimpleQueue() for kind in self._lanes}
+        for kind, each in self._lanes.items():
             for one in each:
                 self._idle[kind].put(one)
 
@@ -90,12 +90,12 @@ class GraderPool:
         for wait in (False, True):  # one may have been started meanwhile
             for threads in self._threads.values():
                 threads.shutdown(wait=wait, cancel_futures=True)
-            for one in {one for each in self._graders.values() for one in each}:
+            for one in {one for each in self._lanes.values() for one in each}:
                 one.close()
 
     def has_gpus(self) -> bool:
         """Whether this machine has a card."""
-        return bool(self._graders[SpeedJob])
+        return bool(self._lanes[SpeedJob])
 
     def is_lost(self, future: Future[str]) -> bool:
         """Never: its threads live as long as this process."""
