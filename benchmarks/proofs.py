@@ -18,9 +18,9 @@ from pathlib import Path
 from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.course.mistakes import bases
-from gradekit.prove.prover import CHECK, ProofBudget
+from gradekit.prove.prover import CHECK, ProofBudget, Proofs
 from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import Proved, load_kinds, proved
+from gradekit.subject.entry_proofs import load_kinds, proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 from tests import right
@@ -44,7 +44,7 @@ def submissions(assignment: Assignment) -> list[Path]:
     return [assignment.solutions / "solution.py", *bases(assignment), *styles]
 
 
-def passes(assignment: Assignment, path: Path, budget: ProofBudget) -> Iterator[tuple[str, Proved]]:
+def passes(assignment: Assignment, path: Path, budget: ProofBudget) -> Iterator[tuple[str, Proofs]]:
     """The proofs of each entry's forward and backward pass."""
     load_kinds(assignment)
     submission = read(path)
@@ -64,20 +64,19 @@ def survey(assignment: Assignment, paths: list[Path], budget: ProofBudget, list_
     for path in paths:
         start = time.process_time()
         for name, found in passes(assignment, path, budget):
-            row.verdicts.update(found.proofs.counts)
-            row.unseen += found.proofs.unseen is not None
+            row.verdicts.update(found.counts)
+            row.unseen += found.unseen is not None
             if list_open:
                 _list(path, name, found)
         row.seconds.append(time.process_time() - start)
     return row
 
 
-def _list(path: Path, name: str, found: Proved) -> None:
-    proofs = found.proofs
-    print(f"{path.parent.name}/{path.name} {name}: {proofs.counts} paths {proofs.paths} steps {proofs.steps}")
-    for claim in (verdict.as_data() for verdict in proofs.verdicts if verdict.verdict != "proved"):
+def _list(path: Path, name: str, found: Proofs) -> None:
+    print(f"{path.parent.name}/{path.name} {name}: {found.counts} paths {found.paths} steps {found.steps}")
+    for claim in (verdict.as_data() for verdict in found.verdicts if verdict.verdict != "proved"):
         print("   ", claim)
-    for gap in proofs.gaps:
+    for gap in found.gaps:
         print("    gap:", gap)
 
 

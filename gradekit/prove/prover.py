@@ -7,11 +7,13 @@ the budget is used up: a budget of paths and of the solver's steps, never of tim
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gradekit import domain
 from gradekit.engine import Type, option_count
 from gradekit.engine.frame import known_itemsize
 from gradekit.engine.kernel_facts import parsed
+from gradekit.judge.failure import Failure
 from gradekit.origins import Origins
 from gradekit.program import (
     ITEMSIZE,
@@ -68,7 +70,8 @@ CHECK = ProofBudget(forms=2, paths=2, further=1, branches=6, steps=1_500_000, on
 class Proofs:
     """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
     followed, None where there are none; `gaps` say what was not decided at all; `largest` has the
-    largest promised sizes, by name; `faults` are refutations that the engine contradicts."""
+    largest promised sizes, by name; `faults` are refutations that the engine contradicts, `failures` what it found
+    wrong in memory for others, each with its sizes."""
 
     verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
@@ -76,14 +79,34 @@ class Proofs:
     gaps: list[str] = field(default_factory=list)
     largest: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
     paths: int = 0
     steps: int = 0
-    examples: dict[int, tuple[Argument, ...]] = field(default_factory=dict)  # a call for each verdict, by its index
 
     @property
     def counts(self) -> dict[str, int]:
         """How many claims are proved, refuted and open."""
         return {v: sum(one.verdict == v for one in self.verdicts) for v in (q.PROVED, q.REFUTED, q.OPEN)}
+
+    def add(self, verdict: ProofVerdict) -> None:
+        """Keeps a verdict, unless one as grave is known of its claim."""
+        place = next((n for n, known in enumerate(self.verdicts) if known.claim == verdict.claim), None)
+        if place is None:
+            self.verdicts.append(verdict)
+        elif q.GRAVITY.index(verdict.verdict) < q.GRAVITY.index(self.verdicts[place].verdict):
+            self.verdicts[place] = verdict
+
+    def gap(self, why: str) -> None:
+        """Notes what was not decided, once."""
+        self.gaps += [why] if why not in self.gaps else []
+
+    def as_data(self) -> dict[str, Any]:
+        """As the report record holds it."""
+        data: dict[str, Any] = {**self.counts, "claims": [verdict.as_data() for verdict in self.verdicts]}
+        data |= {"assumptions": self.assumptions, "paths": self.paths, "steps": self.steps, "largest": self.largest}
+        data |= {"unseen": dict(self.unseen)} if self.unseen is not None else {}
+        said = {"gaps": self.gaps, "faults": self.faults}
+        return data | {name: sentences for name, sentences in said.items() if sentences}
 
 
 def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
@@ -93,41 +116,17 @@ def prove(calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Fol
     for call in calls:
         if all(0 not in arg.shape for arg in call if isinstance(arg, View)):
             forms.setdefault(class_of(call), []).append(call)
-    found, solver = _Gathered(), Solver(budget.steps)
+    found, solver = Proofs(), Solver(budget.steps)
     for number, form in enumerate(list(forms.values())[: budget.forms]):
         most = budget.paths + (0 if number else budget.branches)
         _Form(form, names, follow, entry, budget, most, solver, found).prove()
     if len(forms) > budget.forms:
-        found.proofs.gaps.append(f"{len(forms) - budget.forms} further forms of call were not looked at")
-    found.proofs.steps = solver.steps
-    return found.proofs
+        found.gaps.append(f"{len(forms) - budget.forms} further forms of call were not looked at")
+    found.steps = solver.steps
+    return found
 
 
 USED_UP = "further paths of host code were not looked at: the budget of this proof is used up"
-
-
-class _Gathered:
-    """The verdicts of all paths: of each claim the gravest."""
-
-    def __init__(self) -> None:
-        self.proofs = Proofs()
-        self._places: dict[tuple[object, ...], int] = {}
-
-    def add(self, verdict: ProofVerdict, example: tuple[Argument, ...]) -> None:
-        kind = verdict.kind if verdict.kind != q.WRAP else q.BOUNDS
-        key = kind, verdict.kernel, verdict.launch, verdict.line, verdict.subject
-        verdicts = self.proofs.verdicts
-        if key not in self._places:
-            self._places[key] = len(verdicts)
-            verdicts.append(verdict)
-            self.proofs.examples[len(verdicts) - 1] = example
-        elif q.GRAVITY.index(verdict.verdict) < q.GRAVITY.index(verdicts[self._places[key]].verdict):
-            verdicts[self._places[key]] = verdict
-            self.proofs.examples[self._places[key]] = example
-
-    def gap(self, why: str) -> None:
-        if why not in self.proofs.gaps:
-            self.proofs.gaps.append(why)
 
 
 class _Form:
@@ -135,7 +134,7 @@ class _Form:
 
     def __init__(self, calls: Sequence[Sequence[Argument]], names: Sequence[str], follow: Follow,
                  entry: domain.EntryDomain, budget: ProofBudget, most: int, solver: Solver,
-                 found: _Gathered) -> None:  # fmt: skip
+                 found: Proofs) -> None:  # fmt: skip
         self.calls, self.names, self.follow = calls, names, follow
         self.entry, self.budget, self.most, self.solver, self.found = entry, budget, most, solver, found
         self.hosts: list[SymbolicHost] = []
@@ -150,7 +149,7 @@ class _Form:
             pass
         example = self._elsewhere(setting, least=1)
         if example.verdict == q.REFUTED:
-            self.found.proofs.unseen = _sizes(setting, example.values)
+            self.found.unseen = _sizes(setting, example.values)
         elif example.verdict == q.OPEN:
             self.found.gap("whether host code takes further paths is not known")
 
@@ -236,22 +235,20 @@ class _Form:
         self.solver.sizes = [size for size in host.setting.sizes.values() if size.number is None]
         launches = [launched(host, one, n, self.solver, self.entry) for n, one in enumerate(host.launches)]
         verdicts = decide(host, launches, self.solver)
-        proofs = self.found.proofs
-        if self.solver.steps > self.solver.limit and proofs.paths:
+        if self.solver.steps > self.solver.limit and self.found.paths:
             self.found.gap(USED_UP)  # of this path, what is open may only be so for want of steps
             verdicts = [verdict for verdict in verdicts if verdict.verdict == q.REFUTED]
         else:
             self._followed(host)
         for verdict in verdicts:
-            example = call
             if verdict.verdict == q.REFUTED:
-                example = _example(call, host.setting, verdict.values)
-                verdict = replace(verdict, sizes=_sizes(host.setting, verdict.values))
-            self.found.add(verdict, example)
+                sizes = _sizes(host.setting, verdict.values)
+                verdict = replace(verdict, sizes=sizes, call=_example(call, host.setting, verdict.values))
+            self.found.add(verdict)
 
     def _followed(self, host: SymbolicHost) -> None:
         self.hosts.append(host)
-        proofs = self.found.proofs
+        proofs = self.found
         proofs.paths += 1
         ends = {name: size.range[1] for name, size in host.setting.sizes.items()}
         proofs.largest |= {name: end for name, end in ends.items() if end is not None}

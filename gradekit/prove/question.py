@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradekit.program import Argument
+
 PROVED, REFUTED, OPEN = "proved", "refuted", "open"
 
 BOUNDS = "in-bounds"
@@ -23,7 +25,7 @@ class ProofVerdict:
 
     `subject` says of what ("store to the result"), `finding` is what the engine saw; `sizes` are those for which it
     does not hold, by the names of the arguments; `values` are the solver's. `why` is the reason where it is open,
-    or the sentence where it is refuted.
+    or the sentence where it is refuted. `call` is one that it is about.
     """
 
     kind: str
@@ -38,6 +40,12 @@ class ProofVerdict:
     program: tuple[int, ...] = ()
     finding: str = ""
     exact: bool = False  # whether the formulas say all that decides it: then the engine must agree
+    call: tuple[Argument, ...] = ()
+
+    @property
+    def claim(self) -> tuple[object, ...]:
+        """What it decides: of several verdicts about one claim, the gravest counts."""
+        return BOUNDS if self.kind == WRAP else self.kind, self.kernel, self.launch, self.line, self.subject
 
     def as_data(self) -> dict[str, Any]:
         """As the report record holds it."""

@@ -7,7 +7,7 @@ see becomes open, and where the formulas were exact it is written down as a faul
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,33 +39,15 @@ from gradekit.submission import read
 from gradekit.submission.layout import code_of
 
 
-@dataclass
-class Proved:
-    """The proofs of an entry, and what the engine found wrong in memory for refutations, each with its sizes."""
-
-    proofs: Proofs
-    failures: list[Failure] = field(default_factory=list)
-
-    def as_data(self) -> dict[str, Any]:
-        """As the report record holds it."""
-        proofs = self.proofs
-        data: dict[str, Any] = {**proofs.counts, "claims": [verdict.as_data() for verdict in proofs.verdicts]}
-        data |= {"assumptions": proofs.assumptions, "paths": proofs.paths, "steps": proofs.steps}
-        data |= {"largest": proofs.largest}
-        data |= {"unseen": dict(proofs.unseen)} if proofs.unseen is not None else {}
-        said = {"gaps": proofs.gaps, "faults": proofs.faults}
-        return data | {name: sentences for name, sentences in said.items() if sentences}
-
-
-def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False) -> Proved:
+def proved(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, *, gradient: bool = False) -> Proofs:
     """What holds of all calls of `entry` within its domain; refutations are those that the engine confirms."""
     wanted = _wanted(entry) if gradient else ()
-    found = Proved(_decided(subject, entry, budget, gradient))
+    found = _decided(subject, entry, budget, gradient)
     if any(tensor.written for tensor in entry.tensors):
-        found.proofs.gaps.append("calls that write to tensors with gaps were not looked at")
+        found.gaps.append("calls that write to tensors with gaps were not looked at")
     if entry.optional:
-        found.proofs.gaps.append(f"calls without {' and '.join(entry.optional)} were not looked at")
-    for index, verdict in enumerate(found.proofs.verdicts):
+        found.gaps.append(f"calls without {' and '.join(entry.optional)} were not looked at")
+    for index, verdict in enumerate(found.verdicts):
         if verdict.verdict == REFUTED:
             _confirm(subject, entry, found, index, wanted)
     found.failures.sort(key=lambda failure: failure.cause is Cause.OUT_OF_BOUNDS_LOAD)  # others are graver
@@ -85,7 +67,7 @@ def _decided(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, g
         found, is_whole = _prove(subject, entry, budget, gradient)
         if is_whole:
             _PROOFS.put(question, (found, text))
-    return replace(found, verdicts=[*found.verdicts], gaps=[*found.gaps], faults=[*found.faults])
+    return replace(found, verdicts=[*found.verdicts], gaps=[*found.gaps], faults=[*found.faults], failures=[])
 
 
 def _prove(subject: Subject, entry: domain.EntryDomain, budget: ProofBudget, gradient: bool) -> tuple[Proofs, bool]:
@@ -115,21 +97,21 @@ def _wanted(entry: domain.EntryDomain) -> tuple[int, ...]:
     return tuple(n for n, argument in enumerate(entry.arguments) if argument.name in entry.gradients)
 
 
-def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proved, index: int, wanted: tuple[int, ...]) -> None:
-    verdict, call = found.proofs.verdicts[index], found.proofs.examples[index]
-    tensors = [(what, arg) for what, arg in zip(entry.arguments, call, strict=False) if isinstance(arg, View)]
+def _confirm(subject: Subject, entry: domain.EntryDomain, found: Proofs, index: int, wanted: tuple[int, ...]) -> None:
+    verdict = found.verdicts[index]
+    tensors = [(what, arg) for what, arg in zip(entry.arguments, verdict.call, strict=False) if isinstance(arg, View)]
     is_promised = all(isinstance(what, domain.Tensor) and may_lie_so(what, arg) for what, arg in tensors)
-    seen = _looked_at(subject, entry, call, verdict, wanted) if is_promised else NOT_RUN
+    seen = _looked_at(subject, entry, verdict, wanted) if is_promised else NOT_RUN
     if isinstance(seen, Failure):
         is_own = verdict.kind != BOUNDS or (seen.cause, seen.line) == _blamed(verdict)
-        found.proofs.verdicts[index] = replace(verdict, finding=seen.message) if is_own else _open(verdict, NOTHING)
+        found.verdicts[index] = replace(verdict, finding=seen.message) if is_own else _open(verdict, NOTHING)
         if verdict.kind not in ADVICE:
             found.failures.append(seen.naming(f"For {sized(verdict.sizes)}: "))
         return
-    found.proofs.verdicts[index] = _open(verdict, seen)
+    found.verdicts[index] = _open(verdict, seen)
     if seen == NOTHING and verdict.exact and verdict.kind == BOUNDS:
         why = f"{_open(verdict, seen).why}, and nothing in it was approximated"
-        found.proofs.faults.append(f"{verdict.subject}, line {verdict.line}: {why}")
+        found.faults.append(f"{verdict.subject}, line {verdict.line}: {why}")
 
 
 def _blamed(verdict: ProofVerdict) -> tuple[Cause, int | None]:
@@ -138,14 +120,15 @@ def _blamed(verdict: ProofVerdict) -> tuple[Cause, int | None]:
     return Cause.OUT_OF_BOUNDS_LOAD if is_load else Cause.OUT_OF_BOUNDS_STORE, verdict.line
 
 
-def _looked_at(subject: Subject, entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict,
-               wanted: tuple[int, ...]) -> Failure | str:  # fmt: skip
+def _looked_at(
+    subject: Subject, entry: domain.EntryDomain, verdict: ProofVerdict, wanted: tuple[int, ...]
+) -> Failure | str:
     """What goes wrong in the call; where its values cannot be made up, in the program alone that is to blame."""
-    args = _specs(entry, call, verdict)
+    args = _specs(entry, verdict)
     if args is not None:
         return _seen(subject, entry.name, args, verdict, wanted)
     try:
-        return _probed(subject.program(call_spec(entry.name, tuple(map(_given, call)), wanted)), verdict)
+        return _probed(subject.program(call_spec(entry.name, tuple(map(_given, verdict.call)), wanted)), verdict)
     except (TraceError, Failure, Unsupported, OverBudget, ValueError):
         return NOT_RUN
 
@@ -212,11 +195,10 @@ def _probed(program: Program, verdict: ProofVerdict) -> Failure | str:
     return Failure(cause, said, line=line)
 
 
-def _specs(entry: domain.EntryDomain, call: Sequence[Argument], verdict: ProofVerdict) -> tuple[Any, ...] | None:
+def _specs(entry: domain.EntryDomain, verdict: ProofVerdict) -> tuple[Any, ...] | None:
     """The call with values, as a test would make it; None where its values cannot be made up."""
     found: list[Any] = []
-    described = [*entry.arguments, *entry.results]
-    for argument, what in zip(call, described, strict=False):
+    for argument, what in zip(verdict.call, [*entry.arguments, *entry.results], strict=False):
         if isinstance(argument, View):
             kinds = getattr(what, "values", ("normal",)) or ("normal",)
             kind = _kind(entry, str(kinds[0]), verdict)

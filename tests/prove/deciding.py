@@ -4,14 +4,14 @@ from pathlib import Path
 
 from gradekit.assignment import Assignment
 from gradekit.domain import EntryDomain
-from gradekit.prove.prover import CHECK, ProofBudget
+from gradekit.prove.prover import CHECK, ProofBudget, Proofs
 from gradekit.sandbox import Tracer
-from gradekit.subject.entry_proofs import Proved, proved
+from gradekit.subject.entry_proofs import proved
 from gradekit.subject.subject import Subject
 from gradekit.submission import read
 
 
-def decided(folder: Path, text: str, assignment: Assignment, entry: EntryDomain, budget: ProofBudget = CHECK) -> Proved:
+def decided(folder: Path, text: str, assignment: Assignment, entry: EntryDomain, budget: ProofBudget = CHECK) -> Proofs:
     """What is proved of a text that is written to `folder`: of its calls, and of its gradients' where the calls leave nothing to blame."""
     (file := folder / "submission.py").write_text(text)
     submission = read(file)

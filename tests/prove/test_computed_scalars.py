@@ -7,7 +7,7 @@ import pytest
 
 from gradekit import domain
 from gradekit.assignment import get
-from gradekit.subject.entry_proofs import Proved
+from gradekit.prove.prover import Proofs
 from tests.prove.deciding import decided
 from tests.unseen.test_scope import HISTOGRAM
 
@@ -33,7 +33,7 @@ def histogram(x, bins):
 """
 
 
-def of_histogram(folder: Path, text: str) -> Proved:
+def of_histogram(folder: Path, text: str) -> Proofs:
     """What is proved of a histogram whose values are in the range that `text` has."""
     (folder / "domain.toml").write_text(text)
     return decided(folder, RIGHT, replace(get("vector_add"), entry="histogram"), domain.load(folder / "domain.toml")["histogram"])
@@ -46,9 +46,9 @@ WITHIN = HISTOGRAM.replace('["-8", "B + 7"]', '["0", "B - 1"]')
 def test_values_below_a_number_of_bins_stay_inside_of_them(tmp_path: Path, text: str) -> None:
     found = of_histogram(tmp_path, text)
     assert not found.failures, found.as_data()
-    assert found.proofs.counts["refuted"] == 0 and found.proofs.counts["proved"] >= 3, found.as_data()
+    assert found.counts["refuted"] == 0 and found.counts["proved"] >= 3, found.as_data()
 
 
 def test_values_beyond_the_number_of_bins_are_refuted(tmp_path: Path) -> None:
     found = of_histogram(tmp_path, WITHIN.replace('"B - 1"', '"B"').replace("integers", "chosen:cells:1:{B}"))
-    assert found.proofs.counts["refuted"] > 0
+    assert found.counts["refuted"] > 0

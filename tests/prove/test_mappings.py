@@ -38,7 +38,7 @@ def test_what_the_lists_leave_out_is_there() -> None:
 def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, tmp_path: Path) -> None:
     found = decided(tmp_path, mappings.RIGHT[name], get("matmul"), MATMUL)
     assert not found.failures
-    verdicts = {v.verdict for v in found.proofs.verdicts if v.kind in ("covered", "one-writer")}
+    verdicts = {v.verdict for v in found.verdicts if v.kind in ("covered", "one-writer")}
     assert verdicts == {"proved"}, found.as_data()
 
 
@@ -47,7 +47,7 @@ def test_a_right_order_of_tiles_is_proved_to_write_each_element_once(name: str, 
 def test_a_wrong_order_of_tiles_is_refuted_with_sizes_at_which_the_engine_sees_it(name: str, tmp_path: Path) -> None:
     found = decided(tmp_path, mappings.WRONG[name], get("matmul"), MATMUL)
     assert found.failures, found.as_data()
-    refuted = [v for v in found.proofs.verdicts if v.verdict == "refuted"]
+    refuted = [v for v in found.verdicts if v.verdict == "refuted"]
     assert refuted and all(v.sizes and v.finding for v in refuted)
 
 

@@ -35,7 +35,7 @@ def _submission(folder: Path, text: str) -> Submission:
 
 
 def test_every_claim_about_a_right_submission_is_proved(decide):
-    found = decide(submissions.RIGHT).proofs
+    found = decide(submissions.RIGHT)
     assert found.counts["refuted"] == found.counts["open"] == 0
     assert found.counts["proved"] >= 6
 
@@ -52,7 +52,7 @@ def test_a_mistake_is_refuted_with_sizes_at_which_the_engine_sees_it(decide, tex
     found = decide(text)
     assert found.failures, found.as_data()
     assert said in str(found.failures[0])
-    refuted = [verdict for verdict in found.proofs.verdicts if verdict.verdict == "refuted"]
+    refuted = [verdict for verdict in found.verdicts if verdict.verdict == "refuted"]
     assert all(verdict.finding for verdict in refuted)
     assert any(dict(verdict.sizes)["N"] <= sizes["N"] + 1024 for verdict in refuted)
 
@@ -60,12 +60,12 @@ def test_a_mistake_is_refuted_with_sizes_at_which_the_engine_sees_it(decide, tex
 def test_sizes_that_are_computed_out_of_sight_prove_nothing(decide):
     found = decide(submissions.FROM_OUTSIDE)
     assert not found.failures
-    assert found.proofs.counts["proved"] == 0
-    assert any("not followed" in gap for gap in found.proofs.gaps)
+    assert found.counts["proved"] == 0
+    assert any("not followed" in gap for gap in found.gaps)
 
 
 def test_a_block_that_depends_on_sizes_out_of_sight_is_not_taken_for_a_constant(decide):
-    proofs = decide(submissions.TEXT_BLOCK).proofs
+    proofs = decide(submissions.TEXT_BLOCK)
     assert proofs.counts["proved"] == 0
     assert any("a constant of the kernel is computed in a way that is not followed" in gap for gap in proofs.gaps)
 
@@ -78,29 +78,29 @@ def test_what_the_engine_does_not_see_is_open(decide, monkeypatch):
     monkeypatch.setattr("gradekit.subject.entry_proofs.assert_memory_clean", lambda seen: None)
     found = decide(submissions.UNMASKED)
     assert not found.failures
-    assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
-    assert "line 8" in found.proofs.faults[0]
+    assert found.counts["refuted"] == 0 < found.counts["open"]
+    assert "line 8" in found.faults[0]
     assert "and the engine finds nothing there" in found.as_data()["faults"][0]
 
 
 def test_what_atomics_of_two_kinds_leave_is_not_proved(decide):
-    verdicts = decide(submissions.MIXED_ATOMICS).proofs.verdicts
+    verdicts = decide(submissions.MIXED_ATOMICS).verdicts
     assert [v.why for v in verdicts if v.kind == "one-writer" and v.verdict == "open"] == [BY_ORDER]
-    assert {v.verdict for v in decide(submissions.ADDED_ALONE).proofs.verdicts} == {"proved"}
+    assert {v.verdict for v in decide(submissions.ADDED_ALONE).verdicts} == {"proved"}
 
 
 def test_nothing_is_proved_where_a_tuner_prunes_by_what_its_key_lacks(decide):
-    found = decide(submissions.TUNED.replace("KEY", "[]")).proofs
+    found = decide(submissions.TUNED.replace("KEY", "[]"))
     assert found.counts["proved"] == 0 and "pruned by n, which the tuning key lacks" in found.gaps[0]
-    assert decide(submissions.TUNED.replace("KEY", "['n']")).proofs.counts["proved"] > 0
+    assert decide(submissions.TUNED.replace("KEY", "['n']")).counts["proved"] > 0
 
 
 def test_what_cannot_be_run_is_open_and_no_fault(decide, monkeypatch):
     monkeypatch.setattr("gradekit.subject.entry_proofs._looked_at", lambda *_: NOT_RUN)
     found = decide(submissions.UNMASKED)
-    assert found.proofs.counts["refuted"] == 0 < found.proofs.counts["open"]
-    assert not found.proofs.faults
-    assert any("cannot run that" in verdict.why for verdict in found.proofs.verdicts)
+    assert found.counts["refuted"] == 0 < found.counts["open"]
+    assert not found.faults
+    assert any("cannot run that" in verdict.why for verdict in found.verdicts)
 
 
 def test_where_no_values_can_be_made_up_the_program_to_blame_is_run_alone(decide, monkeypatch):
@@ -111,7 +111,7 @@ def test_where_no_values_can_be_made_up_the_program_to_blame_is_run_alone(decide
 
 def test_a_tile_as_large_as_the_tensor_is_too_large_for_triton_beyond_a_size(decide):
     found = decide(submissions.ONE_TILE)
-    tile = next(verdict for verdict in found.proofs.verdicts if verdict.kind == "tile-limit")
+    tile = next(verdict for verdict in found.verdicts if verdict.kind == "tile-limit")
     assert (tile.verdict, not found.failures) == ("refuted", True)
     assert dict(tile.sizes)["N"] > 1 << 20
     assert "1048576" in tile.finding
@@ -120,7 +120,7 @@ def test_a_tile_as_large_as_the_tensor_is_too_large_for_triton_beyond_a_size(dec
 def test_without_steps_everything_is_open_and_nothing_wrong(decide):
     found = decide(submissions.UNMASKED, replace(CHECK, steps=-1))
     assert not found.failures
-    assert found.proofs.counts["refuted"] == 0
+    assert found.counts["refuted"] == 0
 
 
 def test_no_call_lies_as_the_domain_does_not_promise() -> None:
@@ -192,7 +192,7 @@ def test_following_a_call_leaves_its_program_as_it_is(tmp_path):
 
 def test_the_evidence_of_a_load_is_a_load_and_huge_views_are_followed(decide):
     """A solver's tensors repeat their elements as often as a size says: the submission is not to blame for that"""
-    found = decide(submissions.UNMASKED_LOAD).proofs
+    found = decide(submissions.UNMASKED_LOAD)
     refuted = {verdict.subject: verdict.finding for verdict in found.verdicts if verdict.verdict == "refuted"}
     assert any(subject.startswith("load") for subject in refuted)
     assert all(("loads" in seen) == subject.startswith("load") for subject, seen in refuted.items()), refuted

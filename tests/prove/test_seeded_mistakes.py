@@ -8,7 +8,8 @@ from gradekit import domain
 from gradekit.assignment import Assignment, discover
 from gradekit.causes import Cause
 from gradekit.course.mistakes import all_of, mistake
-from gradekit.subject.entry_proofs import Proved, load_kinds
+from gradekit.prove.prover import Proofs
+from gradekit.subject.entry_proofs import load_kinds
 from tests.prove.deciding import decided
 
 ASSIGNMENTS = discover(Path(__file__).parents[2] / "assignments")
@@ -38,13 +39,13 @@ def test_there_are_mistakes_and_those_that_are_missed_among_them() -> None:
 def test_a_seeded_mistake_is_refuted_with_sizes(assignment: str, name: str, tmp_path: Path) -> None:
     found = _proved(ASSIGNMENTS[assignment], name, tmp_path)
     assert found.failures, found.as_data()
-    refuted = [verdict for verdict in found.proofs.verdicts if verdict.verdict == "refuted"]
+    refuted = [verdict for verdict in found.verdicts if verdict.verdict == "refuted"]
     assert all(verdict.sizes and verdict.finding for verdict in refuted)
     assert found.failures[0].message.startswith("For ")
-    assert not found.proofs.faults
+    assert not found.faults
 
 
-def _proved(assignment: Assignment, name: str, folder: Path) -> Proved:
+def _proved(assignment: Assignment, name: str, folder: Path) -> Proofs:
     load_kinds(assignment)
     (entry,) = domain.load(assignment.folder / "domain.toml").values()
     return decided(folder, mistake(assignment, name).text, assignment, entry)
