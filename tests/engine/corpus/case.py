@@ -5,13 +5,16 @@ output begins as a filled tensor and an element that nobody writes must keep its
 """
 
 import inspect
+import linecache
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import triton
+import triton.language as tl
+from triton.language.extra import libdevice
 
 VERSION = tuple(int(part) for part in triton.__version__.split(".")[:2])
 CASES: dict[str, "Case"] = {}
@@ -72,6 +75,38 @@ def case(
     return register
 
 
+def written(name: str, parameters: str, *lines: str) -> Any:
+    """The kernel `name(parameters)` of these lines; Triton finds its source as that of any other."""
+    file, text = f"<kernel {name}>", "\n    ".join([f"@triton.jit\ndef {name}({parameters}):", *lines]) + "\n"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names = {"__name__": __name__, "triton": triton, "tl": tl, "libdevice": libdevice}
+    exec(compile(text, file, "exec"), names)  # noqa: S102
+    return names[name]
+
+
+def elementwise(
+    name: str,
+    inputs: dict[str, Any],
+    stored: dict[str, str],
+    *,
+    N: int = 64,
+    dtype: torch.dtype | Sequence[torch.dtype] = torch.float32,
+    value: float = 7,
+    **more: Any,
+) -> Any:
+    """An entry of N lanes `i`: of the tensors among its inputs it loads a, b, c, and stores each output's expression.
+
+    `dtype` is that of all outputs or of one after another; what comes back is the kernel, for further entries.
+    """
+    tensors = [key for key, maker in inputs.items() if callable(maker)]
+    loads = [f"{short} = tl.load({key} + i)" for short, key in zip("abc", tensors, strict=False)]
+    stores = [f"tl.store({key} + i, {expression})" for key, expression in stored.items()]
+    kernel = written(name, ", ".join([*stored, *inputs, "N: tl.constexpr"]), "i = tl.arange(0, N)", *loads, *stores)
+    dtypes = [dtype] * len(stored) if isinstance(dtype, torch.dtype) else dtype
+    outputs = {key: filled(N, dtype=own, value=value) for key, own in zip(stored, dtypes, strict=True)}
+    return case(**outputs, **inputs, N=N, **more)(kernel)
+
+
 # --- what arguments are made of ---------------------------------------------------------------------------------------
 
 EXTREMES = (0, 1, -1, 2, -2, 3, 7, -7)
@@ -104,22 +139,8 @@ def integers(*shape: int, dtype: torch.dtype = torch.int32, low: int | None = No
 
 def specials(*shape: int, dtype: torch.dtype = torch.float32) -> Maker:
     """Normal values among infinities, NaN, zeros of both signs, halves, large, small and subnormal numbers."""
-    first = [
-        0.0,
-        -0.0,
-        float("inf"),
-        float("-inf"),
-        float("nan"),
-        0.5,
-        -0.5,
-        1.5,
-        2.5,
-        -2.5,
-        1e-40,
-        6e-8,
-        65504.0,
-        1e30,
-    ]
+    infinity, nan = float("inf"), float("nan")
+    first = [0.0, -0.0, infinity, -infinity, nan, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-40, 6e-8, 65504.0, 1e30]
 
     def make(generator: torch.Generator) -> torch.Tensor:
         flat = torch.randn(shape, generator=generator).flatten() * 10
