@@ -45,6 +45,5 @@ def cdiv(x: Any, y: Any) -> Any:
 
 
 def next_power_of_2(n: int) -> int:
-    """triton.next_power_of_2 of a number that fits into 64 bits: the smallest power of 2 that is at least `n`; 0 for 0
-    and for negative numbers."""
+    """triton.next_power_of_2 of 64 bits: the smallest power of 2 that is at least `n`; 0 for 0 and below."""
     return 1 << (n - 1).bit_length() if n > 0 else 0

@@ -34,8 +34,7 @@ class AssignmentError(UsageError):
 
 @dataclass(frozen=True)
 class Assignment:
-    """An assignment as its folder describes it; `allow` names ATen operations, such as "aten::sum"; its own tests read
-    `extras`."""
+    """An assignment as its folder has it; `allow` names ATen operations, such as "aten::sum"; tests read `extras`."""
 
     id: str
     title: str
@@ -101,15 +100,13 @@ class Assignment:
 
     @functools.cached_property
     def domain(self) -> dict[str, EntryDomain]:
-        """What it promises of each of its entries; empty without a domain.toml. Raises DomainError where it makes no
-        sense."""
+        """What it promises of each entry; empty without a domain.toml. Raises DomainError where that makes no sense."""
         file = self.folder / "domain.toml"
         return domain.load(file) if file.is_file() else {}
 
     @property
     def lists(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """The arguments that entries take as lists of tensors; none where domain.toml makes no sense, which is said
-        when the tests are collected."""
+        """The arguments that entries take as lists; none where domain.toml makes no sense, which is said later."""
         with contextlib.suppress(domain.DomainError):
             return {name: entry.lists for name, entry in self.domain.items() if entry.lists}
         return {}
@@ -130,8 +127,7 @@ class Assignment:
 
 
 def load(folder: Path) -> Assignment:
-    """The assignment in `folder`. Raises AssignmentError where its assignment.toml is missing or wrong; the message
-    names the key."""
+    """The assignment in `folder`. Raises AssignmentError, which names the key, where its assignment.toml is wrong."""
     path = folder / "assignment.toml"
     text, values = schemas.read(path, AssignmentError)
     for problem in problems(values, schema("assignment")):
@@ -207,8 +203,7 @@ def discover(root: Path | None = None) -> dict[str, Assignment]:
 
 
 def folders(root: Path | None = None) -> dict[str, Path]:
-    """The folders of all assignments, as `discover` finds them, whether they are described rightly or not. Raises
-    AssignmentError where a folder that was named does not exist."""
+    """The folders of all assignments, rightly described or not. Raises AssignmentError for a missing one."""
     places = [root] if root else list(dict.fromkeys(folder.resolve() for folder in search_path()))
     missing = next((folder for folder in places if not folder.is_dir()), None)
     if missing:
@@ -243,8 +238,7 @@ def _built_in() -> list[Path]:
 
 
 def _packaged() -> list[Path]:
-    """Folders of installed packages: an entry point of the group is a package, which is not imported, and the folder in
-    it: `kernels101:assignments`."""
+    """Folders of installed packages, by entry points such as `kernels101:assignments`; no package is imported."""
     found = []
     for point in metadata.entry_points(group="gradekit.assignments"):
         spec = importlib.util.find_spec(point.module)
@@ -288,8 +282,7 @@ def in_order(known: Mapping[str, Assignment], first: Iterable[str] = ()) -> list
 
 
 def named_folder(id: str) -> Path:
-    """The folder of the assignment called `id`, or the folder `id` itself. Raises AssignmentError where there is none;
-    the message names the nearest that there is."""
+    """The folder of the assignment `id`, or the folder `id`. Raises AssignmentError, with the nearest name."""
     known = folders()
     if id in known or not Path(id).is_dir():
         return _named(id, known)
@@ -300,8 +293,7 @@ T = TypeVar("T")
 
 
 def get(id: str, known: Mapping[str, Assignment] | None = None) -> Assignment:
-    """The assignment called `id`. Raises AssignmentError where there is none; the message names the nearest that there
-    is."""
+    """The assignment called `id`. Raises AssignmentError, which names the nearest that there is."""
     return _named(id, discover() if known is None else known)
 
 

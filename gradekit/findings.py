@@ -104,8 +104,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Score:
-    """Points: `pending` are neither earned nor lost. A bonus counts as earned alone:
-    earned may pass what is possible."""
+    """Points: `pending` are neither earned nor lost. With a bonus, earned may pass what is possible."""
 
     earned: float
     possible: float

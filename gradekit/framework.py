@@ -54,7 +54,6 @@ add_nouns(Inspection)
 
 
 def of_submission(found: Inspection, text: str) -> Inspection:
-    """What the tracer's process found in the submission whose source is `text`, long texts cut short; what only the
-    grader can say is not believed of that process."""
+    """What the tracer's process found in the submission with this `text`, cut short; it has no say in the rest."""
     cut: Inspection = replaced(found, lambda part: part[:MOST] if isinstance(part, str) else None)
     return replace(cut, asks_for_device=any(word in text for word in OF_A_GPU), unconfirmed="")

@@ -39,8 +39,7 @@ class Mark:
 
 
 def checked(report: Report, marks: Mapping[str, Mark]) -> None:
-    """See that every mark can be given to this report. Raises MarkError where there is no such check, or it is not
-    worth that much."""
+    """See that every mark can be given. Raises MarkError where there is no such check, or it is not worth that much."""
     known = {check.id: check for check in report.checks}
     for id, mark in marks.items():
         if id.startswith(LINE):

@@ -59,8 +59,7 @@ class Origins:
 
 @dataclass(frozen=True)
 class LaunchedNames:
-    """A launch whose kernel was not compiled: terms for its grid, and of each argument
-    that is a whole number, by name."""
+    """A launch that was not compiled: terms for its grid, and for arguments that are whole numbers, by name."""
 
     kernel: str
     line: int | None

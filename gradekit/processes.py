@@ -172,8 +172,7 @@ class ForkedProcess:
 
 
 def _answer_forever(connection: multiprocessing.connection.Connection, answer: Callable[[bytes], bytes]) -> NoReturn:
-    """What a fork does. It leaves no trace: Python's ordinary end, and its collector, would end what belongs to the
-    process that it is a fork of."""
+    """What a fork does, leaving no trace: Python's ordinary end would end what belongs to its parent."""
     try:
         gc.disable()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for that process, which then closes the connection
@@ -227,8 +226,7 @@ def _is_alive(popen: subprocess.Popen[bytes]) -> bool:
 
 
 def clean_environment(folder: str) -> dict[str, str]:
-    """The environment of a process that meets hostile data and keeps its files in `folder`: nothing of the
-    user's but where the packages are."""
+    """The environment of a process that meets hostile data in `folder`: of the user's only where packages are."""
     parents = [_package_parent(name) for name in ("gradekit", "torch", "triton")]
     return {
         "PATH": "/usr/bin:/bin",

@@ -201,8 +201,7 @@ COMPILER_OPTIONS: dict[str, type] = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """One specialization: its `ttir` text (with source locations), the options it was compiled with, and the plain
-    values that parameters have in it."""
+    """One specialization: its `ttir` text with locations, its compile options, and plain values of parameters."""
 
     name: str
     ttir: str
@@ -216,8 +215,7 @@ class Kernel:
 
     @property
     def compiler_options(self) -> dict[str, Any]:
-        """The options that reach a compiler to machine code, but those that were left at None. Others name files, and a
-        program comes from a process not trusted."""
+        """The options that reach a compiler, where set: others name files, and a program is not trusted."""
         given = self.options
         return {name: given[name] for name, kind in COMPILER_OPTIONS.items() if type(given.get(name)) is kind}
 
@@ -348,8 +346,7 @@ def writes(step: Step) -> Iterator[View]:
 
 
 def needed_for(wanted: Collection[int], steps: Sequence[Step], stored: Sequence[set[int]]) -> list[bool]:
-    """For each step whether what the `wanted` storages hold at the end may depend on it; `stored` has the storages that
-    each launch has written."""
+    """Of each step whether the `wanted` storages may depend on it; `stored` has what each launch has written."""
     needed, found = set(wanted), list[bool]()
     for step, mine in zip(reversed(steps), reversed(stored), strict=True):
         own = {step.storage} if isinstance(step, Allocate) else {view.storage for view in writes(step)}
@@ -416,8 +413,7 @@ def _names(noun: Any) -> tuple[str, ...]:
 
 
 def decode(data: Any, expected: type = Program) -> Any:
-    """The inverse of `encode`, checked against the annotations of `expected`. Raises ProgramError at a noun, field or
-    value that the schema does not have."""
+    """The inverse of `encode`, as `expected` is annotated. Raises ProgramError for what the schema does not have."""
     value = _decode(data)
     if not isinstance(value, expected):
         raise ProgramError(f"expected {expected.__name__}, got {_show(data)}")

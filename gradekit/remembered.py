@@ -28,8 +28,7 @@ def last(path: Path) -> dict[str, Any] | None:
 
 
 def unchanged(path: Path, assignment: str | None) -> dict[str, Any] | None:
-    """That record where a check of `assignment` (None: whichever it was) would say the same today: neither the
-    submission nor the assignment nor gradekit has changed since."""
+    """That record, of `assignment` (None: any), if neither that nor the submission nor gradekit has changed since."""
     kept = last(path)
     if kept is None or kept["status"] != "graded" or assignment not in (None, kept["assignment"]):
         return None

@@ -119,8 +119,7 @@ def per_submission() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def kept(keeping: bool = True) -> Iterator[None]:
-    """As `keep_between_submissions`, with caches that are empty at first, until the block
-    ends: for tests and benchmarks."""
+    """As `keep_between_submissions`, with caches of its own while open: for tests and benchmarks."""
     global _in_use, _keeping
     before = _in_use, _keeping
     _in_use, _keeping = {}, keeping

@@ -54,8 +54,7 @@ def supported() -> dict[str, SpecifierSet]:
 
 
 def requirements() -> list[str]:
-    """What gradekit is declared to need, one line for each package: 'click>=8.1,<9'. Raises PackageNotFoundError where
-    gradekit is not installed, and this is no checkout."""
+    """What gradekit needs, a line for each package: 'click>=8.1,<9'. Raises PackageNotFoundError."""
     return list(_project()["dependencies"])
 
 

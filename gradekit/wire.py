@@ -44,9 +44,8 @@ class DeadlineExceeded(WireError):
 
 
 def send(sock: socket.socket, message: Any, deadline: float | None = None) -> None:
-    """Sends `message` (anything `json.dumps` accepts) before `deadline`. Raises ConnectionClosed where the other side
-    is gone, DeadlineExceeded where the other side does not read, and TypeError, ValueError or RecursionError where
-    `message` has no JSON, and nothing was sent."""
+    """Sends `message` (anything `json.dumps` accepts) before `deadline`. Raises ConnectionClosed, DeadlineExceeded
+    where the other side does not read, and TypeError, ValueError or RecursionError, with nothing sent, for no JSON."""
     body = json.dumps(message).encode("ascii")
     data = memoryview(LENGTH.pack(len(body)) + body)
     while data:
@@ -60,9 +59,8 @@ def send(sock: socket.socket, message: Any, deadline: float | None = None) -> No
 
 
 def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any:
-    """The next message, of at most `cap` bytes, received before `deadline`. Raises ConnectionClosed where the other
-    side is gone, DeadlineExceeded where the other side is silent, and WireError where what it sent is not a message, or
-    too long."""
+    """The next message, of at most `cap` bytes, before `deadline`. Raises ConnectionClosed, DeadlineExceeded where the
+    other side is silent, and WireError where what it sent is no message, or too long."""
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size, deadline))
     if length > cap:
         raise WireError(f"a message of {length} bytes, where {cap} are allowed")
@@ -70,8 +68,7 @@ def receive(sock: socket.socket, cap: int, deadline: float | None = None) -> Any
 
 
 def parse(body: bytes | bytearray) -> Any:
-    """The value that the JSON in `body` encodes. Raises WireError where it is not JSON, or has more than MOST_PARTS
-    lists and objects."""
+    """The value of the JSON in `body`. Raises WireError where it is none, or has more than MOST_PARTS parts."""
     if body.count(b"[") + body.count(b"{") > MOST_PARTS:
         raise WireError(f"more than {MOST_PARTS} parts in a message")
     try:
@@ -81,8 +78,7 @@ def parse(body: bytes | bytearray) -> Any:
 
 
 def send_descriptors(sock: socket.socket, descriptors: Sequence[int]) -> None:
-    """Sends file descriptors, with the single byte that carries them; the request that they belong to follows. Raises
-    ConnectionClosed where the other side is gone."""
+    """Sends file descriptors with the byte that carries them, before the request. Raises ConnectionClosed."""
     try:
         socket.send_fds(sock, [b"."], descriptors)
     except OSError as error:

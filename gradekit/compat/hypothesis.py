@@ -45,8 +45,7 @@ def no_constants_of_modules() -> Iterator[None]:
 
 
 class ReplayDatabase(ExampleDatabase):
-    """A database that holds one example: the numbers that its strategies would have
-    drawn, in order, once they are set."""
+    """Holds one example: the numbers that its strategies would have drawn, in order, once they are set."""
 
     def __init__(self) -> None:
         self.numbers: Sequence[int] | None = None
@@ -65,8 +64,7 @@ class ReplayDatabase(ExampleDatabase):
 
 @contextlib.contextmanager
 def examples(test: Any, count: int | None, replay: ReplayDatabase, *, at_least: int = 1) -> Iterator[None]:
-    """While open, the `test` runs as many examples as it says itself after what is in `replay`, `count` at most and
-    `at_least` so many; if it uses Hypothesis at all."""
+    """While open, a Hypothesis `test` runs what is in `replay`, then its own number of examples within these bounds."""
     if not is_hypothesis_test(test):
         yield
         return

@@ -178,8 +178,7 @@ def wrapping_triton() -> Iterator[None]:
 
 
 def keep_dynamo_out() -> None:
-    """Spares the import of torch.compile's machinery (1.3 s), which torch begins only to ask it not to compile helpers
-    of its own. Nothing is compiled in this process."""
+    """Spares the import of torch.compile's machinery (1.3 s), which torch begins only to leave helpers alone."""
     torch._library.triton.get_inner_triton_kernels = lambda fn: []  # asked for torch.compile when an operator is made
     torch._disable_dynamo = _as_it_is  # type: ignore[assignment]  # what is wrapped from now on
 

@@ -31,9 +31,8 @@ def load() -> None:
 
 
 def prepare() -> None:
-    """Imports the machinery, told that there is a card for Triton, with all that keeps it from compiling switched off.
-    Raises Incompatible where torch lacks a name that is needed, and Exception where importing it needs what this
-    machine lacks."""
+    """Imports the machinery, told that there is a card for Triton, with what keeps it from compiling switched off.
+    Raises Incompatible where torch lacks a name, and Exception where this machine lacks what it needs."""
     torch_import.in_python()
     with relies_on("torch"):
         import torch.utils._triton as about_triton

@@ -69,8 +69,7 @@ def lower(source: ASTSource, options: dict[str, Any], begin: Callable[[], None] 
 
 
 def visited(source: ASTSource, options: dict[str, Any], begin: Callable[[], None]) -> tuple[Any, Any]:
-    """What the front end makes of `source`, and the backend's parsed options. The front end may `begin` twice (see
-    `visit_loops_once`)."""
+    """What the front end makes of `source`, and parsed options. It may `begin` twice (see `visit_loops_once`)."""
     backend, context, parsed = _backend(), _context(), parsed_options(options)
     generators, modules = backend.get_codegen_implementation(parsed), backend.get_module_map()
     for trusted in (True, False):
@@ -107,8 +106,7 @@ _LONGEST_WORD, _LONGEST_NAME = 64, 1_000
 
 
 def plain_constants(source: ASTSource) -> dict[str, Any]:
-    """The parameters for which a kernel was specialized, with their values: numbers, short words, None, and
-    the names of dtypes; nothing of others."""
+    """The parameters that a kernel is specialized for, with values: numbers, short words, None, names of dtypes."""
     with relies_on("triton"):
         names, constants = source.fn.arg_names, source.constants
     given = {names[path[0]]: value for path, value in constants.items() if len(path) == 1}
@@ -135,8 +133,7 @@ def text_of(function: JITFunction) -> str | None:
 
 
 def signature(path: str) -> list[str]:
-    """The types of the arguments of the kernel whose TTIR the file `path` holds, if MLIR and Triton accept it. Raises
-    RuntimeError where they do not."""
+    """The types of the arguments of the kernel in the TTIR file `path`. Raises RuntimeError where it is refused."""
     module = _parsed(path)
     entry = module.get_function(module.get_entry_func_name())
     return [str(kind) for kind in module.get_function_signature(entry)]
@@ -159,8 +156,7 @@ class Lowering:
         self.metadata: dict[str, Any] = {"num_warps": parsed.num_warps, "num_ctas": parsed.num_ctas}
 
     def run(self, stage: str) -> Any:
-        """The module after `stage`: ttir, ttgir, llir, then ptx and cubin, or amdgcn. Raises RuntimeError where a pass
-        fails, and PTXASError where ptxas does."""
+        """The module after `stage`: ttir to cubin, or amdgcn. Raises RuntimeError or PTXASError where it fails."""
         self.module = self._stages[stage](self.module, self.metadata)
         return self.module
 
@@ -231,8 +227,7 @@ def _backend() -> Any:
 
 @functools.cache
 def _context() -> Any:
-    """What MLIR knows of its dialects and types. One serves for all: to make one takes nearly
-    as long as to compile a kernel."""
+    """What MLIR knows of dialects and types: one for all, since it takes nearly as long as a kernel."""
     context = ir.context()
     ir.load_dialects(context)
     _backend().load_dialects(context)
@@ -381,8 +376,7 @@ def _stored(loop: Any) -> set[str]:
 
 
 def visit_loops_once() -> None:
-    """From now on, the front end visits a loop's body once. By itself it does so twice: first only to learn which names
-    from before the loop have another value afterwards. Here its text tells; where one does not follow its text, or the
-    kernel is refused, `lower` begins anew, in Triton's way."""
+    """From now on, the front end visits a loop's body once, where it would first do so only to learn which names have
+    another value afterwards: the text tells. Where it is wrong, or the kernel is refused, `lower` begins anew."""
     CodeGenerator._find_carries = lambda self, *given, **named: _LOOPS.carries(self, *given, **named)
     CodeGenerator.visit_compound_statement = lambda self, body: _LOOPS.statements(self, body)

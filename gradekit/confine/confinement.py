@@ -62,8 +62,7 @@ class Confinement:
 
 
 def lower(limits: Mapping[int, int]) -> None:
-    """Lowers limits (resource.RLIMIT_... to its new value) of this process, for good;
-    one that is lower already stays."""
+    """Lowers limits (resource.RLIMIT_... to a value) of this process for good; one that is lower stays."""
     for which, value in limits.items():
         _, hard = resource.getrlimit(which)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -150,8 +149,7 @@ Fits = Callable[[int, "int | None"], object]
 
 
 def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collection[str] = ()) -> Confinement:
-    """The strongest confinement of a process that compiles or runs kernels, with these devices, and `without` those
-    means (names of fields of Means)."""
+    """The strongest confinement of a process that compiles or runs kernels, with `devices`, `without` those means."""
     version = 0 if "landlock" in without else landlock.version()
     means = Means(seccomp="seccomp" not in without and seccomp.available(), user=True, landlock=version)
     if os.geteuid() != 0:
@@ -166,8 +164,7 @@ def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collecti
 
 
 def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -> Confinement:
-    """The strongest confinement of submissions whose files lie in `scratch`, `without` those means. As root, its user
-    is the first of 256 that are free."""
+    """The strongest confinement of submissions with files in `scratch`; as root, as the first free user of 256."""
     may_leave = (os.geteuid() != 0 or identity.has(identity.SYS_ADMIN)) and namespaces.possible(_apart, lambda: None)
     offered = {"seccomp": seccomp.available(), "landlock": landlock.version(), "apart": may_leave}
     offered = {name: value for name, value in offered.items() if name not in without}

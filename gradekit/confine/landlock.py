@@ -37,8 +37,7 @@ def version() -> int:
 
 
 def restrict(rules: Rules) -> None:
-    """Leaves this process, and all that it starts, nothing but what `rules` allow. Needs no_new_privs. Raises OSError
-    where the kernel has no Landlock."""
+    """Leaves this process, for good, only what `rules` allow. Needs no_new_privs; OSError without Landlock."""
     newest = version()
     handled = _ALL.get(newest, _SINCE_5)
     fields = [handled] + [_TCP] * (newest >= 4) + [_SCOPES] * (newest >= 6)

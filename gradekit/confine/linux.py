@@ -35,8 +35,7 @@ def number(name: str) -> int | None:
 
 
 def syscall(name: str, *arguments: Any) -> int:
-    """The result of a system call; integers are passed as longs, bytes and None as pointers. Raises OSError where the
-    kernel refuses, or this machine's numbers are not known."""
+    """The result of a system call; integers go as longs, bytes and None as pointers. Raises OSError where it fails."""
     code = number(name)
     if code is None:
         raise OSError(38, f"{name} is not known on {platform.machine()}")

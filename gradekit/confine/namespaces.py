@@ -45,8 +45,7 @@ def possible(action: Callable[..., object], *arguments: object) -> bool:
 
 
 def leave() -> None:
-    """Leaves the network behind, and the others' processes with the next fork, as root or as an ordinary user. Raises
-    OSError where that is not allowed here."""
+    """Leaves the network, and with the next fork others' processes. Raises OSError where that is not allowed here."""
     user, group = os.geteuid(), os.getegid()
     as_user = user != 0
     syscall("unshare", _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | (_NEWUSER if as_user else 0))
@@ -62,8 +61,7 @@ def _write(path: str, text: str) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on, this process is killed when its parent `parent` ends; it ends at
-    once where that has ended already."""
+    """From now on, this process is killed when its parent `parent` ends; at once where that has ended."""
     with contextlib.suppress(OSError):  # a machine whose system calls have no known numbers
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (parent, 0):  # 0: a parent in another process namespace
@@ -71,8 +69,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def new_root(root: str, paths: Iterable[str], devices: Iterable[str], scratch: str, scratch_bytes: int) -> None:
-    """Makes the empty folder `root` the root of the filesystem as this process sees it: see the module. Raises OSError
-    where that is not allowed here."""
+    """Makes the empty folder `root` the root of the filesystem: see the module. Raises OSError where it may not."""
     syscall("unshare", _NEWNS)
     mount("none", "/", None, _REC | _PRIVATE)
     mount("tmpfs", root, "tmpfs", _NOSUID | _NODEV, "mode=755,size=4m")

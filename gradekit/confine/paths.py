@@ -20,8 +20,7 @@ _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
 
 def readable(own: Collection[str] = ()) -> list[str]:
-    """What Python may still import or load; of gradekit itself only the parts `own`,
-    files or folders of its package."""
+    """What Python may still import or load; of gradekit itself only the parts `own` of its package."""
     package = str(Path(__file__).parents[1])
     prefixes = {os.path.join(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix) if prefix != "/usr"}
     roots = [*prefixes, *filter(_is_of_packages, sys.path), *_SYSTEM, *_MACHINE]
@@ -124,8 +123,7 @@ def _is_open(folder: Path) -> bool:
 
 
 def _lock(folder: str) -> int:
-    """A descriptor of the folder, which is locked for as long as it is open. Raises OSError where another process has
-    it locked."""
+    """A descriptor of the folder, locked while it is open. Raises OSError where another process has it locked."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -48,8 +48,7 @@ def install(pid: int, *, later: Collection[str] = ()) -> None:
 
 
 def refuse(names: Collection[str]) -> None:
-    """Refuses these calls too, to all threads that this process has by now. Raises OSError where the kernel refuses, or
-    a thread has a filter of its own."""
+    """Refuses these calls to all threads of this process, too. Raises OSError where the kernel refuses."""
     refused = [_refuse(name, errno.EPERM) for name in names]
     _add(b"".join([_head(), *refused, _instruction(_RETURN, _ALLOW)]), _NO_MITIGATION | _ALL_THREADS)
 

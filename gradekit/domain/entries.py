@@ -67,8 +67,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class ScalarDomain:
-    """A scalar argument of `type` int, float or bool; promised from `least` to `most`, drawn from `values`: numbers, or
-    expressions of sizes."""
+    """A scalar of `type` int, float or bool, from `least` to `most`; `values` to draw may be expressions of sizes."""
 
     name: str
     type: str
@@ -79,8 +78,7 @@ class ScalarDomain:
 
     @property
     def is_computed(self) -> bool:
-        """Whether the sizes decide it: nothing but expressions of them is drawn. No call has another value then,
-        whatever `least` and `most` are."""
+        """Whether nothing but expressions of sizes is drawn: no call has another value then, whatever the ends are."""
         return all(isinstance(value, str) and names_in(value) for value in self.values)
 
     @property
@@ -187,8 +185,7 @@ _ALLOWED = ("+", "-", "*", "//", "/", "%", "**", "<", "<=", ">", ">=", "==", "!=
 
 def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
     """The value of an arithmetic expression or one comparison: "M + 1", "M * N <= 2**24". `names` may map to anything
-    that has Python's operators: ints here, a solver's terms in a proof. Raises ValueError where it is no such
-    expression, or has a name that is not among `names`."""
+    that has Python's operators, such as a solver's terms. Raises ValueError for any other text, or an unknown name."""
     try:
         return _value(_parsed(expression), names)
     except (KeyError, SyntaxError, TypeError) as error:

@@ -39,8 +39,7 @@ class DomainError(Exception):
 
 
 def load(path: Path) -> dict[str, EntryDomain]:
-    """The entries of a domain.toml, by name. Raises DomainError where it cannot be read, or says what makes no
-    sense."""
+    """The entries of a domain.toml, by name. Raises DomainError where it cannot be read, or makes no sense."""
     text, tables = read(path, DomainError)
     for problem in wrong(tables):
         raise DomainError(located(path, text, problem))
@@ -57,8 +56,7 @@ def complaints(path: Path) -> list[str]:
 
 
 def wrong(tables: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the data of a domain.toml: first what its schema refuses, and where that is nothing, what
-    makes no sense."""
+    """What is wrong with the data of a domain.toml: what its schema refuses, or else what makes no sense."""
     refused = list(problems(tables, schema("domain")))
     return refused or [
         Problem((name, *problem.place), problem.message)

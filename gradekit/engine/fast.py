@@ -23,17 +23,7 @@ from gradekit.engine.atomics import Update, update
 from gradekit.engine.lanes import Access, LaunchMemory, first_of
 from gradekit.engine.masks import Box, cut_to, padded
 from gradekit.engine.memory import Storage, everywhere, strided
-from gradekit.engine.values import (
-    Affine,
-    Integer,
-    Pointer,
-    Unmade,
-    Value,
-    dense,
-    extremes,
-    materialize,
-    span,
-)
+from gradekit.engine.values import Affine, Integer, Pointer, Unmade, Value, dense, extremes, materialize, span
 from gradekit.observations import Traffic
 
 Shape = Sequence[int]

@@ -23,18 +23,7 @@ from gradekit.engine.launch import bind, run_programs
 from gradekit.engine.memory import Storage, view_bytes
 from gradekit.engine.values import Affine, Pointer, Value, dense
 from gradekit.observations import Traffic
-from gradekit.program import (
-    ADDRESS_GAP,
-    ITEMSIZE,
-    Allocate,
-    Launch,
-    Program,
-    Step,
-    View,
-    reads,
-    run_steps,
-    writes,
-)
+from gradekit.program import ADDRESS_GAP, ITEMSIZE, Allocate, Launch, Program, Step, View, reads, run_steps, writes
 
 
 @dataclass

@@ -54,8 +54,7 @@ def stages_for(arch: int | str) -> tuple[str, ...]:
 
 
 def main(folder: Path, parent: int, without: Collection[str] = ()) -> None:
-    """Does all the jobs of `folder`, as many at once as there are processors to run on and memory for; `without` these
-    means of isolation."""
+    """Does all jobs of `folder`, as many at once as processors and memory allow, `without` these means of isolation."""
     from gradekit.compat.triton import missing  # before forking: each child starts with it
 
     namespaces.die_with_parent(parent)

@@ -41,8 +41,7 @@ class Inspected:
 
 
 def inspect(program: Program, where: Target, *, kernel: str | None = None) -> list[Inspected]:
-    """Every kernel that `program` launches, of each configuration, or those called
-    `kernel`; in the order of their launches."""
+    """Every kernel that `program` launches in each configuration, or those called `kernel`, in order."""
     launched = [item for item in _launched(program) if kernel in (None, item.kernel.name)]
     compiled = compile_all([CompileJob(item.kernel, where.arch, where.last) for item in launched])
     pairs = zip(launched, compiled, strict=True)
@@ -173,8 +172,7 @@ _SPEC = re.compile(r"(\w+) *\[? *(\d+(?: *[x,] *\d+)*)? *,? *\]?( +transposed)?"
 
 
 def parse_input(text: str) -> Any:
-    """An argument as the command line has it: "float16 4096x4096", "float32 [8, 1000] transposed", or a number. Raises
-    ValueError where it is none of these."""
+    """"float16 4096x4096", "float32 [8, 1000] transposed" or a number. Raises ValueError for anything else."""
     for number in (int, float):
         try:
             return number(text)

@@ -50,8 +50,7 @@ class _Attempt:
         self._shown = dict(zip(function.arguments, function.argument_names, strict=True))
 
     def unaligned(self, narrow: Sequence[AccessUse]) -> Iterator[tuple[Place, tuple[NarrowAccess, ...]]]:
-        """The arguments that would have to be multiples of 16, all that an access depends on: it is wide where all of
-        them are known to be, and narrow where all but this one are."""
+        """The arguments of an access to be multiples of 16: it is wide if all are, narrow if this one is not."""
         suspects = [{*use.access.pointer, *use.access.mask} & self._unknown.keys() for use in narrow]
         everyone = sorted(set().union(*suspects))
         widths = self._widths(everyone and ["", *everyone], lambda name: self._known(set(everyone) - {name}))
@@ -63,8 +62,7 @@ class _Attempt:
                 yield use.place, tuple(map(self._blamed, guilty, kinds, [width] * len(guilty)))
 
     def apart(self, narrow: Sequence[AccessUse]) -> Iterator[tuple[Place, tuple[NarrowAccess, ...]]]:
-        """The one integer that an access's address depends on which, if it were 1 and all others were known to be
-        multiples of 16, would make it wider."""
+        """The one integer in an access's address that, if it were 1 and others multiples of 16, would make it wider."""
         suspects = [[name for name in use.access.pointer if self._is_step(name)] for use in narrow]
         everyone = sorted(set().union(*suspects))
         widths = self._widths(everyone, lambda name: with_one(self._known(self._unknown.keys() - {name}), name))

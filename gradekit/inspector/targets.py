@@ -97,8 +97,7 @@ class Occupancy:
 
 
 def occupancy(where: Target, *, warps: int, registers: int, shared: int) -> Occupancy:
-    """The occupancy of blocks of `warps` warps, with `registers` for each thread and
-    `shared` bytes of shared memory."""
+    """The occupancy of blocks of `warps` warps with `registers` a thread and `shared` bytes of shared memory."""
     room = {
         "warps": where.warps // warps,
         "blocks": where.blocks,

@@ -49,8 +49,7 @@ def loads_outside(evidence: Evidence) -> Diagnosis | None:
 
 
 def missing_mask(evidence: Evidence) -> Diagnosis | None:
-    """An access runs past the end of a tensor, beginning with the first element after
-    it: no mask, or one that leaks."""
+    """An access runs past the end of a tensor, from the first element after it on: no mask, or one that leaks."""
     finding = _out_of_bounds(evidence)
     if finding is None or finding.line is None or not _starts_at_the_end(finding, evidence):
         return None
@@ -98,8 +97,7 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
 
 
 def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
-    """Whether what stands at the finding's line has a mask; None where that is unknown
-    or some have and some have not."""
+    """Whether what stands at the finding's line has a mask; None where that is unknown, or some have none."""
     found = ttir_text.accesses(evidence.program) if evidence.program else []
     mine = [a for a in found if a.kind == kind and finding.line in a.lines]
     if any(access.is_scalar for access in mine):
@@ -119,8 +117,7 @@ def _has_mask(text: str, line: int, kind: str) -> bool:
 
 
 def _is_a_row(finding: Finding, evidence: Evidence) -> bool:
-    """Whether the tensor has one dimension that is longer than 1: else its strides may be
-    what is wrong, and not the mask."""
+    """Whether one dimension of the tensor is longer than 1: else its strides may be wrong, and not the mask."""
     if finding.cause is Cause.OUT_OF_BOUNDS_STORE:
         shapes = [tuple(r.shape) for r in evidence.results if isinstance(r, torch.Tensor)]
     else:

@@ -187,8 +187,7 @@ def _special_lane(tile: Tensor) -> int | None:
 def special_origin(
     program: Program, inputs: Sequence[Tensor], comparison: Comparison | None, allow: Collection[str]
 ) -> Diagnosis | None:
-    """Why an element of a result is NaN or infinite and must not be, by running once more what the failing call became;
-    None where all are finite, or it is not known."""
+    """Why an element is NaN or infinite, by running the failing call once more; None where it is not known."""
     place = _wrong_place(program, comparison)
     owners = Owners()
     if place is None or not ran(program, inputs, allow, owners):
@@ -313,8 +312,7 @@ def never_read(
 
 
 def _unread(program: Program, inputs: Sequence[Tensor], allow: Collection[str]) -> list[Tensor]:
-    """Of each input, the elements that no launch touches, in it or in a copy of it; none of whole numbers, which may
-    say what is to be read, nor where torch computes."""
+    """The elements of each input that no launch touches, in it or a copy; none where that cannot be told."""
     seen, steps = _Touched(), list(every_step(program.steps))
     every = [torch.zeros(one.shape, dtype=torch.bool) for one in inputs]
     if any(isinstance(step, Aten) for step in steps) or not ran(program, inputs, allow, seen):

@@ -138,8 +138,7 @@ _MAKES_OPERATORS = ("triton_op", "custom_op")
 
 
 def operator_mistake(text: str, cause: Cause) -> Diagnosis | None:
-    """What is wrong with how an operator is made, where that stands in a submission's text; the diagnosis keeps the
-    `cause` for which the check failed."""
+    """What is wrong with how an operator is made, by a submission's text; the check keeps its `cause`."""
     source = ParsedSource.parsed(text)
     if source is None:
         return None

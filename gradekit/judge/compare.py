@@ -274,8 +274,7 @@ UpTo = Callable[[Sequence[Any], Sequence[Reference]], list[Any]]
 
 
 def ties(x: Input | torch.Tensor, dim: int = -1, result: int = 1) -> UpTo:
-    """Result number `result` has places in `x` along `dim`, and may name any of several elements that are equal, but
-    none of them twice."""
+    """Result number `result` has places in `x` along `dim`: any of several equal elements, but none of them twice."""
     values = values_of(x)
 
     def chosen(results: Sequence[Any], wanted: Sequence[Reference]) -> list[Any]:

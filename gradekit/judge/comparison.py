@@ -37,8 +37,7 @@ class Comparison:
 
     @cached_property
     def nan(self) -> torch.Tensor:
-        """True where the result is NaN and must not be. Where a copy is asked for, that of some wrong elements may be
-        other elements', and then there is none."""
+        """True where the result is NaN and must not be; of a copy, only where nothing but such elements is wrong."""
         found = self.wrong & self.value.isnan() & ~self.reference.native.isnan()
         return found & (found == self.wrong).all() if self.is_copied else found
 

@@ -17,9 +17,8 @@ from gradekit.program import Program
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a tutor would say: the cause, one or two sentences, the line to blame, the way out where it is not the
-    cause's own hint, and the position of the `input` that it is about. Any other goes before a `vague` one, which names
-    just a line."""
+    """The cause, one or two sentences, the line, a hint where it is not the cause's own, and the position of the
+    `input` that it is about. Any other goes before a `vague` one, which names just a line."""
 
     cause: Cause
     sentence: str
@@ -31,8 +30,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A failure, and all that is known about it. `inputs` are the arguments; `text` is the submission's source, ""
-    where it is not known."""
+    """A failure, and all that is known of it: `inputs` are the arguments, `text` the submission's source, or ""."""
 
     failure: Failure
     inputs: tuple[Any, ...] = ()

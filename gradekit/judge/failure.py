@@ -10,8 +10,7 @@ from gradekit.judge.comparison import Comparison
 
 
 class NeedsPerson(Exception):
-    """A check passes by what the submission's own process says, which that could have made up: a person must confirm
-    it. `message` tells why, in one sentence."""
+    """A check rests on what the submission's own process says: a person must confirm it; `message` says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

@@ -36,8 +36,7 @@ Traced = Any
 
 
 def assert_memory_clean(observation: Observed) -> None:
-    """Raise if the run touched memory that it must not, left results unwritten or let programs interfere. Raises
-    Failure with the gravest finding; the facts have all of them."""
+    """Raise Failure, with the gravest finding, if the run touched memory that it must not, or left some unwritten."""
     _assert_watched(observation)
     found = sorted((f for f in observation.findings if f.cause in _RANK), key=lambda f: _RANK[f.cause])
     if found:
@@ -51,9 +50,8 @@ def gravest(causes: Iterable[Cause]) -> Cause | None:
 
 
 def assert_inputs_unmodified(observation: Observed) -> None:
-    """Raise if a kernel or the host wrote to an input, or if a result lies in memory that the call did not allocate.
-    Raises Failure (input-modified for a write, unchanged-input where an input was handed back, kept-result where the
-    result lies in memory of an earlier call)."""
+    """Raise if a kernel or the host wrote to an input (Failure: input-modified), or a result lies in memory of an input
+    (unchanged-input) or of an earlier call (kept-result)."""
     _assert_watched(observation)
     for finding in observation.findings:
         if finding.cause is Cause.INPUT_MODIFIED:
@@ -67,9 +65,8 @@ def assert_inputs_unmodified(observation: Observed) -> None:
 
 
 def assert_result_is_new(program: Program, gradients: bool = False) -> None:
-    """Raise if a result of the call that became `program` lies in memory that was there before, or has less memory than
-    elements. `gradients` may be expanded: autograd copies such a one before it accumulates into it. Raises Failure
-    (kept-result)."""
+    """Raise Failure (kept-result) if a result of `program` lies in memory that was there before, or has less memory
+    than elements. `gradients` may be expanded: autograd copies those before it accumulates into them."""
     if not gradients and any(isinstance(result, View) and result.expanded for result in program.results):
         message = (
             "The result is an expanded view: several of its elements lie at one place in memory, and whoever writes to "
@@ -85,8 +82,7 @@ def assert_result_is_new(program: Program, gradients: bool = False) -> None:
 
 
 def _assert_watched(observation: Observed) -> None:
-    """Raise where nobody watched the memory, because a card alone could run it: then
-    only what it did wrong is known."""
+    """Raise where a card alone could run it, so that nobody watched the memory: only what it did wrong is known."""
     unknown = getattr(observation, "unknown", None)
     if unknown is not None and not observation.findings:
         raise unknown.with_traceback(None)
@@ -100,8 +96,7 @@ def _facts(finding: Finding) -> dict[str, Any]:
 
 
 def assert_launches(observation: Observed, at_most: int = 1) -> None:
-    """Raise if the call launched more than `at_most` kernels. Raises Failure (too-many-launches, with the line of the
-    first launch too many)."""
+    """Raise Failure (too-many-launches, with the line of the first too many) for more than `at_most` kernels."""
     launches = observation.counters.launches
     if launches <= at_most:
         return
@@ -138,8 +133,7 @@ def assert_allocates(observation: Observed, *, only_the_result: bool = True, at_
 
 
 def assert_bytes_moved(observation: Observed, *, at_most: float | None = None, times_least: float = 1.0) -> None:
-    """Raise if the kernels loaded and stored more than `at_most` bytes, or than `times_least` x `least_bytes`. Raises
-    Failure (too-many-bytes)."""
+    """Raise Failure (too-many-bytes) if kernels moved more than `at_most` bytes, or `times_least` x `least_bytes`."""
     _assert_watched(observation)
     allowed = times_least * least_bytes(observation) if at_most is None else at_most
     counters = observation.counters
@@ -344,7 +338,6 @@ def _args(domain: EntryDomain, args: Sequence[Any], sizes: Mapping[str, int]) ->
 
 
 def _spec(spec: Input, shape: Sequence[str], sizes: Mapping[str, int]) -> Input:
-    """The same tensor of other sizes, contiguous, with the values of one seed: a call that another example has made is
-    not made again."""
+    """The tensor in other sizes, contiguous, of one seed: a call that another example has made is not made again."""
     large = tuple(int(evaluate(part, sizes)) for part in shape)
     return replace(spec, shape=large, stride=row_major(large), offset=0, base=0, seed=0)

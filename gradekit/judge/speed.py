@@ -88,9 +88,8 @@ def decide(ratio: Ratio, at_least: float) -> Verdict:
 
 
 def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Ratio:
-    """How many times as fast as `baseline` the `side` was: in each round the ratio of their median times, of each lap
-    the mean, and of all laps the middle. Raises Unmeasurable where the card was throttled in so many rounds that fewer
-    than `LEAST_ROUNDS` are left."""
+    """How many times as fast as `baseline` the `side` was: of a round the ratio of median times, of a lap the mean, of
+    all laps the middle. Raises Unmeasurable where throttling leaves fewer than `LEAST_ROUNDS`."""
     good = kept(rounds)
     each = [median(r.seconds[baseline]) / median(r.seconds[side]) for r in good]
     ratios = [math.sqrt(there * back) for there, back in laps(each)]
@@ -104,14 +103,12 @@ def ratio(rounds: Sequence[Round], baseline: str, side: str = "student") -> Rati
 
 
 def seconds(rounds: Sequence[Round], side: str) -> float:
-    """The typical device seconds of one call of `side`: the median over rounds of its medians. Raises Unmeasurable as
-    `ratio` does."""
+    """The typical device seconds of one call: the median over rounds of its medians. Raises Unmeasurable, too."""
     return median(median(r.seconds[side]) for r in kept(rounds))
 
 
 def kept(rounds: Sequence[Round]) -> list[Round]:
-    """The rounds of those laps in which the card was not throttled. Raises Unmeasurable where there are fewer than
-    `LEAST_ROUNDS`."""
+    """The rounds of laps without throttling. Raises Unmeasurable where there are fewer than `LEAST_ROUNDS`."""
     sides = {side for r in rounds for side in r.sm_mhz}
     readings = {side: [mhz for r in rounds if (mhz := r.sm_mhz.get(side)) is not None] for side in sides}
     usual = {side: median(values) for side, values in readings.items() if values}
@@ -148,8 +145,7 @@ def _resamples(count: int) -> torch.Tensor:
 
 
 def middle(values: Sequence[float]) -> float:
-    """The mean of the middle half: robust to outliers like the median, but it does not jump between two modes, such as
-    those of a side that is a little slower when it comes first."""
+    """The mean of the middle half: robust like the median, but it does not jump between two modes."""
     cut = len(values) // 4
     return fmean(sorted(values)[cut : len(values) - cut])
 

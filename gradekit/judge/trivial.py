@@ -55,8 +55,7 @@ class WatchedResults:
 
 
 def round_lower(value: torch.Tensor) -> torch.Tensor:
-    """float64 through float32, float32 through bfloat16, narrower floats through 4 bits after the leading one. Integers
-    go through float32, which is exact up to 2**24."""
+    """float64 through float32, float32 through bfloat16, narrower floats through 4 bits; integers through float32."""
     if not value.is_floating_point():
         return value.clone() if value.dtype == torch.bool else _through_float32(value)
     if value.element_size() > 2:

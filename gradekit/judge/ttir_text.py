@@ -17,8 +17,7 @@ _WITHOUT_MASK = {"tt.load": 1, "tt.store": 2}
 
 @dataclass(frozen=True)
 class Access:
-    """A load or store, of a tile unless it `is_scalar`: the submission's lines that it stands in (its own, and those of
-    calls around it)."""
+    """A load or store, of a tile unless it `is_scalar`, in its own line and those of calls around it."""
 
     kind: str
     masked: bool
@@ -39,8 +38,7 @@ def _access(op: Op, path: str) -> Access:
 
 
 def typed_lines(program: Program, operation: str, elements: Collection[str]) -> list[tuple[str, frozenset[int]]]:
-    """For each `operation` with a result of one of these types of `elements`: torch's name for the type, and the lines
-    that it stands in."""
+    """Each `operation` with a result of one of these types of `elements`: torch's name for it, and its lines."""
     return [
         (str(dtype_of(narrow[-1])).removeprefix("torch."), _lines(op, program.path))
         for op in _operations(program)

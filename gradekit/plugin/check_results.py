@@ -161,8 +161,7 @@ def diagnosis(
 
 
 def explained(error: Failure, call: Call, subject: Subject, run: GradingRun) -> Diagnosis | None:
-    """What the rounding of one place, memory or the values of a call that was run show to be wrong with a subject: the
-    submission, or one with an edit."""
+    """What the rounding of one place, memory or the values of a call show to be wrong with a subject."""
     if (seen := call.observation) is None:
         return None
     rounding = measured_rounding(subject, seen, error)
@@ -533,8 +532,7 @@ def _functions(seen: _Failed, name: str) -> list[ast.FunctionDef]:
 
 
 def _returned_input(seen: _Failed) -> int | None:
-    """Where the name that is returned was given its value, or else the `return`: of the entry, or of the function whose
-    result it hands on."""
+    """Where what the entry, or the function whose result it hands on, returns got its value, or else its `return`."""
     name, line = seen.entry, None
     for _ in range(Limit.HANDING_ON):
         function = next(iter(_functions(seen, name)[-1:]), None)

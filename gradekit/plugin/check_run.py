@@ -77,8 +77,7 @@ class CheckRun:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Open while the test function runs. Raises Unsupported or NeedsCard where no example failed, but of at least
-        one the result could not be known here."""
+        """Open while the test runs. Raises Unsupported or NeedsCard where no example failed, but one was left open."""
         profile, seed = self.run.profile, self.run.request.seed
         answers_for_all = check_points.claims(self.item, "assert_memory_clean")
         self.subject.begin_check(Share(profile.on_card, max(profile.examples // profile.on_card, 1)))
@@ -227,9 +226,8 @@ class CheckRun:
     # --- its examples, without Hypothesis ----------------------------------------------------------------------------
 
     def ran_planned(self) -> bool:
-        """Whether the check is through without Hypothesis: it has passed on the examples that this process remembers,
-        or on its design where nothing else is to be drawn. Where a row of the design fails, Hypothesis is to begin with
-        it. Without shrinking, raises what that example raises."""
+        """Whether the check is through without Hypothesis: with the examples that this process remembers, or with its
+        design where nothing else is drawn. Without shrinking, raises what a failing example raises."""
         if self.examples is None:
             return False
         if text := self.run.request.options.inputs:
@@ -254,8 +252,7 @@ class CheckRun:
         return passed
 
     def _drawn(self, examples: Examples) -> Sequence[DrawnArguments]:
-        """What is drawn for the check beside its design, which is the same for any submission; nothing where a test
-        could change the values."""
+        """What is drawn beside the design, the same for any submission; nothing where a test could change it."""
         key = cache_key(self.item, self.run.request.seed, self.run.profile)
         draws = self.design is None or self.run.profile.drawn
         return drawn_once(key, lambda: examples.drawn(lambda: self._test(**self._fixtures)) if draws else [])
@@ -274,8 +271,7 @@ class CheckRun:
         return passed
 
     def _run_further(self, examples: Examples) -> None:
-        """Try what the examples that have passed did not see of the submission. Raises what the first failing one
-        raised."""
+        """Try what the examples that have passed did not see. Raises what the first failing one raised."""
         run, options = self.run, self.run.request.options
         if run.profile.name == "quick" or options.trivial is not None or run.request.programs is not None:
             return
@@ -326,8 +322,7 @@ def evidence_of(item: pytest.Item) -> CheckEvidence:
 
 
 def _assert_memory_of_all_calls(subject: Subject) -> None:
-    """A check that claims clean memory, which runs last, also answers for what the calls of other checks have shown.
-    Raises Failure for the gravest finding of those calls."""
+    """A check that claims clean memory answers for all calls, too. Raises Failure for their gravest finding."""
     worst = gravest(cause for cause, _, _ in subject.found_in_memory)
     if worst is None:
         return
@@ -347,8 +342,7 @@ def _hopeless(error: BaseException) -> bool:
 
 
 def most_telling(smallest: Example, examples: Examples) -> Example:
-    """Of the examples that failed for the cause of the `smallest`, with tensors of its forms, the one whose numbers
-    show most; of equals the smallest, and then the first."""
+    """Of the examples that failed as the `smallest` did, in its forms, that whose numbers show most; else the first."""
     own = next((failed for failed in examples.failures if failed.example is smallest), None)
     if own is None:
         return smallest

@@ -46,8 +46,7 @@ class CheckWorker:
             self._fork.ask(str(number).encode())
 
     def take(self) -> tuple[Check, bool]:
-        """The record of the next check, and whether it has passed with nothing else to tell. Raises OSError or EOFError
-        where the process has ended, or does not answer."""
+        """The next check, and whether it passed with nothing to tell. Raises OSError or EOFError without one."""
         assert self._fork is not None
         found: tuple[Check, bool] = pickle.loads(self._fork.take(Limit.WORKER_SECONDS))
         return found
@@ -83,9 +82,8 @@ class CheckWorker:
 
 
 class FirstLook:
-    """Runs the checks with `names`, which failed last time, before their turn, and tells a listener
-    (`GradingRun.on_failing`) which fail again. Nothing else comes of it: all checks run in their order afterwards, so
-    that a record does not depend on what was graded before."""
+    """Runs the checks with `names`, which failed last time, before their turn, and tells GradingRun.on_failing which
+    fail again. All checks run in their order afterwards: a record does not depend on what was graded before."""
 
     def __init__(self, run: GradingRun, names: Collection[str] = ()) -> None:
         self._run, self._names = run, names
@@ -135,8 +133,7 @@ class CheckWorkers:
         items.sort(key=lambda item: (item in last, claims(item, "assert_memory_clean")))
 
     def passed(self, item: pytest.Item) -> Check | None:
-        """The record of a check that has passed in one of them. What answers for the memory of all calls answers for
-        those that were made here as well."""
+        """The record of a check that has passed in one of them; not where calls made here have shown more."""
         subject = self._run.subject
         if claims(item, "assert_memory_clean") and subject is not None and subject.found_in_memory:
             return None

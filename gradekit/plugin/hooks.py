@@ -62,8 +62,7 @@ def submission(request: pytest.FixtureRequest) -> Subject:
 
 
 def _requested(config: pytest.Config) -> GradingRequest | None:
-    """What the command line asks for; None where it names no submission. Raises pytest.UsageError where the assignment
-    is not clear, or its description is wrong."""
+    """What the command line asks for; None without a submission. Raises pytest.UsageError for no one assignment."""
     path = config.getoption("submission")
     if not path:
         return None

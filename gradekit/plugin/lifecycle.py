@@ -19,8 +19,7 @@ _Reported = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
 class GradingPlugin:
-    """Registered with pytest where a submission is to be graded; `report` is there when pytest has finished, and
-    `left_out` are the names of the checks that were not to run."""
+    """`report` is there when pytest has finished; `left_out` are the names of the checks that were not to run."""
 
     config: pytest.Config
 
@@ -172,8 +171,7 @@ class GradingPlugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """A warm grader keeps functions of the tests with what it keeps of references: by their module's loader, which
-        pytest made, they would keep the whole run."""
+        """By their module's loader, which pytest made, functions that a warm grader keeps would keep the whole run."""
         for item in self.run.items:
             if isinstance(item, pytest.Function):
                 vars(item.module).update(__loader__=None, __spec__=None)

@@ -12,8 +12,7 @@ from gradekit.compat.hypothesis import home, no_constants_of_modules
 
 
 class Limit:
-    """What a check does beside its examples. Work is in the engine's units, about a nanosecond each; elements are those
-    of an example's largest tensor where nothing else is said."""
+    """What a check does beside its examples: work in the engine's units, elements of an example's largest tensor."""
 
     # checks in other processes
     WORKER_SECONDS = 600.0  # for one check, longer than any takes: a process that does not answer is broken

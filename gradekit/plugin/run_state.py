@@ -104,9 +104,8 @@ class GradingRun:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
-        """Read the submission. At the end its process and the GPU's are ended, and Python, Hypothesis and torch have
-        their settings again. Raises NoSuchSubmission where there is nothing to grade, and NoSuchDevice where there is
-        no such GPU."""
+        """Read the submission; at the end, end all processes and put settings back. Raises NoSuchSubmission where there
+        is nothing to grade, and NoSuchDevice where there is no such GPU."""
         from gradekit.gpu.worker_process import start_early
 
         with contextlib.ExitStack() as opened:
@@ -236,8 +235,7 @@ def device_named(wanted: str, early: WorkerProcess | None = None) -> Device:
 
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
-    """While open, Python looks for garbage in cycles a tenth as often: that took a twentieth of a check, and found next
-    to nothing, for tensors are freed by their counts."""
+    """While open, Python seldom looks for garbage in cycles: that took a twentieth of a check, and found little."""
     before = gc.get_threshold()
     gc.set_threshold(10_000, 10, 20)
     try:
@@ -251,9 +249,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # <malloc.h>
 
 @contextlib.contextmanager
 def seldom_returned() -> Iterator[None]:
-    """While open, memory of freed tensors stays for the next ones: the kernel hands out each page anew, full of zeros,
-    which took a twentieth to a tenth of a check. Elsewhere than under glibc, and where the environment says what is to
-    be done, nothing changes."""
+    """While open, memory of freed tensors stays for the next: pages handed out anew, full of zeros, took a twentieth to
+    a tenth of a check. Nothing changes without glibc, or where the environment says what is to be done."""
     libc = ctypes.CDLL(None)
     if "MALLOC_MMAP_THRESHOLD_" in os.environ or not hasattr(libc, "mallopt") or not hasattr(libc, "malloc_trim"):
         yield

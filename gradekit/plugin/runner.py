@@ -45,10 +45,9 @@ def grade(
     request: GradingRequest, *, on_progress: OnProgress | None = None, on_subject: OnSubject = nobody,
     on_evidence: OnEvidence = nobody, on_failing: OnFailing | None = None, first: Collection[str] = (),
 ) -> Report:  # fmt: skip
-    """The report on the submission of `request`, by its assignment's tests. `on_failing` hears of a check as soon as an
-    example of it fails; of those of the checks `first` that fail, before it is their turn. Raises NoSuchSubmission
-    where there is nothing at the submission's path, NoSuchCheck where the keyword matches no check, or is no
-    expression, and NoSuchDevice where there is no such GPU."""
+    """The report on the submission of `request`. `on_failing` hears of a check as soon as an example of it fails; of
+    those `first`, before their turn. Raises NoSuchSubmission where there is nothing at the path, NoSuchCheck where the
+    keyword is no expression or matches none, and NoSuchDevice where there is no such GPU."""
     keyword = request.options.keyword
     if request.assignment.is_quiz:
         report = grade_quiz(request.assignment, request.path, hidden=request.options.hidden)

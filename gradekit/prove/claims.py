@@ -376,8 +376,7 @@ class NoWitness(Exception):
 
 
 def witness(equations: Sequence[tuple[Term, Term]], counters: Sequence[Atom]) -> dict[str, Term]:
-    """Values for all counters (by key) for which each of the equations may hold: (term with counters, element). Raises
-    NoWitness where nothing can be guessed."""
+    """Values for all counters, by key, for which (term with counters, element) may be equal. Raises NoWitness."""
     parts = _Splits(counters)
     left = [(parts.split(address), element) for address, element in equations]
     found: dict[str, Term] = {}

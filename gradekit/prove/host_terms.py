@@ -59,8 +59,7 @@ def _polynomial(
 
 
 def holds(condition: Condition, values: Sequence[Any]) -> Any:
-    """Whether the relation of a condition holds, whichever way it went, as the values of its terms say; None where that
-    is not known."""
+    """Whether a condition's relation holds for the values of its terms; None where that is not known."""
     if not (0 <= condition.left < len(values) > condition.right >= 0) or condition.relation not in RELATIONS:
         return None
     left, right = values[condition.left], values[condition.right]

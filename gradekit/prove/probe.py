@@ -47,8 +47,7 @@ def touched(
 
 def outside(program: Program, number: int, place: tuple[int, int, int]) -> tuple[Op, int, int] | None:
     """The first operation of the program at `place` in launch `number` (of all options) that leaves its storage, the
-    element that it touches, and how many there are; None where there is none. Raises Unsupported and OverBudget as
-    `gradekit.engine.run` does."""
+    element and how many there are; None where there is none. Raises what `gradekit.engine.run` does."""
     launch = every_launch(program)[number]
     ttir, (x, y, z) = program.kernels[launch.kernel].unaligned, place
     linear = x + launch.grid[0] * (y + launch.grid[1] * z)

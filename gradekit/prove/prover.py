@@ -68,10 +68,9 @@ CHECK = ProofBudget(forms=2, paths=2, further=1, branches=6, steps=1_500_000, on
 
 @dataclass
 class Proofs:
-    """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` has sizes for which host code was not
-    followed, None where there are none; `gaps` say what was not decided at all; `largest` has the
-    largest promised sizes, by name; `faults` are refutations that the engine contradicts, `failures` what it found
-    wrong in memory for others, each with its sizes."""
+    """`verdicts`, the gravest of each claim; `assumptions` in words; `unseen` sizes for which host code was not
+    followed, if any; `gaps`, what was not decided at all; `largest` promised sizes, by name; `faults`, refutations that
+    the engine contradicts; `failures`, what it found wrong in memory for others, each with its sizes."""
 
     verdicts: list[ProofVerdict] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
@@ -312,8 +311,7 @@ def _tiles(host: SymbolicHost, one: LaunchClaims, solver: Solver) -> Iterator[Pr
 def launched(
     host: SymbolicHost, started: Started, number: int, solver: Solver, entry: domain.EntryDomain
 ) -> LaunchClaims:
-    """A launch whose kernel has been walked through; one that is too large to be has no accesses but an unknown one.
-    `entry` says what is known of what tensors hold."""
+    """A launch whose kernel has been walked through; one that is too large has one unknown access."""
     made = LaunchClaims(host, started, number, solver)
     module = parsed(host.program.kernels[started.step.kernel].unaligned)
     given = arguments(host, started, module.entry.argument_types)

@@ -117,8 +117,7 @@ def _class_of(arg: Argument) -> tuple[object, ...]:
 
 
 def setting_of(args: Sequence[Argument], names: Sequence[str], entry: EntryDomain) -> Setting:
-    """The setting of a call like `args`, whose arguments are called `names`; an argument after those of the entry is
-    the gradient of its result."""
+    """The setting of a call like `args`, called `names`; behind the entry's comes the gradient of its result."""
     rank = max((len(arg.shape) for arg in args if isinstance(arg, View)), default=0)
     named = {name: _size(size) for name, size in _by_name(entry, rank).items()}
     whole = [scalar for scalar in entry.scalars if scalar.type == "int"]
@@ -231,8 +230,7 @@ def _truth(limit: str, sizes: Mapping[str, Term]) -> Truth:
 def contents(
     entry: EntryDomain, sizes: Mapping[str, Term], reads: Mapping[str, str], *values: Term | Truth
 ) -> list[Truth]:
-    """What the domain says of the numbers that `values` read from tensors; `reads` has the argument's name
-    for each name by which terms read."""
+    """What the domain says of the numbers that `values` read; `reads` has the argument for each of their names."""
     tensors = {tensor.name: tensor for tensor in entry.tensors}
     found: list[Truth] = []
     mine = [a for a in atoms(*values).values() if a.op == "read" and len(a.args) == 2 and str(a.args[0]) in reads]

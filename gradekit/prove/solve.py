@@ -17,20 +17,7 @@ from typing import Any
 import z3
 
 from gradekit.prove import Limit
-from gradekit.prove.terms import (
-    FALSE,
-    TRUE,
-    Atom,
-    Monomial,
-    Term,
-    Truth,
-    atoms,
-    both,
-    equal,
-    of_atom,
-    parts_of,
-    split,
-)
+from gradekit.prove.terms import FALSE, TRUE, Atom, Monomial, Term, Truth, atoms, both, equal, of_atom, parts_of, split
 from gradekit.prove.value_of import Evaluation
 from gradekit.reuse import SharedCache, shared
 

@@ -25,8 +25,7 @@ class NotFollowed(Exception):
 
 @dataclass(frozen=True)
 class StorageRegion:
-    """The memory of a storage: `count` elements of `itemsize` bytes, seen as `sizes` and `strides`; `start` is the
-    offset of the first in the program's own count."""
+    """`count` elements of `itemsize` bytes, seen as `sizes` and `strides`, from `start` in the program's count."""
 
     storage: int
     itemsize: int

@@ -92,8 +92,7 @@ def reshaped(value: Value, old: Sequence[int], new: Sequence[int]) -> Value:
 
 @dataclass(frozen=True)
 class Premise:
-    """What must hold for the formulas to mean what the kernel does: `value` from `low` to `high`, where `path`
-    holds."""
+    """For the formulas to mean what the kernel does, `value` lies from `low` to `high` where `path` holds."""
 
     value: Term
     low: int | None

@@ -353,8 +353,7 @@ def ceil_div(a: Term, b: Term) -> Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """`op` is true, false, le (args[0] <= 0), eq (args[0] == 0), not, and, or, or free:
-    one that nobody knows, by name."""
+    """`op` is true, false, le (args[0] <= 0), eq (args[0] == 0), not, and, or, or free: by name, unknown."""
 
     op: str
     args: tuple[Any, ...] = ()
@@ -428,8 +427,7 @@ def free(name: str) -> Truth:
 
 
 def coordinates(offset: Term, strides: Sequence[Term]) -> tuple[Term, ...] | None:
-    """Terms c with offset = sum of c[i] * strides[i]; None where the strides are no products, or a rest is left
-    for which there is no stride of 1."""
+    """Terms c with offset = sum of c[i] * strides[i]; None where strides are no products, or a rest is left."""
     found = [ZERO] * len(strides)
     rest = offset
     for axis in sorted(range(len(strides)), key=lambda axis: _length(strides[axis]), reverse=True):

@@ -15,8 +15,7 @@ class Undefined(Exception):
 
 
 def value_of(term: Term, values: Mapping[str, Any]) -> int:
-    """The number that `term` is where atoms have the `values`, by key; operations are worked out. Raises Undefined
-    where a variable has no value, or a divisor is not positive."""
+    """The number that `term` is for these values of atoms, by key. Raises Undefined where one is missing."""
     return int(Evaluation(values, unknown=False).term(term))
 
 
@@ -29,9 +28,8 @@ LARGEST = 1 << 62
 
 
 class Evaluation:
-    """Works terms out, with whole numbers, or with columns of them for many calls at once (bool for conditions); what
-    divides in some of them, and is zero there, is 1. `unknown` is what a condition is that nobody knows and that has no
-    value; None: it is Undefined."""
+    """Works terms out with whole numbers, or columns of them for many calls at once (bool for conditions); a divisor
+    that is zero in some is 1 there. `unknown` is what a condition without a value is; None: it is Undefined."""
 
     def __init__(self, values: Mapping[str, Any], unknown: bool | None = None) -> None:
         self.values, self.unknown = values, unknown

@@ -330,8 +330,7 @@ class _Carried:
         walk.turns = turns
 
     def _settle_premises(self, body: Callable[[], Sequence[str]]) -> None:
-        """Finds the premises of the values, which have those of the turns before; raises TooLong where each turn has
-        others, such as a half of the last."""
+        """Finds the values' premises, with those of turns before. Raises TooLong where each turn has others."""
         for _ in range(len(self.names) + 2):
             before = self.premises
             pairs = zip(before, self._turn(body)[1], strict=True)

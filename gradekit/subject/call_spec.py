@@ -78,8 +78,7 @@ def _told(arg: Any) -> Any:
 
 
 def interleaved(entry: str, args: Sequence[Any], wanted: tuple[int, ...]) -> tuple[CallSpec, tuple[Any, ...]]:
-    """The call `entry(*args[:-1])` with its backward pass, and between the two a call with other values; and the
-    arguments of both, in the order of the program's inputs."""
+    """The call with its backward pass, and between the two one with other values; and the arguments of both."""
     return with_others(entry, args, wanted, [_another(arg) for arg in args[:-1]], "")
 
 
@@ -96,8 +95,7 @@ def changed_in_place(
 def with_others(
     entry: str, args: Sequence[Any], wanted: tuple[int, ...], others: Sequence[Any], way: str = AFTER
 ) -> tuple[CallSpec, tuple[Any, ...]]:
-    """A call with these `args`, and one of the same entry with `others`, which may have other sizes; and the arguments
-    of both."""
+    """A call with these `args` and one with `others`, which may have other sizes; and the arguments of both."""
     others = [replace(arg, name="an input of the other call") if isinstance(arg, Input) else arg for arg in others]
     count = len(others)
     given = (*args[:count], *others, *args[count:])

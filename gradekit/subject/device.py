@@ -101,17 +101,15 @@ class Device:
         self, program: Program, tensors: Sequence[torch.Tensor], *, option: int, allow: Collection[str], entry: str,
         names: Sequence[str] = (),
     ) -> CardRun:  # fmt: skip
-        """What the card computes for CPU `tensors`, which the student calls `names`. Raises Failure where a kernel of
-        the program misused the card, or does not run on it, and NeedsCard where the card did not do it for a reason of
-        its own."""
+        """What the card computes for CPU `tensors`, which the student calls `names`. Raises Failure where a kernel
+        misused the card or does not run on it, and NeedsCard where the card failed for a reason of its own."""
         try:
             return self.worker.run(program, tensors, option=option, allow=tuple(allow), names=names)
         except CardFault as fault:
             raise self.judged(fault, entry) from None
 
     def judged(self, fault: CardFault, entry: str) -> Failure | NeedsCard:
-        """What a fault on the card comes to: the student's failure where a kernel of
-        theirs is to blame, else pending."""
+        """What a fault on the card comes to: the student's failure where a kernel is to blame, else pending."""
         verdict = judged(fault, entry, self.need().name)
         if isinstance(verdict, NeedsCard):
             self.troubles.append(f"{verdict.reason.rstrip('.')}.")

@@ -98,8 +98,7 @@ def check_gradients(program: Program, entry: str, allow: Collection[str], names:
 
 @contextlib.contextmanager
 def within_budget(entry: str, label: str = "") -> Iterator[None]:
-    """Open while `entry` runs (in the configuration `label`): a run that is cut off has no result to judge. Raises
-    Failure where the run exceeded its budget."""
+    """Open while `entry` runs (in the configuration `label`). Raises Failure where it exceeds its budget."""
     try:
         yield
     except OverBudget as error:
@@ -246,8 +245,7 @@ def _returns_what_it_made(program: Program, entry: str) -> None:
 def argument_names(
     args: Sequence[Any], entry: str, submission: Submission, lists: Mapping[str, Sequence[tuple[int, int]]]
 ) -> tuple[str, ...]:
-    """What the student calls each of `args`: by the test's name, else as the entry's parameter; "xs[0]" in one of
-    the `lists` (domain.EntryDomain.lists, by entry)."""
+    """What the student calls each of `args`: as the test does, or else the parameter; "xs[0]" in `lists`."""
     found = _definition(submission, entry)
     named = [a.arg for a in (*found.args.posonlyargs, *found.args.args)] if found else []
     for first, length in lists.get(entry, ()):
@@ -346,10 +344,9 @@ _RANGE = 3
 
 
 def check_handed_numbers(program: Program, entry: str) -> None:
-    """Hold what the host hands on in `program` against what a computation needs. A range (torch.arange) tells two.
-    Integers may be a schedule of tiles, and single numbers may be anything: a person has to look at them. Raises
-    Failure where the host wrote out more than Limit.WRITTEN floating-point numbers, and Unsupported where as many
-    integers, or handed on too many one at a time."""
+    """Hold what the host hands on against what a computation needs; a range (torch.arange) tells two numbers. Raises
+    Failure for more than Limit.WRITTEN floats written out, and Unsupported, for a person to look, for as many integers,
+    which may be a schedule of tiles, or too many single numbers."""
     steps = [step for step in every_step(program.steps) if isinstance(step, (Copy, Fill, Launch, Literal))]
     _check_tables([step for step in steps if isinstance(step, Literal)], entry)
     single = {value for step in steps for value in _values(step) if isinstance(value, float)}

@@ -28,8 +28,7 @@ from gradekit.wire import ForkedCache
 
 
 def key_of(program: Program, option: int, spec: CallSpec, allow: Collection[str]) -> bytes:
-    """All that a run depends on, the same in every process: the program that the call `spec` was traced to, and the
-    arguments of `engine.executor.run`."""
+    """All that a run depends on, the same in every process: its program, the call `spec` and the engine's arguments."""
     return hashlib.sha256(repr((digest.of_program(program), option, spec.key, sorted(allow))).encode()).digest()
 
 
@@ -44,8 +43,7 @@ def _made_by(record: RunResult, make: Callable[[], Sequence[Any]]) -> RunResult:
 
 
 class RunCache:
-    """Records by their keys, of runs that have shown nothing but results. With `in_class`, they are found in every fork
-    of the process, whichever of them ran."""
+    """Records of runs that have shown nothing but results, by their keys; with `in_class`, those of all forks."""
 
     def __init__(self) -> None:
         self._entries: LruCache[bytes, RunResult] = LruCache()

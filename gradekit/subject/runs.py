@@ -114,8 +114,7 @@ class Case:
 
     @property
     def wanted(self) -> tuple[int, ...]:
-        """The positions of the arguments whose gradients are its results; then the gradient of the call's own result is
-        the last of `args`."""
+        """The positions of the arguments whose gradients are its results; that of the result is the last of `args`."""
         return self.spec.form.wanted
 
     @property
@@ -130,9 +129,8 @@ class Case:
         return [values_of(arg) for arg in self.args if isinstance(arg, (Input, torch.Tensor))]
 
     def other_tensors(self) -> list[torch.Tensor]:
-        """The tensors of a call of the same form that may have come before: other floats, of every second call so large
-        that sums overflow, and whole numbers that are all as large as is promised, where nothing says how they go
-        together."""
+        """Tensors that an earlier call of the form may have had: other floats, of every second call so large that sums
+        overflow, and whole numbers as large as promised, where nothing says how they go together."""
         together, large = any(isinstance(a, Input) and a.ascending for a in self.args), self.number >> 16 & 1
         specs = [_other(a, bool(large)) if isinstance(a, Input) and not together else a for a in self.args]
         return replace(self, args=tuple(specs)).tensors
@@ -218,8 +216,7 @@ class Runs:
         return outcome
 
     def run(self, case: Case) -> Observation:
-        """The observation of `case`. Raises Failure where the program breaks a rule, or used up its budget, and
-        Unsupported where the engine cannot know what a kernel does."""
+        """The observation of `case`. Raises Failure for a broken rule or budget, Unsupported for an unknown kernel."""
         before = self._begun = self.work
         try:
             idle = self._hold_against_rules(case)

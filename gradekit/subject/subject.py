@@ -50,8 +50,7 @@ GLUON = "This kernel is written in Gluon"
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call that a test made: the arguments, what came of it (None where the call failed), and the positions of the
-    arguments whose gradients were wanted."""
+    """One call of a test: its arguments, what came of it (None where it failed), and which gradients were wanted."""
 
     entry: str
     args: tuple[Any, ...]
@@ -150,8 +149,7 @@ class Subject:
         return _same_part(seen, self._runs.again(Case(this, tuple(seen.inputs), program)))
 
     def interleaved(self, seen: Observation) -> Observation | None:
-        """The call of `seen` and its backward pass, with another call of the same form between the two;
-        None where `seen` is no backward pass."""
+        """The call of `seen` and its backward pass, with another call between the two; None where it has none."""
         if not seen.wanted:
             return None
         return self._with_another(seen, *interleaved(seen.entry, seen.inputs, seen.wanted))
@@ -186,9 +184,8 @@ class Subject:
         return _or_raise(self._trace(form))
 
     def time(self, entry: str, args: Sequence[Any], against: Callable[..., Any], expected: Callable[..., Any]) -> Timed:
-        """`entry(*args)` timed on the card beside `against`, its results compared with `expected`. What the call does
-        wrong on every machine is found before a card is asked for. Raises NeedsCard where there is no card that may be
-        used, and Failure where a timed call's result is wrong, too."""
+        """`entry(*args)` timed on the card beside `against`, its results compared with `expected`, once it keeps the
+        rules. Raises NeedsCard where there is no card, and Failure where a result is wrong."""
         args = tuple(args)
         self.calls.append(Call(entry, args))
         this = call_spec(entry, args, timed=True)
@@ -214,9 +211,8 @@ class Subject:
             raise Unsupported(f"every configuration of {this.form.entry} in one call ({error.said})") from None
 
     def inspect(self, entry: str, args: Sequence[Any]) -> Inspection:
-        """What torch makes of a model around `entry`, for arguments like `args`; asked once for each form. Raises
-        Unsupported where torch.compile does not work here; or the entry asks where its tensors are, which cannot be
-        answered while a model is compiled."""
+        """What torch makes of a model around `entry`, once for each form. Raises Unsupported where torch.compile does
+        not work here, or the entry asks where its tensors are."""
         self.calls.append(Call(entry, tuple(args)))
         this = call_spec(entry, args)
         if this.signature not in self._inspections:
@@ -311,8 +307,7 @@ class Subject:
 
     @property
     def programs_to_time(self) -> dict[str, Program]:
-        """What the calls became that were to be timed, by form: another Subject takes it
-        as `programs`, where a card is."""
+        """What the calls to be timed became, by form: another Subject takes it as `programs`, where a card is."""
         return dict(self._to_time)
 
     def begin_check(self, share: Share) -> None:

@@ -23,17 +23,7 @@ from gradekit.findings import Cause
 from gradekit.inputs.spec import Input
 from gradekit.judge.compare import assert_close
 from gradekit.judge.failure import Failure
-from gradekit.judge.speed import (
-    Ceilings,
-    Ratio,
-    Round,
-    Unmeasurable,
-    Verdict,
-    decide,
-    impossible,
-    ratio,
-    seconds,
-)
+from gradekit.judge.speed import Ceilings, Ratio, Round, Unmeasurable, Verdict, decide, impossible, ratio, seconds
 from gradekit.observations import Counters
 from gradekit.program import Program
 from gradekit.report.speed_sentences import SIDES as SIDE_NAMES
@@ -56,8 +46,7 @@ Thresholds = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Work:
-    """What a call has to do and does: `least_bytes` if every element that it needs is moved once, `bytes_moved` that
-    its kernels ask for, and `flops`, on numbers of `dtype`."""
+    """`least_bytes` with every element moved once, `bytes_moved` by kernels, `flops` on numbers of `dtype`."""
 
     least_bytes: float
     bytes_moved: float
@@ -120,8 +109,7 @@ class Timed:
         return side in self.rounds[0].seconds
 
     def measure_longer(self, thresholds: Thresholds) -> None:
-        """More rounds, as far as the budget goes, until it is clear on which side of
-        the `thresholds` the ratios lie."""
+        """More rounds, within the budget, until it is clear on which side of the `thresholds` ratios lie."""
         self.rounds = self.longer(self.rounds, thresholds)
 
 
@@ -130,8 +118,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Requirement:
-    """The submission is to be `factor` times as fast as `side`; from `some_from` times
-    on it earns some of the points."""
+    """To be `factor` times as fast as `side`; from `some_from` times on, it earns some of the points."""
 
     factor: float
     side: str
@@ -235,8 +222,7 @@ def _too_slow(timed: Timed, requirement: Requirement) -> str:
 
 
 def assert_peak_memory(timed: Timed, *, at_most: int) -> None:
-    """Raise if the timed call held more than `at_most` bytes at any one time, inputs not counted. Raises Failure
-    (too-much-memory)."""
+    """Raise Failure (too-much-memory) if the call held more than `at_most` bytes at a time, inputs not counted."""
     held = timed.counters.bytes_allocated
     if held <= at_most:
         return

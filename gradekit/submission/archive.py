@@ -55,9 +55,8 @@ def is_archive(path: Path) -> bool:
 
 
 def read(path: Path, choose: Callable[[Sequence[str]], str], limit: Callable[[str], int]) -> Member:
-    """The file that `choose` picks from the names in the archive, of at most `limit` bytes (by its name). `choose` gets
-    the names of the Python files and notebooks that lie closest to the top. Raises ArchiveError where it is refused,
-    and OSError where the file cannot be opened."""
+    """The file that `choose` picks from the names of Python files and notebooks closest to the top, of at most `limit`
+    bytes (by its name). Raises ArchiveError where it is refused, and OSError where it cannot be opened."""
     with path.open("rb") as file:
         if file.seek(0, io.SEEK_END) > MAX_BYTES:
             raise ArchiveError(f"it is larger than {MAX_BYTES >> 20} MiB")

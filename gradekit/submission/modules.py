@@ -34,8 +34,7 @@ class ModuleError(ValueError):
 
 @dataclass(frozen=True)
 class _Import:
-    """An import statement of an own module: its first and last line, how far it is indented, the module's file, and
-    what is bound to which name (None: the module)."""
+    """An import of an own module: its lines, its indent, the file, and what is bound (None: the module)."""
 
     lines: tuple[int, int]
     indent: int
@@ -44,9 +43,8 @@ class _Import:
 
 
 def merged(name: str, text: str, read: Read) -> str:
-    """The text of the file called `name` with the own modules that it imports; `text` itself where it imports none.
-    Raises ModuleError where two files give one name to different things in a way that cannot be told apart, or an
-    import asks for what its module does not define."""
+    """The text of the file called `name` with the own modules that it imports; `text` itself where there are none.
+    Raises ModuleError where two meanings of a name cannot be told apart, or an imported name is not defined."""
     order: list[str] = []
     texts = {name: text}
     read = functools.cache(read)
@@ -139,8 +137,7 @@ Names = dict[str, dict[str, str]]
 
 
 def _own_names(order: Sequence[str], texts: dict[str, str]) -> Names:
-    """Other names for what files define that another file defines differently: in one source, one would replace the
-    other. The last file, which has the entry, keeps its own."""
+    """Other names for what an earlier file defines otherwise: the last file, which has the entry, keeps its own."""
     *modules, main = order
     clashing = _clashing(order, texts)
     every, names = "\n".join(texts.values()), Names({main: {}})
@@ -166,8 +163,7 @@ def _clashing(order: Sequence[str], texts: dict[str, str]) -> set[str]:
 
 
 def _meanings(file: str, texts: dict[str, str]) -> dict[str, list[str]]:
-    """What the top level of a file defines, each name with its statements; and own modules, and what is in them, under
-    other names."""
+    """What a file's top level defines, with its statements; and own modules, and what is in them, under other names."""
     found: dict[str, list[str]] = {}
     for name, statement in _definitions(_top_level(ast.parse(texts[file]).body)):
         found.setdefault(name, []).append(statement)
@@ -199,8 +195,7 @@ def _definitions(nodes: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def names_of(text: str, *, branches: bool = True) -> tuple[str, ...]:
-    """The names that the top level defines or imports, in order; those in an if without an else only with
-    `branches`."""
+    """The names that the top level binds, in order; those in an if without an else only with `branches`."""
     found: dict[str, None] = {}
     for node in _top_level(ast.parse(text).body, branches=branches):
         imported = node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ()
@@ -226,8 +221,7 @@ def _futures(text: str) -> Iterator[tuple[tuple[int, int], list[str]]]:
 
 
 def _with_bindings(name: str, texts: dict[str, str], names: Names) -> str:
-    """The text of the file called `name` with its imports of own modules replaced, line for line, by what they bind,
-    and its own names changed as `names` says."""
+    """The text of a file, its imports of own modules replaced line for line by what they bind, with `names` changed."""
     text = texts[name]
     lines = _renamed(name, text, names[name]).split("\n")
     by_line: dict[tuple[tuple[int, int], int], list[str]] = {(place, 0): [] for place, _ in _futures(text)}
@@ -274,9 +268,8 @@ class CannotRename(ValueError):
 
 
 def renamed(text: str, names: Mapping[str, str]) -> str:
-    """`text` with each of `names`, where it means what the top level has by that name, replaced; lines stay lines.
-    Raises CannotRename where a class has one of the names for itself, a function declares one global, or a place is not
-    known."""
+    """`text` with each of `names`, where it means the top level's, replaced; lines stay lines. Raises CannotRename
+    where a class has such a name for itself, a function declares one global, or a place is not known."""
     finder = _Finder(frozenset(names))
     finder.visit(ast.parse(text))
     lines = [line.encode() for line in text.split("\n")]

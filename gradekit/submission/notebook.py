@@ -183,8 +183,7 @@ def code_of(cell: Cell, most: int = 100) -> str:
 
 
 def _blank_magic(lines: list[str], error: SourceError) -> bool:
-    """Replaces the line that the error points at, if it is a magic, with its
-    continuation lines; says whether it did."""
+    """Replaces the line of the error, if it is a magic, with its continuations; says whether it did."""
     index = error.source.line - 1 if error.source else 0
     if not _MAGIC_LINE.match(lines[index]):
         return False

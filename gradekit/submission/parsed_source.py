@@ -59,8 +59,7 @@ class ParsedSource:
 
     @cached_property
     def differentiated(self) -> list[str]:
-        """The arguments that gradients are of: those of `forward`, behind ctx, or else of an operator that has a
-        derivative."""
+        """The arguments that gradients are of: those of `forward` behind ctx, or of an operator with a derivative."""
         operators = {name for name, _ in self._registered}
         forward = [node.args.args[1:] for node in self.host if node.name == "forward"]
         found = forward or [node.args.args for node in self.host if node.name in operators]
@@ -135,8 +134,7 @@ class ParsedSource:
         return (self._data[start : edit.start] + edit.new.encode("utf-8") + self._data[edit.end : end]).decode("utf-8")
 
     def stays_python(self, edit: Edit) -> bool:
-        """Whether the text is Python after an edit. Of a long text only the statement at its top level is parsed again
-        in which the edit lies."""
+        """Whether the text is Python after an edit: the top-level statement in which that lies is parsed again."""
         around = (span for span in self._top_level if span[0] <= edit.start and edit.end <= span[1])
         try:
             ast.parse(self.after(edit, *next(around, ())))
@@ -182,8 +180,7 @@ def dotted(node: ast.AST) -> str:
 
 @lru_cache(maxsize=1 << 13)
 def nodes_of(node: ast.AST) -> tuple[ast.AST, ...]:
-    """All nodes of a tree that nobody changes, as ast.walk gives them: kept, for the same are asked for again and
-    again."""
+    """All nodes of a tree that nobody changes, as ast.walk gives them; kept, for they are asked for often."""
     return tuple(ast.walk(node))
 
 

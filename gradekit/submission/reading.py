@@ -67,8 +67,7 @@ class Submission:
         return place({"path": self.path, "cells": self.cells}, number)
 
     def names(self) -> tuple[str, ...]:
-        """The names that the top level defines, assigns or imports, in order: an entry may be `Attention.apply`,
-        renamed."""
+        """The names that the top level binds, in order: an entry may be `Attention.apply`, renamed."""
         return modules.names_of(self.text)
 
     def facts(self) -> dict[str, Any]:
@@ -101,9 +100,8 @@ def read(path: Path, *, entry: str | None = None) -> Submission:
 
 
 def with_modules(file: Path, place: Callable[[str], Path] | None = None) -> bytes:
-    """The bytes of `file`; of a Python file that imports others beside it, one source with them (see `modules`).
-    `place` tells where a module of a name lies, where that is not its name. Raises SubmissionError where it cannot be
-    opened, or its files cannot be made one source."""
+    """The bytes of `file`, of a Python file with the modules that it imports from beside it, each where `place` says.
+    Raises SubmissionError where it cannot be opened, or its files cannot be made one source."""
     return _merged(file, _bytes(file), lambda name: _own(file.parent, place(name) if place else file.parent / name))
 
 
@@ -173,8 +171,7 @@ def _inside(file: Path, name: str) -> str | None:
 
 
 def _meant(names: Sequence[str], entry: str | None, text_of: modules.Read) -> str:
-    """The name that is meant among those of an archive. Raises ArchiveError where there is none, or there are several:
-    the student has to hand in one."""
+    """The name that is meant among those of an archive. Raises ArchiveError unless there is exactly one."""
     if found := _chosen(names, entry, lambda name: text_of(name) or ""):
         return found
     if not names:
@@ -183,8 +180,7 @@ def _meant(names: Sequence[str], entry: str | None, text_of: modules.Read) -> st
 
 
 def _chosen(names: Sequence[str], entry: str | None, text_of: Callable[[str], str]) -> str | None:
-    """Of several files the one that is called submission, or like the entry; or the only one, or the only one that
-    defines the entry (so many are looked into)."""
+    """The file called submission, or like the entry; the only one; or the only one that defines the entry."""
     for stem in ("submission", entry):
         named = [name for name in names if Path(name).stem == stem]
         if len(named) == 1:
@@ -201,8 +197,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def locate(path: Path, *, entry: str | None = None) -> Path:
-    """The file that `path` means: itself, or within a folder submission.py, <entry>.py or the only candidate. Raises
-    NoSuchSubmission where there is none, or there are several."""
+    """The file that `path` means, itself or one within a folder. Raises NoSuchSubmission for none, or several."""
     if path.is_dir():
         return _within(path, entry)
     if not path.exists():
@@ -262,8 +257,7 @@ def _near(path: Path) -> str:
 
 
 def content(file: Path) -> bytes:
-    """The file's bytes; reads no more than it takes to see that it is too large. Raises SubmissionError where it is too
-    large, or cannot be opened."""
+    """The file's bytes, or enough to see that it is too large: then, and where it cannot be opened, SubmissionError."""
     return _small_enough(file, _bytes(file))
 
 

@@ -39,15 +39,7 @@ from gradekit.compat.triton import (
 from gradekit.program import ITEMSIZE, LARGEST_GRID, Argument, Descriptor, Kernel, Launch, Scalar, View, key_of
 from gradekit.tracer import cuda
 from gradekit.tracer.errors import BeyondBudget, PassesFailed, quoted, shortened
-from gradekit.tracer.lowering import (
-    Alignments,
-    Lowered,
-    LoweredElsewhere,
-    UnitArguments,
-    Visit,
-    source_key,
-    summary,
-)
+from gradekit.tracer.lowering import Alignments, Lowered, LoweredElsewhere, UnitArguments, Visit, source_key, summary
 from gradekit.tracer.recorder import NAME, Recorder
 from gradekit.wire import ForkedCache
 

@@ -15,13 +15,7 @@ from typing import Any
 
 import torch
 
-from gradekit.compat.torch import (
-    DisableTorchFunction,
-    raw_storage,
-    storage_id,
-    storage_pointer,
-    storage_uses,
-)
+from gradekit.compat.torch import DisableTorchFunction, raw_storage, storage_id, storage_pointer, storage_uses
 from gradekit.program import (
     ADDRESS_GAP,
     ITEMSIZE,
