@@ -242,6 +242,11 @@ TOO_LARGE = "invalid argument (a grid of"
 """What Triton says of a grid that CUDA does not launch."""
 
 
+def refused(error: TraceError | Failure) -> bool:
+    """Whether a card does not launch a kernel with such a grid, or Triton does not compile it for such sizes."""
+    return error.cause is Cause.COMPILATION_ERROR or TOO_LARGE in error.message
+
+
 class LongestCalls:
     """Looks at each of them in one of the checks."""
 
@@ -253,9 +258,7 @@ class LongestCalls:
         """What the first of them that leaves elements out, or cannot be launched, does wrong."""
         for call in self._promised.calls(check, draws, forms):
             failure = shortage_of(self._subject, call) if self._steady(call) else None
-            if failure is not None and (
-                TOO_LARGE not in failure.message or self._promised.tells_of_grids(check, draws)
-            ):
+            if failure is not None and (not refused(failure) or self._promised.tells_of_launches(check, draws)):
                 return failure
         return None
 
@@ -280,24 +283,25 @@ class LongestCalls:
 
 
 def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
-    """What a call leaves out, if anything; or that it asks for a grid that no card has."""
-    refused: list[TraceError] = []
+    """What a call leaves out, if anything; or that it asks for a grid that no card has, or for too large a tile."""
+    errors: list[TraceError] = []
 
     def ask(form: TracedForm) -> Program | None:
         try:
             return subject.program_apart(Form(form.entry, form.args, form.wanted, form.upstream, is_exact=False))
         except TraceError as error:
-            refused.extend([error] if form is call.form and TOO_LARGE in error.message else [])
+            errors.extend([error] if form is call.form and refused(error) else [])
             return None
 
     short = call.shortage(ask)
     if short is not None:
         cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
         failure = Failure(cause, call.description(short), line=short.tally.line)
-    elif refused:
-        said = refused[0].message.rstrip(".")
-        message = f"With {call.told}: {said}. A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
-        failure = Failure(refused[0].cause, message, line=refused[0].line)
+    elif errors:
+        message = f"With {call.told}: {errors[0].message.rstrip('.')}."
+        if TOO_LARGE in message:
+            message += " A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
+        failure = Failure(errors[0].cause, message, line=errors[0].line)
     else:
         return None
     failure.repeat = functools.partial(_raise_again, call)

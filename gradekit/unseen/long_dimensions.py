@@ -318,8 +318,8 @@ class PromisedSizes:
                 yield call
             shapes.add(key)
 
-    def tells_of_grids(self, check: str, draws: Draws) -> bool:
-        """Whether a check fails where a grid is too large: one for an entry does, and one for its backward pass."""
+    def tells_of_launches(self, check: str, draws: Draws) -> bool:
+        """Whether a check fails where a kernel is not launched: one for an entry does, and one for its backward pass."""
         return self._first.get(_entry(draws)) == check
 
 
@@ -340,11 +340,12 @@ def stretched(draws: Draws, form: TracedForm, sizes: Mapping[str, int]) -> Trace
 
 
 def _sizes(draws: Draws, form: TracedForm, name: str, length: int | None, other: int | None) -> dict[str, int]:
-    """Sizes with one of this length, or the greatest promised, all others short, or as great as may be."""
+    """Sizes with one of this length, or the greatest promised, all others short, or as great as may be: first those of
+    which the least is promised, so that most are at their end."""
     scope = CallScope(draws, rank_of(draws, form), True)
     sizes = {one: scope.nearest(one, other or Limit.BESIDE[0] or 1) for one in scope.sizes}
     sizes[name] = length or _greatest(draws, form, sizes, name)
-    for one in scope.sizes if other is None else ():
+    for one in sorted(scope.sizes, key=lambda one: scope.range(one)[1]) if other is None else ():
         if one != name and not scope.listed(one):
             sizes[one] = _greatest(draws, form, sizes, one)
     return {one: sizes[name] for one in draws.derive} | sizes
