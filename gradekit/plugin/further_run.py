@@ -298,9 +298,10 @@ def shortage_of(subject: Subject, call: LongCall) -> Failure | None:
         cause = Cause.UNWRITTEN_OUTPUT if short.stored else Cause.WRONG_VALUES
         failure = Failure(cause, call.description(short), line=short.tally.line)
     elif errors:
-        message = f"With {call.told}: {errors[0].message.rstrip('.')}."
-        if TOO_LARGE in message:
-            message += " A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
+        said = errors[0].message.rstrip(".")
+        message = f"With {call.told}: {said}. Sizes up to these are promised."
+        if TOO_LARGE in said:
+            message = f"With {call.told}: {said}. A card launches at most 2,147,483,647 by 65,535 by 65,535 programs."
         failure = Failure(errors[0].cause, message, line=errors[0].line)
     else:
         return None
