@@ -319,7 +319,7 @@ class PromisedSizes:
             shapes.add(key)
 
     def tells_of_launches(self, check: str, draws: Draws) -> bool:
-        """Whether a check fails where a kernel is not launched: one for an entry does, and one for its backward pass."""
+        """Whether a check fails where nothing is launched: one for an entry does, and one for its backward pass."""
         return self._first.get(_entry(draws)) == check
 
 
