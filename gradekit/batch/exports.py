@@ -259,14 +259,11 @@ def _is_canvas(header: Row) -> bool:
 
 
 def _canvas_column(header: Row, column: str) -> int:
-    fitting = [
-        i
-        for i, name in enumerate(header)
-        if (match := re.fullmatch(r"(.*) \((\d+)\)", name)) and column in (name, match[1], match[2])
-    ]
+    named = {i: match for i, name in enumerate(header) if (match := re.fullmatch(r"(.*) \((\d+)\)", name))}
+    fitting = [i for i, match in named.items() if column in (match[0], match[1], match[2])]
     if len(fitting) == 1:
         return fitting[0]
-    there = ", ".join(name for name in header if re.search(r"\(\d+\)$", name)) or "none"
+    there = ", ".join(match[0] for match in named.values()) or "none"
     if not column:
         raise ExportError(f"name the assignment's title or id with --column: Canvas's grade book has {there}")
     which = "several assignments" if fitting else "no assignment"

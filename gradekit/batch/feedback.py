@@ -68,14 +68,14 @@ def source(given: Iterable[HandIn], student: str, found: Mapping[str, Any]) -> s
 def with_grade(found: Mapping[str, Any], line: Line, pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
     """`found` with a note of what the grade book has: points after lateness, the penalty and its reason, and what
     points count that are `pending`."""
-    said = [said] if (said := grade(found, pending).said) else []
-    if not line.counts:
-        return dict(found) | {"notes": [*found["notes"], *said]}
-    parts = [f"In the grade book: {points(line.points)} of {points(line.possible)} points"]
-    parts += [f"{points(line.penalty)} % were taken off"] if line.penalty else []
-    parts += [line.note] if line.note and line.note != found["message"] else []
-    parts += [f"this is the attempt that counts, of {line.attempts}"] if line.attempts > 1 else []
-    return dict(found) | {"notes": [*found["notes"], *said, "; ".join(parts) + "."]}
+    notes = [*found["notes"], *filter(None, [grade(found, pending).said])]
+    if line.counts:
+        parts = [f"In the grade book: {points(line.points)} of {points(line.possible)} points"]
+        parts += [f"{points(line.penalty)} % were taken off"] if line.penalty else []
+        parts += [line.note] if line.note and line.note != found["message"] else []
+        parts += [f"this is the attempt that counts, of {line.attempts}"] if line.attempts > 1 else []
+        notes.append("; ".join(parts) + ".")
+    return dict(found) | {"notes": notes}
 
 
 def visible(found: Mapping[str, Any], hidden_are_seen: bool) -> dict[str, Any]:

@@ -248,14 +248,13 @@ class Worker:
 def _results(program: Program, tensors: Sequence[Tensor], device: torch.device = CPU) -> list[Result]:
     """The results in the program's order, copied out of the memory to which the worker may still write."""
     data = iter(tensors)
-    return [
-        next(data).to(device, copy=True).view(getattr(torch, result.dtype)).view(result.shape)
-        if isinstance(result, View)
-        else result.value
-        if isinstance(result, Scalar)
-        else None
-        for result in program.results
-    ]
+
+    def result(one: Any) -> Result:
+        if isinstance(one, View):
+            return next(data).to(device, copy=True).view(getattr(torch, one.dtype)).view(one.shape)
+        return one.value if isinstance(one, Scalar) else None
+
+    return list(map(result, program.results))
 
 
 def _finding(caught: CaughtWrite, program: Program, names: Sequence[str]) -> Finding:

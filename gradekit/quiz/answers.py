@@ -130,12 +130,8 @@ def digest(answer: str) -> str:
 def unknown(given: Iterable[str], questions: Sequence[Question]) -> list[str]:
     """A note for each answer to a question that was not asked."""
     ids = [question.id for question in questions]
-    notes = []
-    for name in given:
-        if name not in ids and name != "assignment":
-            near = difflib.get_close_matches(name, ids, n=1)
-            notes.append(f"There is no question {name}" + (f"; did you mean {near[0]}?" if near else "."))
-    return notes
+    near = {name: difflib.get_close_matches(name, ids, n=1) for name in given if name not in (*ids, "assignment")}
+    return [f"There is no question {name}" + (f"; did you mean {id[0]}?" if id else ".") for name, id in near.items()]
 
 
 # --- the file that a student fills in ---------------------------------------------------------------------------------

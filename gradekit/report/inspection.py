@@ -65,12 +65,10 @@ def _figure(label: str, text: str, look: Look) -> str:
 def _occupancy(occupancy: Mapping[str, Any] | None) -> str:
     if not occupancy or not occupancy["blocks"]:
         return "holds no block of it"
-    share = f"{occupancy['warps']} of {occupancy['most']} warps"
-    limit = {"blocks": "it takes no more blocks", "warps": "it is full"}.get(
-        occupancy["limit"],
-        f"{occupancy['limit']} for more {'are' if occupancy['limit'] == 'registers' else 'is'} missing",
-    )
-    return f"holds {counted(occupancy['blocks'], 'block')} at once, {share}: {limit}"
+    share, limit = f"{occupancy['warps']} of {occupancy['most']} warps", occupancy["limit"]
+    missing = f"{limit} for more {'are' if limit == 'registers' else 'is'} missing"
+    why = {"blocks": "it takes no more blocks", "warps": "it is full"}.get(limit, missing)
+    return f"holds {counted(occupancy['blocks'], 'block')} at once, {share}: {why}"
 
 
 def _table(kernel: Mapping[str, Any], record: Mapping[str, Any], look: Look) -> Iterator[str]:

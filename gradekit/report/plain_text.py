@@ -48,15 +48,13 @@ def summary(graded: Grade) -> str:
     """One paragraph on the whole: the score, why it was rejected or not graded, and what is pending and counts."""
     record = graded.record
     submission, score = record["submission"], record["score"]
+    worth = f"{points(score['earned'])} of {points(score['possible'])} points"
+    if record["status"] == "graded":
+        return "\n".join(map(say, [worth + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])]))
+    failed = "The grader itself failed; nothing counts against the submission."
     reason = [clean(located(record["message"], submission)).strip(), where(record, submission)]
-    if record["status"] == "fault":
-        return cut(
-            "\n".join([say("The grader itself failed; nothing counts against the submission."), *filter(None, reason)])
-        )
-    first = f"{points(score['earned'])} of {points(score['possible'])} points"
-    if record["status"] == "rejected":
-        return cut("\n".join([say(f"Rejected: {first}"), *filter(None, reason)]))
-    return "\n".join(map(say, [first + ".", *filter(None, [graded.said]), *map(one_line, record["notes"])]))
+    said = say(failed if record["status"] == "fault" else f"Rejected: {worth}")
+    return cut("\n".join([said, *filter(None, reason)]))
 
 
 def cut(text: str) -> str:

@@ -177,6 +177,7 @@ class _Playing:
                 break
             kept.append(data)
         call, check = self.played.call, self.played.check
+        launches = zip(self.owners.kernels, self.owners.grids, strict=True)
         return {
             "schema": SCHEMA, "assignment": self.assignment.id, "path": self.submission.path, "entry": call.entry,
             "cells": self.submission.facts()["cells"],
@@ -184,8 +185,7 @@ class _Playing:
             "blamed": check.source.line if check and check.source else None,
             "circumstances": seen.words, "inputs": [as_data(a, n) for a, n in zip(call.args, self.names, strict=True)],
             "source": self.submission.text.split("\n"), "tensors": [drawn.as_data() for drawn in self.tensors.drawn],
-            "launches": [{"kernel": k, "grid": list(g)} for k,
-            g in zip(self.owners.kernels, self.owners.grids, strict=True)],
+            "launches": [{"kernel": kernel, "grid": list(grid)} for kernel, grid in launches],
             "programs": kept, "wrong": self._wrong(seen), "notes": list(self._notes(seen, kept, programs)),
         }  # fmt: skip
 
