@@ -15,9 +15,9 @@ _TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def worksheet(assignment: Assignment, source: str = "") -> str:
-    """The notebook's JSON. Where gradekit is missing, it installs `source`, such as a wheel's address; by default a wheel
-    that lies beside the notebook, and no bare name of an index: whoever registered that name there would run code at
-    every student's. Raises OSError where the handout, the starter or a picture cannot be read."""
+    """The notebook's JSON. Where gradekit is missing, it installs `source`, such as a wheel's address; by default a
+    wheel that lies beside the notebook, and no bare name of an index: whoever registered that name there would run code
+    at every student's. Raises OSError where the handout, the starter or a picture cannot be read."""
     from nbformat import v4  # here alone: it takes longer to import than the rest of the command line
 
     handout = _for_cells(_with_pictures(assignment, assignment.handout), assignment)

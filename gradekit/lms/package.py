@@ -65,8 +65,9 @@ def contents(
     words |= {"@CLUSTER@": cluster or "", "@NETWORK@": "true" if cluster else "false"}
     files = {name: _filled(text, words) for name, text in _scripts(lms).items()}
     files["requirements.txt"] = "".join(_pins(with_cluster=bool(cluster))).encode()
-    for name in ("ca.pem", "cert.pem", "key.pem") if certificates else ():
-        files[f"grader/certificates/{name}"] = (certificates / name).read_bytes()
+    if certificates:
+        names = ("ca.pem", "cert.pem", "key.pem")
+        files |= {f"grader/certificates/{name}": (certificates / name).read_bytes() for name in names}
     for name, file in _grader_files():
         files[f"grader/gradekit/{name}"] = file.read_bytes()
     files |= _metadata()
