@@ -52,9 +52,9 @@ class ClassFolder:
 
     @staticmethod
     def open(folder: Path, url: str | None = None, *, new: bool = False, **given: Path | None) -> ClassFolder:
-        """The class in `folder`; its store is OUT/class.db unless `url` names another. A `roster` and a `course` may be
-        given; else they are as they were last. Raises UsageError where there is none, and it is not to be a `new` one;
-        or the database at `url` cannot be reached."""
+        """The class in `folder`, with OUT/class.db or the store at `url`. A `roster` and a `course` may be given; else
+        they are as they were last. Raises UsageError where there is none and none is to be `new`, or it cannot be
+        reached."""
         if not new and not url and not (folder / "class.db").is_file():
             raise UsageError(
                 f"{folder} is no class's folder yet: `gradekit grade SUBMISSIONS -a ID -o {folder}` makes one"
@@ -118,11 +118,8 @@ class ClassFolder:
         return [self.path / name for name in texts]
 
     def _remembered(self, given: Path | None, name: str, load: Callable[[Path], Loaded]) -> Loaded | None:
-        """What `load` reads from the file `given`, else from the folder's own copy of an
-        earlier one; None where is neither.
-
-        A file that can be read is copied to the folder, so that a later command finds it there.
-        """
+        """What `load` reads from the file `given`, which is copied to the folder for later commands, else from the copy
+        there; None where is neither."""
         own = self.path / name
         if given is None:
             return load(own) if own.is_file() else None
@@ -148,12 +145,9 @@ class ClassFolder:
         raise UsageError(f"there is no hand-in of {word} for {assignment}{advice}")
 
     def mark(self, assignment: str, student: str, check: str, mark: Mark) -> str:
-        """Keep a person's decision, which counts for the answer that is there now; returns a line that says it.
-
-        The name of a parametrized test stands for all its checks: each gets its share of the points. "total" stands for
-        a whole submission that was rejected, or that gradekit failed to grade. Raises MarkError where the student has
-        no hand-in, their report has no such check, or it is not worth that much.
-        """
+        """Keep a person's decision, which counts for the answer that is there now; a line that says it. A parametrized
+        test's name stands for all its checks, which share the points; "total" for a submission that was rejected or not
+        graded. Raises MarkError where there is no hand-in or no such check, or it is not worth that much."""
         student = self.student(assignment, student)
         reports = self._reports(assignment, student)
         graded = (report for report in reports if report.status is Status.GRADED)
@@ -202,8 +196,7 @@ def _of_group(report: Report, name: str) -> list[Check]:
 
 
 def _shared(mark: Mark, group: Sequence[Check]) -> dict[str, Mark]:
-    """A mark for each check of the group: of the points, the share that the check has in what the group is worth.
-    Raises MarkError where the group is not worth that much."""
+    """A mark for each check of the group, with its share of the points. Raises MarkError where these are too many."""
     possible = total(check.possible for check in group)
     if mark.points is None or len(group) == 1:
         return {check.id: mark for check in group}
@@ -296,9 +289,9 @@ class GradingSession:
     # --- grading ------------------------------------------------------------------------------------------------------
 
     def run(self, say: Say, count: int | None = None, cluster: str | None = None) -> None:
-        """Grade what is to be graded, with a line for each submission and how long the rest will take: by `count`
-        graders of this machine (one a core, if nobody says so), or by the workers of the Dask scheduler at `cluster`.
-        Raises UsageError where the cluster cannot be reached; what was graded is kept."""
+        """Grade what is to be graded, with a line for each: by `count` graders of this machine (by default one a core),
+        or by the Dask scheduler at `cluster`. Raises UsageError where that cannot be reached; what was graded is
+        kept."""
         whose = {hand_in.digest: hand_in for hand_in in self.folder.store.hand_ins(self._id)} | self._todo
         names = {digest: gradebook.labelled(hand_in.student, hand_in.name) for digest, hand_in in whose.items()}
         local = [] if cluster else grader.visible_cards()
@@ -321,8 +314,7 @@ class GradingSession:
     # --- what comes out -----------------------------------------------------------------------------------------------
 
     def finish(self) -> str:
-        """Write the grade book, the feedback and the summary of this assignment, and those of the course over all that
-        were graded into the folder; the summary's text."""
+        """Write the files of this assignment, and those of the course over all that were graded; the summary."""
         lines, records = self.lines(), self.records()
         self.folder.tidy()
         own, shown = self.folder.of(self._id), self._shown(lines, records)

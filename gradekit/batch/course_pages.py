@@ -80,8 +80,7 @@ class Speed:
 
 
 def speeds(records: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Speed]]:
-    """By title of the speed check and size, the speeds of all students (by whom the records are), the fastest first;
-    but of those whose kernel is wrong."""
+    """By title of the speed check and size, the speeds of all whose kernel is right, the fastest first."""
     found: dict[str, list[Speed]] = {}
     for student, record in records.items():
         for title, ratio in _ratios(record) if is_right(record) else ():

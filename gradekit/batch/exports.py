@@ -28,14 +28,12 @@ from gradekit.report.text import one_line, points
 
 
 class ExportError(UsageError):
-    """The points cannot be brought there without changing what must not be, or not at all: what was looked for, and
-    what is there."""
+    """The points cannot be brought there, or not without harm: what was looked for, and what is there."""
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The `text` of the file to hand back ("" for a database, which is filled where it lies), how many students it has
-    a result for, and who in it has none."""
+    """The `text` to hand back ("" for a database), how many students have a result in it, and who has none."""
 
     text: str
     filled: int
@@ -75,9 +73,8 @@ def worth(lines: Iterable[Line]) -> float:
 
 
 def canvas(text: str, lines: Iterable[Line], column: str, possible: float) -> Filled:
-    """Canvas's grade book with the column `column` (its title, or its id) filled; the other assignments left out.
-    Raises ExportError where it is no Canvas file, has no such column or several, or the assignment is worth other
-    points there."""
+    """Canvas's grade book with the column of this title or id filled, and the other assignments left out. Raises
+    ExportError where it is no Canvas file, has no such column or several, or the assignment's points differ there."""
     rows, write = _table(text)
     header = rows[0]
     if not _is_canvas(header):
@@ -115,8 +112,7 @@ def moodle(text: str, lines: Iterable[Line], possible: float, *, grade: str = "G
 
 
 def check_worth(what: str, lms: str, there: float | None, here: float) -> None:
-    """See that an assignment is worth as much in the `lms` as it is here; None where that is not said. Raises
-    ExportError where it is not, with what mends the difference."""
+    """See that an assignment is worth as much in the `lms` as here, where both is known. Raises ExportError."""
     if there not in (None, here):
         mend = f"say scale = {there:g} for the assignment in course.toml, or change the points there"
         raise ExportError(f"{what} is worth {there:g} points in {lms}, and {points(here)} here: {mend}")
@@ -135,10 +131,9 @@ def is_nbgrader(file: Path) -> bool:
 
 
 def nbgrader(file: Path, lines: Iterable[Line], assignment: str, cell: str, possible: float) -> Filled:
-    """nbgrader's gradebook.db with points for one grade cell of `assignment`, written by nbgrader's own API: the cell
-    called `cell`, else the only one, else one of ours. A person's mark in the formgrader stays, and wins there. Raises
-    ExportError where nbgrader is not installed here, does not know the assignment, or the cell cannot be told or is
-    worth other points."""
+    """nbgrader's gradebook.db with points for one grade cell of `assignment`, by its own API: `cell`, else the only
+    one, else one of ours. A person's mark in the formgrader wins there. Raises ExportError where nbgrader is not
+    installed, does not know the assignment, or the cell cannot be told or is worth other points."""
     try:
         from nbgrader import api
     except ImportError:
@@ -283,8 +278,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 @dataclass(frozen=True)
 class Canvas:
-    """An assignment of a course at `url`, with the `token` of a person who may grade it. Raises ExportError where the
-    address is not one of https."""
+    """An assignment at `url`, with the `token` of a person who may grade it. Raises ExportError without https."""
 
     url: str
     course: int
@@ -301,9 +295,9 @@ class Canvas:
         return f"{self.url.rstrip('/')}/api/v1/courses/{self.course}/assignments/{self.assignment}"
 
     def planned(self, lines: Sequence[Line], possible: float) -> dict[str, tuple[str, str]]:
-        """What to send, by Canvas's number of the student: points that Canvas does not have yet, and those that it has
-        ("" for none). Raises ExportError where the assignment is worth other points there, none of the students is
-        known there, or Canvas cannot be asked."""
+        """By Canvas's number of the student: points that it does not have yet, and those that it has ("" for none).
+        Raises ExportError where the assignment has other points there, no student is known there, or Canvas cannot be
+        asked."""
         check_worth("the assignment", "Canvas", json.loads(self._open(self._place)[0])["points_possible"], possible)
         submissions = {str(each["user_id"]): each for each in self._pages(f"{self._place}/submissions?per_page=100")}
         if lines and not any(line.student in submissions for line in lines):

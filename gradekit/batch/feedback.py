@@ -34,11 +34,8 @@ def write(
 
 
 def safe_name(student: str) -> str:
-    """A file name for a student, whatever an LMS calls them, and for no other: letters, digits and ._@- stay.
-
-    Where anything was changed, a digest of the whole name follows after a ~, which no other file name has. It never
-    begins with a hyphen, so that no command takes it for an option.
-    """
+    """A file name for this student and no other: letters, digits and ._@- stay; where anything was changed, a digest of
+    the whole name follows after a ~. It never begins with a hyphen, so that no command takes it for an option."""
     return distinct(re.sub(r"[^\w.@-]+", "_", student).strip(".").lstrip("-")[:100], student)
 
 
@@ -66,8 +63,7 @@ def source(given: Iterable[HandIn], student: str, found: Mapping[str, Any]) -> s
 
 
 def with_grade(found: Mapping[str, Any], line: Line, pending: PendingPolicy = LEFT_OUT) -> dict[str, Any]:
-    """`found` with a note of what the grade book has: points after lateness, the penalty and its reason, and what
-    points count that are `pending`."""
+    """`found` with a note of what the grade book has, and of what points count that are `pending`."""
     notes = [*found["notes"], *filter(None, [grade(found, pending).said])]
     if line.counts:
         parts = [f"In the grade book: {points(line.points)} of {points(line.possible)} points"]

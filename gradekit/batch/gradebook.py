@@ -27,13 +27,9 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Line:
-    """What a student has in one assignment.
-
-    `points` are those after the `penalty` (percent), of `possible`; `pending` have not been measured, and count in
-    `points` what the course decides. `status` is graded, rejected, pending (nothing could be measured) or fault (not
-    graded, by no fault of the student), where `points` are no result, or missing. `digest`
-    is that of the submission which counts.
-    """
+    """What a student has in one assignment: `points` after the `penalty` (percent), of `possible`; `pending` were not
+    measured. `status` is graded, rejected, pending or fault (where points are no result), or missing; `digest` is that
+    of the submission which counts."""
 
     student: str
     assignment: str
@@ -186,8 +182,7 @@ Records = Mapping[str, Mapping[str, Any]]
 
 
 def marked(found: Mapping[str, Any], student: str, marks: Marks, possible: float = 0.0) -> dict[str, Any]:
-    """The record `found` with what people decided for `student` in place of what the machine says; `possible` are the
-    points of the assignment, for a submission that was marked as a whole."""
+    """The record `found` with what people decided for `student`; `possible` are the assignment's points."""
     given = {check: mark for (whose, check), mark in marks.items() if whose == student}
     return record.to_dict(applied(record.from_dict(found), given, possible)) if given else dict(found)
 

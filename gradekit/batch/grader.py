@@ -71,11 +71,8 @@ class GraderFailed(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of a grader, as data: `name` is what reports call the submission, `options` are those that it is
-    graded with, as `GradingOptions.to_json` gives them.
-
-    `release` is that of the assignment as the coordinator has it: a worker with another refuses the job.
-    """
+    """What is asked of a grader, as data: what reports call the submission, and options as `GradingOptions.to_json`
+    gives them. A worker with another `release` of the assignment than the coordinator refuses it."""
 
     assignment: str
     release: str
@@ -98,18 +95,15 @@ class GradingJob(Job):
 
 @dataclass(frozen=True)
 class SpeedJob(Job):
-    """What waits for a GPU: the `programs` (see gradekit.recorded) of calls that are to be timed, and nothing of the
-    submission itself."""
+    """The `programs` (see gradekit.recorded) of calls that wait for a GPU, and nothing of the submission."""
 
     programs: str
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """A report record, and what is kept beside it: the `programs` that wait for a card, and the `fingerprint` as JSON.
-
-    `digests`, where the job asks for them, are those of the calls' programs (see Subject.digests).
-    """
+    """A report record, and what is kept beside it: the `programs` that wait for a card, the `fingerprint` as JSON, and
+    the calls' `digests` (see Subject.digests) where the job asks for them."""
 
     record: dict[str, Any]
     programs: str = ""
@@ -118,13 +112,11 @@ class JobResult:
 
 
 class Graders:
-    """Grades each job in a process of its own, as many at once as threads ask: forks of a template, which is started
-    with the first job, and again after it has died. Where it `warms`, the template first grades the solution of the
-    assignment with the first job's options; for another assignment, or another release, it is started anew. For the
-    `only` job, it imports nothing ahead that this may do without.
-
-    They see the GPU with the UUID `card` and no other; none if that is empty, and a fake one for FAKE_GPU.
-    """
+    """Grades each job in a process of its own: forks of a template, which is started with the first job, and again
+    after it has died. Where it `warms`, the template first grades the assignment's solution with the first job's
+    options, and is started anew for another assignment or release. For the `only` job, it imports nothing ahead that
+    this may do without. They see the GPU with the UUID `card` and no other; none if that is empty, and a fake one for
+    FAKE_GPU."""
 
     def __init__(self, card: str = "", *, warms: bool = False, only: bool = False) -> None:
         self.card, self._warms, self._only = card, warms, only
@@ -387,9 +379,8 @@ def _place() -> Path:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a submission's file; of a Python file, with the student's own modules that it imports. Raises
-    OSError where it cannot be read, and SubmissionError where it is larger than any submission, or its files cannot be
-    made one source."""
+    """The bytes of a submission's file; of a Python file, with the student's own modules. Raises OSError where it
+    cannot be read, and SubmissionError where it is too large, or its files cannot be made one source."""
     if path.suffix.lower() == ".py" and path.stat().st_size <= submission.MAX_SOURCE_BYTES:
         return submission.with_modules(path, modules_beside(path))
     with path.open("rb") as stream:
@@ -412,8 +403,7 @@ def plain_name(assignment: Assignment, path: Path) -> str:
 
 
 def release(assignment: Assignment) -> str:
-    """What the grading of a submission depends on besides itself: the tests, public and
-    hidden, and gradekit's version."""
+    """What a grading depends on besides the submission: the tests, also hidden ones, and gradekit's version."""
     hashed = hashlib.sha256((version("gradekit") or "unknown").encode())
     hidden = sorted(assignment.solutions.glob("test_*.py")) if assignment.solutions else []
     for file in (*assignment.test_files, *hidden):
@@ -429,10 +419,8 @@ NEUTRAL = {"seed", "secret_seed", "isolation", "jobs"}
 
 
 def grading(release: str, options: GradingOptions) -> str:
-    """What results are stored by: the release, and a digest of the options where they are not the usual ones.
-
-    Two gradings with other hidden tests, profile or checks never share a result.
-    """
+    """What results are stored by, so that two gradings never share one: the release, and a digest of unusual
+    options."""
     named = {name: value for name, value in options.to_json().items() if name not in NEUTRAL}
     return release if named == USUAL else f"{release}+{digest(json.dumps(named, sort_keys=True).encode())[:16]}"
 

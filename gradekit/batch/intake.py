@@ -41,8 +41,7 @@ METADATA = "submission_metadata.yml"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a submission of the assignment `id` looks like: what its name ends in, and
-    which of several names is the one."""
+    """What a submission of `id` looks like: what its name ends in, and which of several names is the one."""
 
     names: tuple[str, ...]
     suffixes: tuple[str, ...] = KERNELS
@@ -74,12 +73,9 @@ class IntakeError(UsageError):
 
 @dataclass(frozen=True)
 class HandIn:
-    """One submission of one student: `student` is the key of the grade book, `path` a file or a folder.
-
-    `submitted` is when it was handed in, by the LMS's own word; None where it does not say. `late` is whether the LMS
-    says that it was late, where it does not say when it came. `problem` is why it cannot be graded as it lies there (no
-    file that can be a submission, or several). `digest` is that of the submission, once it was read.
-    """
+    """One submission of one student (the grade book's key), a file or a folder. `submitted` is the LMS's own word;
+    `late` is whether it says so without a time. `problem` is why it cannot be graded as it lies there; `digest` that of
+    what was read."""
 
     student: str
     path: Path
@@ -103,8 +99,7 @@ def hand_ins(root: Path, wanted: Wanted) -> list[HandIn]:
 
 
 def _apart(found: Sequence[HandIn], root: Path) -> Iterator[HandIn]:
-    """The hand-ins; those of several that have one student's key are kept apart by where they lie, and not graded: none
-    may replace another."""
+    """The hand-ins; several with one key are told apart by where they lie, and not graded: none replaces another."""
     of: dict[str, list[HandIn]] = {}
     for hand_in in found:
         of.setdefault(hand_in.student, []).append(hand_in)
@@ -133,8 +128,7 @@ def aside(root: Path, found: Iterable[HandIn], wanted: Wanted) -> list[str]:
 
 
 def _printable(name: str) -> str:
-    """A file's name may be any bytes, such as those of another encoding: here as text
-    that can be printed and stored."""
+    """A file's name, which may be any bytes, as text that can be printed and stored."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
@@ -343,8 +337,7 @@ _TIME = re.compile(r"(?:\w+, )?(\d{1,2}) ([A-Z][a-z]{2})[a-z]* (\d{4}), (\d{1,2}
 
 def times(path: Path, zone: tzinfo | None = None) -> dict[str, datetime]:
     """By the LMS's number or the student's key, when the hand-in came; a worksheet's times are of the `zone` (by
-    default, this machine's). Raises IntakeError where it is none of these files, or a time cannot be read, and OSError
-    where it cannot be opened."""
+    default, this machine's). Raises IntakeError for another file or time, and OSError where it cannot be opened."""
     text = path.read_text(encoding="utf-8-sig")
     if text.lstrip().startswith("["):
         found = ((str(each["user_id"]), each.get("submitted_at")) for each in json.loads(text))
@@ -454,8 +447,7 @@ def matched(hand_ins: Iterable[HandIn], roster: Iterable[Student]) -> list[HandI
 
 
 def by_word(named: Iterable[tuple[T, set[str]]]) -> dict[str, T | None]:
-    """Every word, in small letters, that means one of those that are `named` by some words; None where it could mean
-    two."""
+    """By each word in small letters, the one of those `named` that it means; None where it could mean two."""
     index: dict[str, T | None] = {}
     for one, words in named:
         for key in {word.lower() for word in words if word}:

@@ -62,8 +62,7 @@ class Marking:
         return {"title": f"{one_line(self.id)}: marking", "rows": rows, "requests": asked}
 
     def one(self, number: int) -> dict[str, Any]:
-        """One hand-in: its checks, its source with what is said of each line, and reasons to give again. Raises
-        IndexError where there are not so many."""
+        """One hand-in: checks, source with what is said of each line, reasons to give again. IndexError for none."""
         lines = self.handed_in()
         if not 0 <= number < len(lines):
             raise IndexError(number)
@@ -155,10 +154,8 @@ HEADERS: dict[str, str | int] = {
 
 
 class MarkingServer(ThreadingHTTPServer):
-    """Serves the pages of `marking` on 127.0.0.1; `port` 0 takes any that is free.
-
-    With a thread for each connection: browsers open some before they have anything to ask.
-    """
+    """Serves the pages of `marking` on 127.0.0.1 (port 0: any), with a thread for each connection: browsers open some
+    before they ask anything."""
 
     daemon_threads = True
 

@@ -28,11 +28,8 @@ class PolicyError(UsageError):
 
 @dataclass(frozen=True)
 class LatePolicy:
-    """What lateness costs, in percent of the points earned.
-
-    `percent_a_day` for each day begun, `percent_an_hour` for each hour begun, or `steps`: (from this much lateness on,
-    percent), rising; never more than `at_most`.
-    """
+    """What lateness costs, in percent of the points earned: for each day and hour begun, or by `steps` (from this much
+    lateness on, percent), which rise; never more than `at_most`."""
 
     percent_a_day: float = 0.0
     steps: tuple[tuple[timedelta, float], ...] = ()
@@ -97,10 +94,9 @@ class Policy:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One graded submission: points `earned` (under the course's decision on those `pending`) of those `possible`, and
-    when it was `submitted`; `late` is whether the LMS says that it was late without saying when it came, `is_open`
-    whether nothing could be measured. What it counts, once it is `counted`: `points` after the `penalty` (in percent),
-    and `why`."""
+    """One graded submission: its points, those `pending` counted as the course decides; `late` is whether the LMS says
+    so without a time, `is_open` whether nothing could be measured. Once `counted`: `points` after the `penalty` (in
+    percent), and `why`."""
 
     earned: float
     possible: float
@@ -139,8 +135,7 @@ def counted(attempt: Attempt, policy: Policy, student: str) -> Attempt:
 
 
 def chosen_attempt(attempts: Sequence[Attempt], policy: Policy, student: str) -> Attempt | None:
-    """The attempt that counts: the best (of equals, the first), or the last that was handed in before closing; of no
-    more than the policy allows."""
+    """The attempt that counts, of no more than are allowed: the best, or the last before closing."""
     allowed = sorted(attempts, key=lambda a: a.submitted or datetime.min.replace(tzinfo=UTC))[: policy.attempts or None]
     marks = [counted(attempt, policy, student) for attempt in allowed]
     if not marks:
@@ -178,8 +173,7 @@ class Course:
 
 
 def load(path: Path) -> Course:
-    """The course that the file at `path` describes. Raises PolicyError where it cannot be read, is not TOML, or an
-    entry is not what it may be."""
+    """The course of the file at `path`. Raises PolicyError where it is no TOML, or has a wrong entry."""
     text, said = read(path, PolicyError)
     data = _with_times_as_text(said)
     for problem in (*problems(data, schema("course")), *_said_by_no_schema(data)):

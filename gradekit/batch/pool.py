@@ -127,10 +127,8 @@ class GraderPool:
 
 @contextmanager
 def graders(jobs: int | None) -> Iterator[tuple[Callable[[GradingRequest], Report], Callable[..., Iterable[Any]]]]:
-    """How to grade a file, and the `map` that grades several: by `jobs` warm graders, by default one for each core.
-
-    Where there is a GPU, which one grading at a time may use, and no `jobs` are asked for: in this process, in order.
-    """
+    """How to grade a file, and the `map` that grades several: by `jobs` warm graders, by default one a core; where
+    there is a GPU and no `jobs` are asked for, in this process, in order."""
     if jobs is None and grader.visible_cards():
         from gradekit.plugin import grade
 
@@ -168,10 +166,8 @@ def _answer(result: JobResult) -> str:
 
 
 class ClusterPool:
-    """The workers of a Dask scheduler ("tcp://host:8786", "tls://..."), which may die and return, as it may itself.
-
-    Certificates for tls:// lie in the folder that GRADEKIT_CERTIFICATES names, or where Dask's own configuration says.
-    """
+    """The workers of a Dask scheduler, which may die and return, as it may itself. Certificates for tls:// are in the
+    folder that GRADEKIT_CERTIFICATES names, or where Dask's own configuration says."""
 
     def __init__(self, address: str, patience: float = 600.0) -> None:
         """`patience` is how many seconds the scheduler may be away."""

@@ -77,8 +77,7 @@ class Grading:
         return _records(self.store, self.assignment.id, self.name, self.seed)
 
     def take_in(self, hand_ins: Iterable[HandIn]) -> dict[str, HandIn]:
-        """Remember the hand-ins; by digest, one of each submission among them that has no result yet, or nothing but a
-        fault of the grader's."""
+        """Remember the hand-ins; by digest, those without a result (or with nothing but a fault) in a fixed order."""
         found, known = list(map(_read, hand_ins)), self.records()
         self.store.add_hand_ins(self.assignment.id, found)
         waits = {one.digest: one for one in found if known.get(one.digest, {"status": "fault"})["status"] == "fault"}
@@ -100,8 +99,8 @@ def _read(hand_in: HandIn) -> HandIn:
 
 
 def settled(store: Store, assignment: str) -> dict[str, dict[str, Any]]:
-    """The newest record of every submission under the options that were said last, whatever has become of the
-    assignment and of gradekit since: of an assignment that is not graded now."""
+    """The newest records under the options that were said last, whatever has become of assignment and gradekit
+    since."""
     options = store.options(assignment)
     asked = grader.grading("", options).partition("+")[2] if options else ""
     for name, seed in store.gradings(assignment):
@@ -120,12 +119,8 @@ def _records(store: Store, assignment: str, grading: str, seed: int) -> dict[str
 
 
 def grade(grading: Grading, submissions: Mapping[str, HandIn], pool: Pool, done: Done, timed: Done) -> None:
-    """Grade `submissions` (by digest) and commit each result; one bad submission never stops the rest.
-
-    `done` is called for each submission that is graded, `timed` for each whose speed was measured on a GPU.
-    Where the pool has cards, what of a result waits for one is measured there; so is what waits of earlier results,
-    whose submissions need not be graded again.
-    """
+    """Grade `submissions` (by digest) and commit each result, which is `done`; one bad submission never stops the rest.
+    Where the pool has cards, what waits for one is `timed` there, also of earlier results."""
     work = _Queue(grading, submissions, pool, done, timed)
     for digest in submissions:
         work.begin(digest)

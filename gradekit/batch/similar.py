@@ -33,8 +33,7 @@ handed in, and more than three) are listed."""
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions with the `score` of their programs (1: the same but for names and constants) and of their
-    sources, and what else they share."""
+    """Two submissions, the `score` of their programs (1: but for names and constants the same) and sources."""
 
     one: str
     other: str
@@ -46,8 +45,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Resemblance:
-    """The pairs to look at, the likeliest first, how many students share the usual programs, and how many have none
-    (a starter that nobody began with)."""
+    """The pairs to look at, the likeliest first; how many share the usual programs, and have none."""
 
     pairs: tuple[Pair, ...]
     usual: tuple[int, ...]
@@ -182,11 +180,9 @@ _TELLING = ("predicate", "axis", "kind")
 
 
 def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
-    """Of a submission by the programs of its calls and its source text.
-
-    `whole` is the same for two submissions whose kernels are the same but for names, constants and order; `shingles`
-    count what they are made of; `constants` are what was left out; `tokens`, `names` and `comments` are of the source.
-    """
+    """Of a submission by its calls' programs and its text: `whole` is the same where the kernels are, but for names,
+    constants and order; `shingles` count what they are made of, `constants` are what was left out; the rest is of the
+    source."""
     programs = list(programs)
     kernels = {kernel.unaligned: kernel for program in programs for kernel in program.kernels.values()}
     bags = [bag for ttir in kernels if (bag := _bag(ttir)) is not None]
@@ -206,8 +202,7 @@ def fingerprint(programs: Iterable[Program], text: str) -> dict[str, Any]:
 
 
 def _bag(ttir: str) -> tuple[Counter[str], str, set[int]] | None:
-    """The shingles of a kernel, the hash of its whole dataflow, and its numbers; None
-    where the engine cannot read it."""
+    """A kernel's shingles, the hash of its whole dataflow, and its numbers; None for what the engine cannot read."""
     try:
         ops = list(every_operation(parsed(ttir)))
     except TTIRError:
@@ -243,8 +238,7 @@ _SKIPPED = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tok
 
 
 def of_source(text: str) -> dict[str, Any]:
-    """Hashes of a source text: runs of tokens with names and numbers gone, names, and comments; nothing where Python
-    cannot read it."""
+    """Hashes of a text: runs of tokens without names and numbers, names, comments; empty where it is no Python."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):

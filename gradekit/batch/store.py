@@ -156,11 +156,8 @@ class StoreError(UsageError):
 
 
 class Store:
-    """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."); made on first use.
-
-    Safe to use from several threads and processes: a transaction is one short statement or two. Raises StoreError where
-    there is no such database, or no driver for it.
-    """
+    """The database at `url` ("sqlite:///class.db", "postgresql+psycopg://..."), made on first use, for several threads
+    and processes. Raises StoreError where there is no such database, or no driver for it."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -233,8 +230,7 @@ class Store:
         return {row["digest"]: json.loads(row["fingerprint"]) for row in rows if row["fingerprint"]}
 
     def newest(self, assignment: str, release: str, seed: int) -> dict[tuple[str, str], StoredResult]:
-        """The newest result of every submission, by (digest, machine); a fault counts
-        only where there is nothing else."""
+        """The newest result of every submission, by (digest, machine); a fault counts only where it is alone."""
         rows = self._rows(_RESULTS, assignment=assignment, release=release, seed=seed)
         rows.sort(key=lambda row: row["status"] != "fault")  # stable: faults first, so that others win
         return {(row["digest"], row["machine"]): _result(row) for row in rows}
@@ -255,8 +251,7 @@ class Store:
     # --- what people decided
 
     def add_mark(self, assignment: str, student: str, check: str, mark: Mark) -> None:
-        """A person's decision: it wins over the machine's points and survives regrades;
-        without points it takes one back."""
+        """A person's decision, which wins and survives regrades; without points it takes one back."""
         row = {"assignment": assignment, "student": student, "check": check}
         given = {"points": mark.points, "why": mark.comment, "person": mark.by, "answer": mark.answer}
         self._add(_MARKS, row | given)

@@ -76,8 +76,8 @@ def _counts(found: Iterable[str], most: int | None = SHOWN) -> list[str]:
 
 
 def by_check(failed: Iterable[tuple[Any, Mapping[str, Any]]]) -> list[tuple[str, list[Any], Counter[str]]]:
-    """Of failed checks with whose they are, the title of each test, whose failed it, and how many of these for which
-    cause; the cases of a parametrized test are one. What most have failed comes first."""
+    """Failed checks by test, its cases as one: the title, whose failed, and how many for which cause; the most
+    first."""
     titles: dict[str, str] = {}
     whose: dict[str, dict[tuple[Any, str], None]] = defaultdict(dict)
     for who, check in failed:
@@ -188,8 +188,8 @@ class Count:
         self._worked, self._ahead = 0, float(total)
 
     def add(self, now: float, seconds: float, ahead: float | None = None) -> None:
-        """One more is done, which took so many seconds; those until workers have started are no part of any. `ahead` is
-        how many others will take time as well, where that is not all the rest."""
+        """One more is done, which took so many seconds of work; `ahead` others will take time too, by default all the
+        rest."""
         self.done += 1
         self._worked += seconds > 0
         self._ahead = self.total - self.done if ahead is None else ahead
@@ -197,8 +197,7 @@ class Count:
 
     @property
     def left(self) -> float:
-        """The seconds that the rest takes at the rate so far. Those that have begun count for nothing, for they are
-        slower than those that have ended: some take ten times as long as others."""
+        """Seconds for the rest at the rate of those that have ended: those that have begun are slower ones."""
         return (self._now - self._began) * self._ahead / max(self._worked, 1)
 
     def __str__(self) -> str:
@@ -212,12 +211,8 @@ def duration(value: float) -> str:
 
 
 class ProgressLog:
-    """Says a line for each result.
-
-    `names` are the students by digest; `todo` are the submissions that are to be graded, each with the first of the
-    same code (see twins.firsts); of `waiting` others the speed alone is to be measured, as it will be of those that are
-    graded now where the `pool` has cards.
-    """
+    """Says a line for each result: of the students in `names` (by digest), of `todo` submissions, each with the first
+    of the same code (see twins.firsts); of `waiting` others the speed alone is measured."""
 
     def __init__(
         self, names: Mapping[str, str], todo: Mapping[str, str], waiting: int, pool: Pool, say: Say,

@@ -24,8 +24,7 @@ _SPEAKS = re.compile(rf'"source": \{{|{LINE_IN_WORDS}')
 def asked_once(
     in_class: ForkedCache, path: Path, entry: str, graded: object, grade: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
-    """The result (see JobResult) of the submission at `path`, which is `graded` in a certain way: by that of a twin, or
-    else what `grade` gives."""
+    """The result (see JobResult) of the submission at `path`: by that of a twin, or else what `grade` gives."""
     try:
         own = read(path, entry=entry)
     except SubmissionError:
@@ -44,8 +43,7 @@ def asked_once(
 
 
 def firsts(files: Mapping[str, Path], entry: str) -> dict[str, str]:
-    """For each submission by its digest, that of the first one with the same code, which may be its own. Those that are
-    the first come before all others: in this order, few are graded while their twin is."""
+    """By digest, that of the first submission with the same code; these come first, so that few wait for a twin."""
     first: dict[str, str] = {}
     found = {digest: first.setdefault(_code_at(path, entry) or digest, digest) for digest, path in files.items()}
     return dict(sorted(found.items(), key=lambda each: each[0] != each[1]))
