@@ -19,12 +19,12 @@ from gradekit.assignment import Assignment, of_path
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
 from gradekit.judge.failure import Failure
-from gradekit.plugin.timed import TimedCall, timed_calls
+from gradekit.plugin.timed import timed_calls
 from gradekit.report.speed_sentences import ceiling
 from gradekit.sandbox import TraceError, Tracer
 from gradekit.subject.device import Device, NeedsCard
 from gradekit.subject.subject import Subject
-from gradekit.subject.timed_call import Impossible, Timed, facts
+from gradekit.subject.timed_call import Impossible, Timed, TimedCall, facts
 from gradekit.submission import read
 from gradekit.versions import environment
 

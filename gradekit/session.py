@@ -83,12 +83,11 @@ def view(assignment: str | None = None, path: str | Path | None = None, **option
     words = [*(["-a", assignment] if assignment else []), *_words(options), "--output=-"]
     if path is not None:
         return _viewed([str(path), *words])
-    cells = _session()
-    if cells is None:
-        return StepPage("", 'Not in a notebook: name the file, as in gradekit.view("softmax", "submission.py").')
-    with _session_file(cells) as file:
-        shown = _viewed([str(file), *words])
-        return StepPage(shown.page.replace(str(file), HERE), shown.message.replace(str(file), HERE))
+    with _session_file() as file:
+        if not file:
+            return StepPage("", _NO_NOTEBOOK.format("view"))
+        shown = _viewed([file, *words])
+        return StepPage(shown.page.replace(file, HERE), shown.message.replace(file, HERE))
 
 
 def _viewed(words: Sequence[str]) -> StepPage:
@@ -110,19 +109,21 @@ def command(words: Sequence[str]) -> Shown:
     """What `gradekit check` makes of these words; without a file among them, of this notebook."""
     if any(Path(word).suffix in (".py", ".ipynb") for word in words):
         return _run(words)
-    cells = _session()
-    if cells is None:
-        return Shown(None, 'Not in a notebook: name the file, as in gradekit.check("softmax", "submission.py").')
-    with _session_file(cells) as file:
-        return _here(_run([str(file), *words]), str(file))
+    with _session_file() as file:
+        return _here(_run([file, *words]), file) if file else Shown(None, _NO_NOTEBOOK.format("check"))
+
+
+_NO_NOTEBOOK = 'Not in a notebook: name the file, as in gradekit.{}("softmax", "submission.py").'
 
 
 @contextlib.contextmanager
-def _session_file(cells: Sequence[str]) -> Iterator[Path]:
+def _session_file() -> Iterator[str]:
+    """A file of what the session knows, while open; "" outside of one."""
     with tempfile.TemporaryDirectory(prefix="gradekit-") as folder:
-        file = Path(folder) / "session.ipynb"
-        file.write_text(json.dumps(_notebook(current(cells))), encoding="utf-8")
-        yield file
+        file, cells = Path(folder) / "session.ipynb", _session()
+        if cells is not None:
+            file.write_text(json.dumps(_notebook(current(cells))), encoding="utf-8")
+        yield "" if cells is None else str(file)
 
 
 def _here(shown: Shown, file: str) -> Shown:

@@ -15,10 +15,9 @@ from gradekit.inputs.spec import normal
 from gradekit.judge.failure import Failure
 from gradekit.judge.speed import Ceilings, Round
 from gradekit.observations import Counters
-from gradekit.plugin.timed import TimedCall
 from gradekit.program import Program
 from gradekit.subject.device import NeedsCard
-from gradekit.subject.timed_call import Timed, Work
+from gradekit.subject.timed_call import Timed, TimedCall, Work
 
 from .plugin.test_timed import TESTS, made
 

@@ -151,16 +151,11 @@ Fits = Callable[[int, "int | None"], object]
 def for_compilers(rules: Rules, devices: Collection[str] = (), without: Collection[str] = ()) -> Confinement:
     """The strongest confinement of a process that compiles or runs kernels, with `devices`, `without` those means."""
     version = 0 if "landlock" in without else landlock.version()
-    means = Means(seccomp="seccomp" not in without and seccomp.available(), user=True, landlock=version)
-    if os.geteuid() != 0:
-        return Confinement(means, rules, tasks=identity.tasks())
+    means = Means(seccomp="seccomp" not in without and seccomp.available(), landlock=version)
     groups = tuple({os.stat(device).st_gid for device in devices})
     candidates = (_HIGH + os.getpid() % 1_000_000, _LOW + os.getpid() % 2048)
     fits = lambda user, keep: _list_as(user, groups, keep, _folders(rules), devices)
-    chosen = free_user(candidates, fits, bool(version))
-    if "user" in without or chosen is None:
-        return Confinement(replace(means, user=False), rules, tasks=identity.tasks())
-    return Confinement(means, rules, chosen[0], groups, chosen[1])
+    return _with_user(Confinement(means, rules, groups=groups), candidates, fits, without)
 
 
 def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -> Confinement:
@@ -171,7 +166,14 @@ def for_submissions(scratch: str, rules: Rules, without: Collection[str] = ()) -
     found = Confinement(Means.of(Means().as_data() | offered), rules)
     if found.means.apart and "root" not in without and namespaces.possible(_apart, enter_root, scratch, rules):
         found = replace(found, means=replace(found.means, root=True))
-    return _with_user(found, scratch, without)
+    candidates = (identity.HIGH + (os.getpid() % 100_000) * 256, identity.LOW)
+
+    def read(user: int, keep: int | None) -> None:
+        if found.means.root:
+            enter_root(scratch, found.rules)
+        _read_as(found.rules, scratch, user, keep)
+
+    return _with_user(found, candidates, functools.partial(_apart, read) if found.means.root else read, without)
 
 
 def enter_root(scratch: str, rules: Rules) -> None:
@@ -199,17 +201,10 @@ def _apart(action: Callable[..., object], *arguments: object) -> None:
     namespaces.attempted(action, *arguments)
 
 
-def _with_user(found: Confinement, scratch: str, without: Collection[str]) -> Confinement:
+def _with_user(found: Confinement, candidates: Collection[int], fits: Fits, without: Collection[str]) -> Confinement:
+    """As root, as the one of the `candidates` that fits; anybody else is no root already."""
     if os.geteuid() != 0:
         return replace(found, means=replace(found.means, user=True), tasks=identity.tasks())
-    candidates = (identity.HIGH + (os.getpid() % 100_000) * 256, identity.LOW)
-
-    def read(user: int, keep: int | None) -> None:
-        if found.means.root:
-            enter_root(scratch, found.rules)
-        _read_as(found.rules, scratch, user, keep)
-
-    fits = functools.partial(_apart, read) if found.means.root else read
     chosen = free_user(candidates, fits, bool(found.means.landlock))
     if "user" in without or chosen is None:
         return replace(found, tasks=identity.tasks())

@@ -5,9 +5,9 @@ import math
 import torch
 
 from gradekit.findings import Cause, Finding
-from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence
+from gradekit.judge.ttir_text import accesses, operations_of
 from gradekit.source.draft import draft_of
 
 
@@ -98,7 +98,7 @@ def _ends(finding: Finding, evidence: Evidence) -> set[int]:
 
 def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
     """Whether what stands at the finding's line has a mask; None where that is unknown, or some have none."""
-    found = ttir_text.accesses(evidence.program) if evidence.program else []
+    found = accesses(evidence.program) if evidence.program else []
     mine = [a for a in found if a.kind == kind and finding.line in a.lines]
     if any(access.is_scalar for access in mine):
         return None  # a single element has no lanes past the end: its address is wrong
@@ -111,8 +111,8 @@ def _masked(finding: Finding, kind: str, evidence: Evidence) -> bool | None:
 def _has_mask(text: str, line: int, kind: str) -> bool:
     """Whether every load (or store) that a line of the source has a part in is given a mask."""
     draft = draft_of(text)
-    accesses = [access for kernel in draft.kernels for access in kernel.accesses] if draft is not None else []
-    mine = [one for one in accesses if one.name == f"tl.{kind}" and line in one.lines]
+    written = [access for kernel in draft.kernels for access in kernel.accesses] if draft is not None else []
+    mine = [one for one in written if one.name == f"tl.{kind}" and line in one.lines]
     return bool(mine) and all(one.mask is not None for one in mine)
 
 
@@ -130,7 +130,8 @@ def _is_a_flat_tail(finding: Finding, evidence: Evidence) -> bool:
     launches = list(evidence.program.launches()) if evidence.program is not None else []
     if evidence.program is None or len(launches) != 1:
         return False
-    reach = math.prod(launches[0].grid) * ttir_text.largest_range(evidence.program)
+    ranges = (op.attributes["end"] for op in operations_of(evidence.program) if op.name == "tt.make_range")
+    reach = math.prod(launches[0].grid) * max(ranges, default=0)
     return finding.count in {reach - end for end in _ends(finding, evidence)}
 
 

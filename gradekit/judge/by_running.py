@@ -24,10 +24,10 @@ from gradekit.engine.memory import Memory, strided
 from gradekit.engine.observer import Owners, TouchedElements, touched
 from gradekit.engine.ttir import Op
 from gradekit.engine.values import FLOAT
-from gradekit.judge import ttir_text
 from gradekit.judge.by_text import tile_without_loop
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, explained
+from gradekit.judge.ttir_text import operations_of
 from gradekit.program import Aten, Copy, Program, View, every_step
 
 MOST_LAUNCHES = 4
@@ -247,9 +247,10 @@ def _place(origin: Origin) -> str:
 
 def _before_exp(program: Program) -> str:
     """What to do about an exp that overflows, where rows are reduced and where each element is computed by itself."""
-    if not ttir_text.uses(program, "tt.reduce"):
+    names = {op.name for op in operations_of(program)}
+    if "tt.reduce" not in names:
         return "exp overflows float32 above 88.7: let its argument never be a large number"
-    if any(ttir_text.uses(program, each) for each in ("arith.maxnumf", "arith.maximumf")):
+    if not names.isdisjoint(("arith.maxnumf", "arith.maximumf")):
         return "see that what is subtracted before exp is the maximum of the whole row"
     return "subtract the row's maximum before exp, which overflows float32 above 88.7"
 

@@ -8,9 +8,9 @@ import torch
 from gradekit.findings import Cause
 from gradekit.inputs.layouts import row_major
 from gradekit.inputs.spec import Input
-from gradekit.judge import ttir_text
 from gradekit.judge.comparison import Comparison
 from gradekit.judge.evidence import Diagnosis, Evidence, explained, factors_of, same
+from gradekit.judge.ttir_text import lines_of, operations_of
 from gradekit.program import Allocate, Aten, Copy, Fill, View, every_step
 
 
@@ -114,11 +114,12 @@ def integers_as_floats(evidence: Evidence) -> Diagnosis | None:
     rounded = (actual.double() - exact).abs() <= 2.0**-23 * exact.abs()
     if not bool((rounded | _at_an_end(comparison, info.min, info.max)).all()):
         return None
-    for name, lines in ttir_text.typed_lines(evidence.program, "arith.sitofp", ("f32",)):
-        line = min(lines, default=None)
-        where = f"line {line}" if line else "the kernel"
-        sentence = f"{where} converts whole numbers to {name}, which holds them exactly only up to 2**24."
-        return Diagnosis(Cause.WRONG_VALUES, sentence[0].upper() + sentence[1:] + " Compute with integers.", line)
+    for op in operations_of(evidence.program):
+        if op.name == "arith.sitofp" and op.result_types[0].element == "f32":
+            line = min(lines_of(op, evidence.program.path), default=None)
+            where = f"Line {line}" if line else "The kernel"
+            sentence = f"{where} converts whole numbers to float32, which holds them exactly only up to 2**24."
+            return Diagnosis(Cause.WRONG_VALUES, f"{sentence} Compute with integers.", line)
     return None
 
 

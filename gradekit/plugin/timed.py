@@ -6,23 +6,13 @@ submission, which takes note of the call that is to be timed and ends the check 
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 from gradekit.assignment import Assignment, module_of
 from gradekit.findings import Kind
 from gradekit.plugin.check_points import Worth
-
-
-@dataclass(frozen=True)
-class TimedCall:
-    """`submission.<entry>.timed(*args, against=against, expected=expected)`, as a check of speed has it."""
-
-    entry: str
-    args: tuple[Any, ...]
-    against: Callable[..., Any]
-    expected: Callable[..., Any]
+from gradekit.subject.timed_call import TimedCall
 
 
 class _CallFound(BaseException):

@@ -193,7 +193,7 @@ class Subject:
         if idle := rules.check_program(program, entry, self.assignment.allow, self.submission):
             raise idle.offence
         self._to_time[this.signature] = program
-        timed = self._timed(SpeedTrial(entry, args, program, against, expected, self.assignment.allow))
+        timed = self._timed(SpeedTrial(entry, args, against, expected, program, self.assignment.allow))
         timed.cards = self.assignment.cards
         self.timings.append(timed)
         return timed
