@@ -38,9 +38,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 class CommandGroup(click.Group):
     """A group whose commands never end in a traceback: an error of gradekit's own is a sentence and exit code 3.
-
-    `--lang` may stand behind the command, too, where most people write it.
-    """
+    `--lang` may stand behind the command, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the group's own options, and find the command."""

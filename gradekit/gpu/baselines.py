@@ -51,8 +51,7 @@ def eager(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Base
 
 
 def compiled(function: Function, sets: Sequence[Sequence[Any]], card: Card) -> Baseline:
-    """`function` under torch.compile as most people write it, for this shape alone: nothing that it learnt of another
-    shape is used. Raises BaselineError where it fails, or cannot be compiled on this machine."""
+    """`function` under torch.compile, for this shape alone. Raises BaselineError where that fails here."""
     if card.device.type == "cpu":
         return Baseline("compiled", _clock("compiled", function, sets, card))
     with warnings.catch_warnings():
@@ -85,11 +84,8 @@ def _tried(name: str, action: Callable[[], Any]) -> Any:
 
 
 class Comparison:
-    """How many times as fast as the eager function the compiled one is on a card, for arguments like `args`.
-
-    What counts for a function is its text and that of all files beside it; one that holds other things than numbers and
-    texts is measured each time.
-    """
+    """How many times as fast as the eager function the compiled one is on a card, for arguments like `args`, by its
+    text and that of the files beside it; one that holds other things than numbers and texts is measured each time."""
 
     def __init__(self, function: Function, args: Sequence[Any], card: Card) -> None:
         self._card, self._name = card, "" if card.device.type == "cpu" else _name(function, args)

@@ -84,8 +84,7 @@ def _card(index: int) -> Card:
 
 
 def read(card: Card) -> Reading | None:
-    """The card's clocks, or None where NVML cannot be had. Worth something only while the card works, and up to a tenth
-    of a second old: NVML answers in microseconds, from what it last saw."""
+    """The card's clocks, a tenth of a second old at most and worth something while it works; None without NVML."""
     nvml, handle = _nvml(), _handle(card.uuid)
     if handle is None:
         return None

@@ -33,8 +33,7 @@ def measure(card: Card) -> Ceilings:
 
 
 def raised(card: Card, before: Ceilings) -> Ceilings:
-    """The ceilings measured anew, where what was measured `before` may have shared the card with others: the higher
-    ones count from now on. Those of a card that is emulated stay."""
+    """The ceilings measured anew, where others may have used the card `before`: the higher ones count from now on."""
     if card.device.type == "cpu":
         return before
     now = _measured(card)

@@ -26,9 +26,8 @@ Thresholds = Mapping[str, Sequence[float]]
 
 class Contest:
     """`against` is what torch does of the submission's call with `args`. Its compiled form has no part in it at first
-    where it was measured on the card before (`compiled`: how many times as fast as eager torch it was) and nothing asks
-    for a `fresh` figure: to import torch.compile and to compile takes longer than all rounds. `prepared` is the
-    submission's side, to be set."""
+    where it is known for the card (`compiled`, times as fast as eager torch) and no `fresh` figure is asked for: to
+    compile takes longer than all rounds. `prepared` is the submission's side, to be set."""
 
     def __init__(
         self, against: Callable[..., Any], args: Sequence[Any], card: Card, worker: Worker, *, fresh: bool = False
@@ -45,8 +44,7 @@ class Contest:
             torch_compile.load()
 
     def begin(self, sets: int) -> None:
-        """Makes torch's sides ready, with so many sets of inputs. Raises BaselineError where torch cannot run or
-        compile the function here."""
+        """Makes torch's sides ready, with so many sets of inputs. Raises BaselineError where torch cannot."""
         made = self._made(sets)
         self.sides.append(baselines.eager(self._against, made, self._card))
         if self.compiled is None:
@@ -91,13 +89,9 @@ def interleave(
     sides: Mapping[str, TakeTurn], settled: Callable[[Rounds], bool], *, before: Rounds = (),
     rounds: int = Limit.ROUNDS, budget: float = Limit.SECONDS, clock: Callable[[], float] = time.monotonic,
 ) -> tuple[Round, ...]:  # fmt: skip
-    """At least `rounds` rounds, and more until they are `settled`; none is begun after `budget` seconds.
-
-    Rounds come in laps of two, there and back. A round that does not count goes before them, so that the card gets as
-    warm as it will be: a power limit bites only after a while. Sides that are very slow get fewer rounds than `rounds`,
-    but never fewer than the judge needs. To measure longer, pass what was taken `before`: those rounds count, and come
-    first.
-    """
+    """At least `rounds` rounds, after those taken `before`, and more until they are `settled`; none is begun after
+    `budget` seconds, but the judge's least number is always taken. Rounds come in laps of two, there and back. One that
+    does not count goes first, so that the card gets as warm as it will be: a power limit bites only after a while."""
     start, taken, enough = clock(), list(before), False
     for take in sides.values():
         take()

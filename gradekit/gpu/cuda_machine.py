@@ -125,8 +125,7 @@ def _values(compiled: Any, args: Sequence[Argument], memory: DeviceMemory) -> li
 
 
 def number_for(kind: str, value: Any) -> int | float:
-    """A number as the launcher takes it for an argument of that type: integers wrapped to its signed range. Raises
-    ProgramError where it is no number."""
+    """A number as the launcher takes it: integers wrapped to the type's range. Raises ProgramError for another."""
     if not isinstance(value, (int, float)):
         raise ProgramError(f"{value!r} for an argument of type {kind}")
     if kind.startswith(("fp", "bf")):

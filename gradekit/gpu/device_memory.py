@@ -28,8 +28,7 @@ Address = Callable[[int, Tensor], int]
 
 @dataclass(frozen=True)
 class RedZoneWrite:
-    """Stores outside of `storage`: `nbytes` bytes of the red zone on its `side` ("before", "after") have changed, the
-    nearest so many bytes away (0: the very next)."""
+    """So many bytes of the red zone on one `side` of `storage` changed, the nearest at this distance (0: next)."""
 
     storage: int
     side: str
@@ -69,9 +68,8 @@ def _pattern(number: int, device: torch.device) -> Tensor:
 
 
 class DeviceMemory:
-    """The storages of one run by number; `made` are those that the program allocates, where the run is not careful.
-    `told` are the addresses that the host of the program was told (see Program.addresses), `address` gives the real
-    ones."""
+    """The storages of one run by number; `made` are those that it allocates, unless it is careful. `told` are addresses
+    as the host of the program knows them (see Program.addresses), `address` gives the real ones."""
 
     def __init__(self, device: torch.device, told: Mapping[int, int], address: Address, *, careful: bool) -> None:
         self.device, self.careful = device, careful

@@ -28,11 +28,8 @@ _BY_NAME: dict[str, Kind] = {
 
 class CardFault(Exception):
     """A program could not be run on the card: the `kernel` that was at it and the submission's `line`, where known.
-
-    `kind` is "illegal-access" (a kernel touched memory that it may not), "hang" (it did not end in time), "compile",
-    "resources" (the card refuses the launch), "out-of-memory", "isolation" (the worker would be isolated less than is
-    required), or "crash" (the worker's process ended, or the program makes no sense).
-    """
+    `kind` says how: a kernel touched other memory, did not end in time or did not compile, the card refuses the launch,
+    memory is short, isolation is too weak; a "crash" is the end of the process, or a program that makes no sense."""
 
     def __init__(self, kind: Kind, message: str, kernel: str = "", line: int | None = None) -> None:
         super().__init__(message)

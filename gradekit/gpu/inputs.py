@@ -25,11 +25,8 @@ Make = Callable[[tuple[int, ...], torch.Generator], torch.Tensor]
 def make_set(
     arguments: Sequence[Argument], number: int, device: torch.device | str
 ) -> list[torch.Tensor | int | float | bool | None]:
-    """Set `number` of the arguments of a call, in order; two sets differ, and so do two arguments of one spec.
-
-    Arguments that are the same object (not merely equal) become one tensor. Kinds of values that belong together, such
-    as lengths and what is cut at them, say by themselves what they depend on and are the same in every set.
-    """
+    """Set `number` of a call's arguments; two sets differ, and so do two arguments of one spec, but one object is one
+    tensor. Kinds of values that belong together, such as lengths and what is cut at them, are the same in every set."""
     made: dict[int, torch.Tensor] = {}
     for position, spec in enumerate(arguments):
         if isinstance(spec, Input) and id(spec) not in made:

@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A program that is ready to be timed.
-
-    `option_label` is the fastest configuration ("" where there is nothing to choose), `chosen` the number of the option
-    that each choice of the program takes there, and `choices` what a call took with each, in seconds. `launches` and
-    `peak_bytes` are of one call; `sets` of inputs are in rotation, and it took wall `seconds` to prepare. `how` is
-    "graph", or "stream" where the calls could not be captured, and `why` then says why.
-    """
+    """A program that is ready to be timed: the fastest configuration's label ("" for no choice), the options `chosen`
+    there, and in `choices` what a call took with each, in seconds; `launches` and `peak_bytes` of a call, `sets` of
+    inputs, and the wall `seconds` that it took. `how` is "graph", or "stream" where calls cannot be captured
+    (`why`)."""
 
     id: int
     option_label: str

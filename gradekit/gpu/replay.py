@@ -101,8 +101,8 @@ class Replay:
     def run(
         self, inputs: Sequence[Tensor], option: int = 0, watch: Watch = lambda what, kernel, line: None
     ) -> ReplayResult:
-        """One run in which every choice takes that option (modulo how many it has). Inputs are tensors on any device;
-        they are copied. Raises CardFault with the kernel and the line that it comes from."""
+        """One run on copies of the inputs, in which every choice takes that option (modulo how many it has). Raises
+        CardFault with the kernel and the line."""
         chosen = tuple(option % len(choice.options) for choice in self.program.choices())
         watch("compile", self.only_kernel(chosen), None)
         bound = self._bound([_with_storage(t, self.machine.device) for t in inputs], chosen, careful=True)
@@ -121,12 +121,9 @@ class Replay:
         return caught
 
     def bind(self, inputs: Sequence[Tensor], chosen: Sequence[int] = ()) -> BoundProgram:
-        """The program on tensors of the device, taking option `chosen[k]` of the k-th choice (0 where there is none).
-
-        Memory that is no result is shared by everything that this replay binds, as a caching allocator would have it;
-        calls must follow one another on one stream. Raises CardFault where a kernel cannot be compiled, or memory is
-        short.
-        """
+        """The program on tensors of the device, taking option `chosen[k]` of the k-th choice (else 0). Memory that is
+        no result is shared by all that this replay binds: their calls follow one another on one stream. Raises
+        CardFault where a kernel cannot be compiled, or memory is short."""
         return self._bound(inputs, chosen, careful=False)
 
     def compile(self, chosen: Sequence[int] = ()) -> None:
@@ -246,10 +243,7 @@ def _without_copy(compute: Callable[..., Tensor], target: Tensor) -> Call:
 
 
 def peak_bytes(steps: Sequence[Step], results: Sequence[Argument]) -> int:
-    """The most bytes that allocations take at one time, if each is freed after the last step that needs it.
-
-    The host of a program may have kept a tensor for longer: a program does not say when memory is freed.
-    """
+    """The most bytes allocated at a time, if each is freed after its last use: a program does not say when."""
     last = {number: position for position, step in enumerate(steps) for number in storages_of(step)}
     last |= {number: len(steps) for result in results for number in storages_of(result)}
     alive: dict[int, int] = {}
@@ -280,8 +274,7 @@ def _with_storage(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def _by_storage(program: Program, inputs: Sequence[Tensor]) -> dict[int, Tensor]:
-    """A tensor for each storage of the inputs. Raises CardFault where there are not as many tensors as inputs, or one
-    of them is laid out in another way."""
+    """A tensor for each storage of the inputs. Raises CardFault where they do not fit the program's inputs."""
     if len(inputs) != len(program.inputs):
         raise CardFault("crash", f"the program takes {len(program.inputs)} tensors, {len(inputs)} were given")
     for view, tensor in zip(program.inputs, inputs, strict=True):

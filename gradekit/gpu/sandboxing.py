@@ -51,8 +51,7 @@ def enter(folder: Path, device: str, without: Collection[str] = ()) -> Means:
 
 
 def close(means: Means) -> None:
-    """Takes away what only meeting the card needed; called once the card is ready, before the first program. Raises
-    OSError where the kernel refuses."""
+    """Takes away, once the card is ready, what only meeting it needed. Raises OSError where the kernel refuses."""
     if means.seccomp:
         seccomp.refuse(_SOCKETS)
 

@@ -23,8 +23,7 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Turn:
-    """What one turn of a clock saw: for each replay of its graph, the device seconds of one call (the mean over the
-    sets), and the card's clocks at the beginning and right after the end of the turn."""
+    """For each replay of a clock's graph, the device seconds of a call; the card's clocks before and after all."""
 
     seconds: tuple[float, ...]
     before: Reading | None = None
@@ -39,13 +38,10 @@ def sets_for(card: Card, nbytes: int) -> int:
 
 
 class Clock:
-    """Keeps time of `calls`, one for each set of inputs. `outputs` are what the calls that are timed return, in order.
-
-    `how` is "graph", or "stream" where the calls cannot be captured (`why` says what torch said): then the host's
-    launches count too, as they do for everybody who calls the function. `refresh` is called before each round of calls,
-    outside of what is timed: what they left in memory is not there for the next. Close it to give its memory back.
-    It raises whatever a call raises outside of a graph.
-    """
+    """Keeps time of `calls`, one for each set of inputs; `outputs` are what they return. `how` is "graph", or "stream"
+    where they cannot be captured (`why`): then the host's launches count too. `refresh` is called before each round,
+    outside of what is timed, so that nothing is left in memory for the next. It raises whatever a call raises outside
+    of a graph."""
 
     def __init__(self, calls: Sequence[Call], card: Card, refresh: Callable[[], None] = lambda: None) -> None:
         self.how, self.why = "graph", ""

@@ -47,8 +47,8 @@ Result = Tensor | int | float | bool | str | None
 
 @dataclass(frozen=True)
 class CardRun:
-    """What the card made of one call: `results` in the program's order, tensors on the CPU; wall `seconds`, compilation
-    included; the lines that kernels printed; and `findings`: stores next to a tensor."""
+    """What the card made of one call: `results` in order, on the CPU; wall `seconds` with compilation; what kernels
+    printed; `findings` of stores beside a tensor."""
 
     results: list[Result]
     seconds: float
@@ -73,11 +73,8 @@ def _again_if_killed(request: Callable[P, R]) -> Callable[P, R]:
 
 
 class Worker:
-    """Programs on a card, or without one (`card` None) on the CPU emulation. It starts at the first request, unless it
-    is given a process that was started `early`.
-
-    Use it as a context manager, or `close` it; in one thread, for the process ends with the thread that started it.
-    """
+    """Programs on a card, or for None on the CPU emulation, by a process that starts at the first request unless it was
+    started `early`. A context manager for one thread: the process ends with the thread that started it."""
 
     def __init__(self, card: Card | None, early: WorkerProcess | None = None) -> None:
         self.device = "cpu" if card is None or card.device.type == "cpu" else f"cuda:{card.index}"
@@ -93,10 +90,8 @@ class Worker:
         seconds: float = 20.0, names: Sequence[str] = (),
     ) -> CardRun:  # fmt: skip
         """What `program` computes from CPU tensors laid out as `program.inputs`, every choice taking that option.
-
-        `names` are what the student calls the inputs, for findings; `seconds` limits the wall time, compilation
-        included (starting the process is not). Raises CardFault where it could not be run.
-        """
+        `names` are the student's for the inputs; `seconds` limits the wall time, compilation included. Raises CardFault
+        for no result."""
         with self._shared(program, inputs) as (memory, given, wanted, tensors):
             answer = self._ask({
                 "do": "run", "program": encode(program), "inputs": given, "option": option, "allow": sorted(allow),
@@ -113,9 +108,9 @@ class Worker:
         self, program: Program, specs: Sequence[Argument], *, allow: Collection[str] = (), seconds: float = 120.0,
         meanwhile: Callable[[], object] = lambda: None,
     ) -> Prepared:  # fmt: skip
-        """Makes `program` ready to be timed: inputs from `specs` on the card, the fastest options, a clock. `meanwhile`
-        is called while the worker does that, and is not to keep the card busy where there are options. Raises CardFault
-        where it cannot be run, or that took more than `seconds`."""
+        """Makes `program` ready to be timed: inputs from `specs`, the fastest options, a clock. `meanwhile` is called
+        while the worker does that, and is to leave the card alone where there are options. Raises CardFault, also after
+        `seconds`."""
         self._next += 1
         request = {
             "do": "prepare", "id": self._next, "program": encode(program), "arguments": arguments_to(specs),
@@ -130,8 +125,7 @@ class Worker:
             return replace(prepared, id=self._next)
 
     def turn(self, id: int, *, milliseconds: float) -> Turn:
-        """One turn of the clock of what was prepared under `id`, of about that long. Raises CardFault where the process
-        that had prepared it is gone."""
+        """A turn of the clock under `id`, of about that long. Raises CardFault where its process is gone."""
         self._prepared(id)
         request = {"do": "turn", "id": id, "milliseconds": milliseconds}
         answer = self._ask(request, Limit.ANSWER_SECONDS + milliseconds / 1e3)
@@ -140,8 +134,7 @@ class Worker:
             return turn
 
     def results(self, id: int, device: torch.device = CPU) -> Iterator[list[Result]]:
-        """For each set of inputs, what the timed calls wrote: results in the program's order, on this device. Raises
-        CardFault where the process that had prepared it is gone."""
+        """For each set of inputs, the results of the timed calls. Raises CardFault where their process is gone."""
         program, sets = self._prepared(id)
         with self._shared(program, ()) as (memory, _, wanted, tensors):
             for number in range(sets):
@@ -174,8 +167,7 @@ class Worker:
 
     @property
     def means(self) -> Means:
-        """By what means the process is confined; it is started for that, if it does not run. Raises CardFault where it
-        cannot be started."""
+        """How the process, which is started for that, is confined. Raises CardFault where it cannot be."""
         return self._ready().means or Means()
 
     def start(self) -> None:
@@ -188,8 +180,7 @@ class Worker:
         self, request: dict[str, Any], seconds: float, memory: int | None = None,
         meanwhile: Callable[[], object] = lambda: None,
     ) -> dict[str, Any]:  # fmt: skip
-        """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called once the
-        process works on it."""
+        """The answer to a request with tensors in `memory`; `meanwhile` is called once the process works on it."""
         process = self._ready()
         try:
             return process.ask(request, seconds, memory, meanwhile)
@@ -202,11 +193,8 @@ class Worker:
             raise
 
     def _ready(self) -> WorkerProcess:
-        """The process, started if it does not run, once it has met the card.
-
-        Where it cannot, it is started anew with an open filesystem: a driver may lie, or need a device, where nobody
-        thought of it. No program has come near the process, and what it lacks then counts for `means`.
-        """
+        """The process, once it has met the card. Where it cannot, it is started anew with an open filesystem, before
+        any program comes near it: a driver may need what nobody thought of. What it lacks then counts for `means`."""
         while True:
             self.start()
             assert self._process is not None
@@ -229,8 +217,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _shared(self, program: Program, inputs: Sequence[Tensor]) -> Iterator[tuple[int, Any, Any, list[Tensor]]]:
-        """Memory for the inputs, which are put there, and for the results: its descriptor, where each of them lies, and
-        the results' bytes."""
+        """Memory with the inputs, and room for the results: its descriptor, their places, the results' bytes."""
         whole = [view_bytes(tensor) for tensor in inputs]
         room = [result.numel * ITEMSIZE[result.dtype] for result in program.results if isinstance(result, View)]
         try:

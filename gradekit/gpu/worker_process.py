@@ -47,13 +47,10 @@ def start_early(device: str) -> WorkerProcess | None:
 
 
 class WorkerProcess:
-    """A running worker on `device`, confined `without` those means (names of fields of Means).
-
-    What it writes to its standard error (`said`), what kernels print, and its progress go to files that have no
-    name, so that nothing can be put in their place. Its `folder`, with Triton's cache, is its own: the next
-    worker gets another, for this one has met kernels. `prepared` are programs that it is ready to time, each with
-    how many sets of inputs there are.
-    """
+    """A running worker on `device`, confined `without` those means. What it writes to its standard error (`said`), what
+    kernels print, and its progress go to files without a name, so that nothing can be put in their place. Its `folder`,
+    with Triton's cache, is its own alone. `prepared` are programs that it is ready to time, and how many sets they
+    have."""
 
     def __init__(self, device: str, without: Sequence[str] = ()) -> None:
         self.prepared: dict[int, tuple[Program, int]] = {}
@@ -85,9 +82,9 @@ class WorkerProcess:
     def ask(
         self, request: dict[str, Any], seconds: float, memory: int | None, meanwhile: Callable[[], object]
     ) -> dict[str, Any]:
-        """The answer to a request, whose tensors lie in the memory of that descriptor; `meanwhile` is called while the
-        process works on it, which does not count in the `seconds`. Raises CardFault where the answer tells of one, or
-        none came within `seconds`, or it makes no sense."""
+        """The answer to a request with tensors in `memory`; the time of `meanwhile`, called while the process works on
+        it, does not count. Raises CardFault where the answer tells of one, makes no sense, or does not come within
+        `seconds`."""
         for descriptor in (self._said, self._printed):
             os.ftruncate(descriptor, 0)
         try:
@@ -149,8 +146,7 @@ class WorkerProcess:
 
 
 class LostWorker(CardFault):
-    """The worker's process has ended, or had to be ended; `killed` says that something else killed it, as the kernel
-    does where memory runs out."""
+    """The process has ended, or had to be; `killed` says that something else did it, such as a full memory."""
 
     killed = False
 

@@ -37,11 +37,9 @@ def autograde(
     platform: Platform, id: str, *, root: Path = Path("/"), seconds: int | None = None, isolation: int | None = None,
     pending: PendingPolicy = PendingPolicy.LEFT_OUT,
 ) -> Mapping[str, Any]:  # fmt: skip
-    """Grade the submission in `platform`'s place with the assignment `id`, deliver the record, and answer with it.
-
-    `seconds` is the LMS's limit where it is not the usual one; below the level `isolation`, nothing is run (see
-    doctor); `pending` says what points count that cannot be measured here.
-    """
+    """Grade the submission in `platform`'s place with the assignment `id`, and deliver the record: within the LMS's
+    limit, `seconds` if that is not the usual one, at the `isolation` level at least; unmeasured points count as
+    `pending` says."""
     limit = max((seconds or platform.seconds) - MARGIN, MARGIN)
     end = time.monotonic() + limit
     deliver = lambda found, last: platform.deliver(root, translation.record(found), last, pending)
@@ -56,10 +54,8 @@ def autograde(
 
 
 def timed(graded: JobResult, asked: GradingJob, address: str, seconds: float) -> dict[str, Any]:
-    """The record, with the speed that a machine with a card in the cluster at `address` found within so many seconds.
-
-    Programs alone go there. What is not known in time stays pending, and a note says why.
-    """
+    """The record with the speed that the cluster at `address` found from the programs alone; what is not known in so
+    many seconds stays pending, and a note says why."""
     job = SpeedJob(asked.assignment, asked.release, asked.options, asked.name, graded.programs)
     pool = ClusterPool(address, patience=seconds)
     try:

@@ -31,11 +31,8 @@ class PackageError(UsageError):
 
 
 def build(lms: str, assignment: Assignment, target: Path, **more: Any) -> list[str]:
-    """Write the package of `assignment` for `lms` to `target` (.zip, or .tar); the names of what is in it.
-
-    `more` is as in `contents`. Raises PackageError where there are no scripts for this LMS, or students would read what
-    is secret, and OSError where it cannot be written.
-    """
+    """Write the package of `assignment` for `lms` to `target` (.zip, or .tar), with `more` as in `contents`; the names
+    in it. Raises PackageError as `contents`, and OSError."""
     files = contents(lms, assignment, **more)
     target.write_bytes(_tar(files) if target.suffix == ".tar" else _zip(files))
     return sorted(files)
@@ -45,13 +42,9 @@ def contents(
     lms: str, assignment: Assignment, *, cluster: str | None = None, certificates: Path | None = None,
     secret_seed: int | None = None, hidden: bool | None = None, pending: PendingPolicy = PendingPolicy.LEFT_OUT,
 ) -> dict[str, bytes]:  # fmt: skip
-    """Everything in the package, by name.
-
-    With the hidden tests and a secret seed (by default a new one) where `hidden`; by default, unless students read the
-    package. `pending` says what points count that are not measured. The container sends programs to be timed to the
-    scheduler at the address `cluster`, with the `certificates` in that folder. Raises PackageError where there are no
-    scripts for this LMS, or students would read what is secret.
-    """
+    """Everything in the package, by name: with hidden tests and a secret seed (by default new) unless not `hidden`, or
+    students read it. Unmeasured points count as `pending` says, or are timed by the scheduler at `cluster`, with the
+    `certificates` in that folder. Raises PackageError for another LMS, and where students would read what is secret."""
     is_read = lms in PLATFORMS and PLATFORMS[lms].is_read_by_students
     if is_read and (hidden or secret_seed is not None):
         raise PackageError(

@@ -20,15 +20,11 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Platform:
-    """One LMS. Its paths are under a root folder: "/", but in tests.
-
-    `submission` is the folder with what the student handed in (None: the current one), `seconds` what the LMS gives a
-    grading unless it is told otherwise. A record is `left` in files whenever there is one, also before it is the last;
-    at the end, what is `said` goes to standard output. What hidden tests found is told to LMSes alone that show it when
-    it is time, or to staff: where it `shows_hidden`. A grading exits with 0 whatever its result, since to an LMS any
-    other code says that there is none; but where the platform `tells_by_exit_code`, as `gradekit check` does. A package
-    that `is_read_by_students` holds neither hidden tests nor a secret seed.
-    """
+    """One LMS. Its paths are under a root folder: "/", but in tests. `submission` is the folder with what the student
+    handed in (None: the current one), `seconds` the LMS's usual limit. A record is `left` in files whenever there is
+    one; of the last, what is `said` goes to standard output. What hidden tests found is told where the LMS shows it
+    when it is time, or to staff (`shows_hidden`). A grading exits with 0, since any other code says that there is none,
+    unless `tells_by_exit_code`. What `is_read_by_students` holds neither hidden tests nor a secret seed."""
 
     submission: str | None
     seconds: int

@@ -45,8 +45,7 @@ def _place() -> Path:
 
 
 def folder() -> Path:
-    """The folder of this user's sockets, which nobody else may enter. Raises NoFolder where it cannot be made, or is
-    not this user's alone."""
+    """The folder of this user's sockets. Raises NoFolder where there is none that this user alone may enter."""
     found = _place()
     try:
         found.mkdir(mode=0o700, exist_ok=True)
@@ -98,8 +97,7 @@ def listening(path: Path) -> socket.socket:
 
 
 def connection(path: Path) -> socket.socket:
-    """A connection to the socket at `path`. Raises OSError where nobody listens there: PermissionError where
-    another user does."""
+    """A connection to the socket at `path`. Raises OSError: PermissionError where another user listens."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         sock.connect(str(path))
@@ -119,8 +117,7 @@ def connections() -> Iterator[tuple[Path, socket.socket]]:
 
 
 def listener(sock: socket.socket) -> int:
-    """The id of the process that listens on the other side of a connection. Raises PermissionError where it is another
-    user's."""
+    """The id of the process that listens. Raises PermissionError where it is another user's."""
     pid, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if user != os.getuid():
         raise PermissionError("another user listens")

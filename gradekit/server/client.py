@@ -106,8 +106,7 @@ def _private() -> socket.socket:
 
 
 def _connected(path: Path) -> socket.socket:
-    """A connection to what listens at `path`: a template, which is started if need be, or what a grader left behind.
-    Raises OSError where it cannot be."""
+    """A connection to what listens at `path`, which is started if need be. Raises OSError where it cannot be."""
     with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
         return address.connection(path)
     with address.locked(path.with_suffix(".lock")):

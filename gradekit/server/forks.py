@@ -65,8 +65,7 @@ MODULES = ("gradekit.tracer.supervisor", WORKER)
 
 
 class Forks:
-    """Where a process has `modules` run in forks: `sock` leads to a `Forker`. It is of no use to a fork of that
-    process."""
+    """Where a process, and no fork of it, has `modules` run in forks: `sock` leads to a `Forker`."""
 
     def __init__(self, sock: socket.socket, modules: Collection[str] = MODULES) -> None:
         self._sock, self._modules, self._owner = sock, modules, os.getpid()
@@ -98,8 +97,7 @@ class Forks:
             return None
 
     def reaped(self, pid: int) -> int:
-        """The exit code of a child that has ended, which is then forgotten; where nobody knows it any more, that of a
-        process that was killed."""
+        """The exit code of a child that has ended, and is forgotten; of one that nobody knows, that of a kill."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             self._sock.send(str(pid).encode())
             return os.waitstatus_to_exitcode(int(self._sock.recv(_LONGEST)))
@@ -129,13 +127,10 @@ def stop(sock: socket.socket) -> None:
 
 
 class Forker:
-    """Forks processes that `become` something (given the number of the socket on which `told` reads what), for its
-    peers: `peer`, those that connect to the socket that is `listening` at a path, and whom they introduce. It ends
-    when there are none left and nobody can connect any more.
-
-    A peer that has gone takes its forks with it if this one `kills`. Where `suits` says that a new fork would not do,
-    it forks no more.
-    """
+    """Forks processes that `become` something (given the number of the socket on which `told` reads what) for its
+    peers: `peer`, those that connect to the `listening` socket, and whom they introduce. It ends when none is left and
+    none can connect. A peer that has gone takes its forks with it if this one `kills`. It forks no more once nothing
+    `suits`."""
 
     def __init__(
         self, become: Callable[[int], NoReturn], peer: socket.socket | None = None,
@@ -246,8 +241,8 @@ class Forker:
 
 
 def told(number: int, count: int = 1) -> tuple[list[int], dict[str, Any]]:
-    """The descriptors, so many, and the request that a fork was given; it has its environment and folder from now on.
-    Raises WireError or OSError where there is nobody who says it."""
+    """The descriptors and the request that this fork, in its environment now, was given. Raises WireError or
+    OSError."""
     with socket.socket(fileno=number) as sock:
         deadline = time.monotonic() + 30.0
         descriptors = wire.receive_descriptors(sock, deadline, count)

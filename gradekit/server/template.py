@@ -65,8 +65,7 @@ class Kept(BaseException):
 
 
 def _become_grader(number: int, module: str, control: socket.socket) -> NoReturn:
-    """Makes this fork the process that a client asks for, and runs it to its end; `control` leads to tracers. Raises
-    Kept in a fork of it."""
+    """Makes this fork the process that a client asks for, to its end. Raises Kept in a fork of it."""
     try:
         os.setsid()
         tracing = forks.connected(control)
@@ -148,9 +147,9 @@ def _leave() -> None:
 
 
 def _leave_behind(module: str, tracing: socket.socket, where: Path) -> None:
-    """Forks what has this grader's caches (see gradekit.reuse), and forks the graders of the next commands, as long as
-    the assignments' files are those that the caches come from. It listens at `where` once this returns, so that the
-    next command finds it; what listened there before ends. Raises Kept in that fork."""
+    """Forks what has this grader's caches (see gradekit.reuse), and forks the graders of the next commands while the
+    assignments' files stay as they are. It listens at `where` once this returns, in place of whatever did before.
+    Raises Kept in that fork."""
     from gradekit.sandbox import host
 
     why = _why_not(where)
@@ -250,8 +249,7 @@ def _hear_no_interrupt() -> None:
 
 
 def begin(*private: socket.socket) -> socket.socket:
-    """Imports torch and Triton, and forks what serves tracers, to which a socket is given; it has none of the `private`
-    ones."""
+    """Imports torch and Triton, and forks what serves tracers, to which a socket is given, without `private` ones."""
     gc.disable()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
