@@ -24,8 +24,7 @@ MOST, DRAWN = 65536, (300, 60, 12, 6)
 
 
 def write(root: Path, files: Mapping[str, str]) -> list[Path]:
-    """Writes a new assignment's files below `root`, the folder that has assignments/ and solutions/. Raises UsageError
-    where one of them is there."""
+    """Writes a new assignment's files below `root`, beside others. Raises UsageError where one is there."""
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
         if path.exists():

@@ -37,10 +37,7 @@ class SignatureError(UsageError):
 
 @dataclass
 class Signature:
-    """What a reference says of an entry: the tables of its domain.toml, in the order of its parameters.
-
-    `takes` are its parameters as a `def` has them, with their defaults.
-    """
+    """A reference's entry: the tables of its domain.toml; `takes` are its parameters as a `def` has them."""
 
     name: str
     summary: str
@@ -60,8 +57,7 @@ class Signature:
 
 
 def signature(text: str, name: str, ask: Ask) -> Signature:
-    """The signature of the function `name` in a Python text. Raises SignatureError where there is no such function, or
-    one of its annotations cannot be read."""
+    """The signature of a function in a text. Raises SignatureError for none, or an annotation that is unclear."""
     try:
         functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     except SyntaxError as error:

@@ -55,8 +55,7 @@ def _attempt(line: str) -> Attempt | None:
 
 
 def add(folder: Path, record: Mapping[str, Any]) -> None:
-    """Keep the attempt that came to `record` in a folder of a started assignment; a folder that cannot be written
-    keeps none, and that is no failure."""
+    """Keep the attempt that came to `record` in a started assignment's folder, if that can be written."""
     new = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **record["score"]}
     with contextlib.suppress(OSError), (folder / FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(new) + "\n")

@@ -38,8 +38,7 @@ class _Place:
 
 
 def edited(text: str, edit: str, name: str) -> str:
-    """`text` after `edit`; `name` is what messages call the text. Raises EditError where the edit has no place, a line
-    without a sign, or a place that is not found exactly once."""
+    """`text`, called `name`, after `edit`. Raises EditError where that is written wrongly, or fits in no one way."""
     lines = text.splitlines()
     found = sorted(_found(place, lines, name) for place in _places(edit))
     for (_, end, _), (start, *_) in itertools.pairwise(found):
@@ -93,8 +92,7 @@ def _functions(text: str) -> list[ast.FunctionDef]:
 
 
 def edit_between(old: str, new: str) -> str:
-    """The edit that makes `new` of `old`, with as few lines that stay as tell its places from others. Raises
-    EditError where they are the same, or no edit tells its places."""
+    """The shortest edit that makes `new` of `old`. Raises EditError where there is none."""
     before, after = old.splitlines(), new.splitlines()
     for context in range(len(before) + 1):
         lines = difflib.unified_diff(before, after, n=context, lineterm="")

@@ -52,8 +52,7 @@ class Mistake:
 
 
 def mistake(assignment: Assignment, name: str, tables: Mapping[str, dict[str, Any]] | None = None) -> Mistake:
-    """The mistake called `name`, from the `tables` of the file where these have been read. Raises MistakeError where
-    there is none, it is described wrongly, or its edit does not fit its base."""
+    """The mistake of this name, by `tables` that were read. Raises MistakeError where it is wrong, or none."""
     tables = _tables_of(assignment) if tables is None else tables
     if name not in tables:
         raise MistakeError(f"{assignment.id} has no mistake {name}; it has {', '.join(sorted(tables)) or 'none'}")
@@ -117,8 +116,7 @@ def _expected(text: str) -> tuple[str, Cause]:
 
 
 def all_of(assignment: Assignment) -> Iterator[Mistake]:
-    """Every mistake of an assignment. Raises MistakeError where one of them is described wrongly, or its edit does not
-    fit its base."""
+    """Every mistake of an assignment. Raises MistakeError where one is described wrongly, or does not fit."""
     tables = _tables_of(assignment)
     return (mistake(assignment, name, tables) for name in sorted(tables))
 

@@ -30,9 +30,8 @@ class RegionError(ValueError):
 
 
 def starter(solution: str, title: str) -> str:
-    """The starter that a solution's text holds; its docstring tells the student what to do with the file. Raises
-    RegionError where there is no region, a mark has no partner, a student's line is no comment, or what is left is not
-    Python."""
+    """The starter that a solution's text holds, with a docstring for the student. Raises RegionError where there is no
+    region, marks or lines of one are wrong, or what is left is not Python."""
     text = "\n".join(solution.splitlines()) + "\n"
     outside = _REGION.sub(lambda region: "\n" * region[0].count("\n"), text)
     if mark := re.search(f"(?m)^{_MARK}", outside):

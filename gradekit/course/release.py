@@ -16,8 +16,7 @@ from gradekit.quiz.questions import load
 
 
 def generated(assignment: Assignment) -> str:
-    """The text of the starter that the assignment's solution holds, or that its questions make. Raises AssignmentError
-    where there is no solution here, or its regions are marked wrongly."""
+    """The starter as solution or questions have it. Raises AssignmentError where these are missing or wrong."""
     path = _solution(assignment)
     if assignment.is_quiz:
         return blank(assignment.id, assignment.title, load(assignment))
@@ -36,19 +35,15 @@ def _solution(assignment: Assignment) -> Path:
 
 
 def stale(assignment: Assignment) -> str:
-    """How the committed starter differs from what its solution holds, as a diff; "" where it does not. Raises
-    AssignmentError as `generated`."""
+    """How the committed starter differs from that, as a diff; "" for not. Raises AssignmentError as `generated`."""
     there = assignment.starter.read_text(encoding="utf-8") if assignment.starter.is_file() else ""
     names = str(assignment.starter), f"{assignment.starter} as {_solution(assignment)} has it"
     return "".join(difflib.unified_diff(there.splitlines(True), generated(assignment).splitlines(True), *names))
 
 
 def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
-    """Write the starter into the assignment's own folder, or everything that students get into `folder`/<id>.
-
-    Returns the files that were written. Raises AssignmentError as `generated`, and OSError where a file or folder
-    cannot be written.
-    """
+    """Write the starter into the assignment's own folder, or all that students get into `folder`/<id>; the files.
+    Raises AssignmentError as `generated`, and OSError."""
     text = generated(assignment)
     target = assignment.folder if folder is None else folder / assignment.id
     target.mkdir(parents=True, exist_ok=True)
@@ -61,8 +56,7 @@ def release(assignment: Assignment, folder: Path | None = None) -> list[Path]:
 
 
 def notebook(assignment: Assignment, folder: Path, source: str = "") -> Path:
-    """Write the assignment's notebook, `folder`/<id>/submission.ipynb, which installs gradekit from `source`. Raises
-    OSError where a page cannot be read, or the notebook not written."""
+    """Write the notebook `folder`/<id>/submission.ipynb, which installs gradekit from `source`. Raises OSError."""
     path = folder / assignment.id / "submission.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(worksheet(assignment, source), encoding="utf-8")

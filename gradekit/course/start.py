@@ -12,13 +12,9 @@ OWN = ("submission", "answers")
 
 
 def start(assignment: Assignment, folder: Path, *, force: bool = False, notebook: bool = False) -> list[Path]:
-    """Copy the handout, its pictures, the starter (as submission.py), the tests and their description into `folder`.
-
-    With `notebook`, the handout and the starter are one file, submission.ipynb. Returns the new files. Nothing is
-    copied unless everything can be. Where `force` overwrites what a student has written, a copy stays beside it, and is
-    among the new files. Raises UsageError where there are files of these names, and `force` is not given, and OSError
-    where the folder cannot be made or written.
-    """
+    """Copy what students read, the tests and the starter (as submission.py, or with the handout as a `notebook`) into
+    `folder`, all or nothing; the new files. Where `force` overwrites what a student has written, a copy stays beside
+    it. Raises UsageError where there are such files and no `force`, and OSError."""
     files = {folder / name: content for name, content in _files(assignment, notebook).items()}
     existing = [path for path in files if path.exists()]
     if existing and not force:

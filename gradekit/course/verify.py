@@ -31,8 +31,7 @@ Found = tuple[str, str]
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that must hold: `subject` (a file's name, a mistake's, or a trivial result's) does `says`; try it to
-    see."""
+    """Something that must hold: `subject`, a file, a mistake or a trivial result, does `says`."""
 
     subject: str
     says: str
@@ -150,10 +149,8 @@ def earns_nothing(report: Report) -> str:
 
 
 def earns_no_correctness(report: Report, *, may_be_right: bool = False) -> str:
-    """Returns a problem if a check of correctness earned a point, where any result was a wrong one.
-
-    That none was is a problem too, unless such results `may_be_right`: small whole numbers in a lower precision are.
-    """
+    """A problem if a check of correctness earned a point for a wrong result, or none was wrong, unless they
+    `may_be_right`: small whole numbers in a lower precision are."""
     if report.status is not Status.GRADED:
         return f"{report.status.value}: {report.message}"
     checks = [check for check in report.checks if check.kind is Kind.CORRECTNESS and not _is_right(check)]

@@ -38,8 +38,7 @@ class Answers:
 
 
 def locate(path: Path) -> Path:
-    """The file that `path` means: itself, or in a folder answers.toml, or the only other .toml file or notebook. Raises
-    NoSuchSubmission where there is none, or there are several."""
+    """The file that `path` means: itself, or the one with answers in a folder. Raises NoSuchSubmission for none."""
     if path.is_dir():
         return _within(path)
     if not path.is_file():

@@ -101,8 +101,7 @@ def _made(
 
 
 def selected(report: Report, keyword: str, none: Callable[[str, list[str]], Exception]) -> Report:
-    """The report with the checks alone whose name holds one of the words in `keyword` ("grid or mask"). Raises
-    what `none` makes, where no name does."""
+    """The report with the checks that `keyword` names ("grid or mask"). Raises what `none` makes, for no such."""
     wanted = [word.strip() for word in keyword.split(" or ")]
     checks = tuple(check for check in report.checks if any(word in check.id for word in wanted))
     if not checks:

@@ -51,8 +51,7 @@ class Question:
 
 
 def load(assignment: Assignment) -> list[Question]:
-    """The questions of `assignment`, with the keys that are here: the staff's, else the one for practice. Raises
-    AssignmentError where a file is missing or wrong; the message names the question."""
+    """The questions, with keys that are here, the staff's first. Raises AssignmentError where a file is wrong."""
     path = assignment.folder / "questions.toml"
     keys = {id: _key(id, data) for id, data in _keys(assignment).items()}
     try:

@@ -13,8 +13,7 @@ MOST_NAMED = 3
 
 
 def changes(before: Record | None, record: Record) -> list[tuple[str, list[str]]]:
-    """Words ("Passes now") with the ids of the checks that they are true of; nothing where there was no check of the
-    same assignment before."""
+    """Words ("Passes now") with the ids of checks; nothing without an earlier check of the same assignment."""
     if before is None or not _comparable(before, record):
         return []
     known = {check["id"]: check for check in before["checks"]}

@@ -53,9 +53,9 @@ HIDDEN = "after_published"
 
 
 def gradescope(graded: Grade) -> dict[str, Any]:
-    """results.json as data. Keys are left out, never null; a test's status is passed or failed and nothing else, so
-    that a pending check stands there without status and score. A fault of the grader has no score at all: Gradescope
-    then says that the autograder failed, which is true, and nobody gets a zero."""
+    """results.json as data, with no key that is null. A test's status is passed or failed: a pending one has neither
+    status nor score. A fault has no score at all: Gradescope then says that the autograder failed, and nobody gets a
+    zero."""
     record = graded.record
     results: dict[str, Any] = {
         "output": summary(graded), "output_format": "text", "execution_time": record["seconds"],
@@ -105,12 +105,8 @@ LARGEST = 1024 * 1024
 
 
 def prairielearn(graded: Grade) -> dict[str, Any]:
-    """results.json as data: the score is a share from 0 to 1, every test has points and max_points (one without them
-    would hide the points of all).
-
-    A submission that was rejected is gradable and worth 0. Where the grader failed, or nothing could be measured, it is
-    not gradable: no attempt is used up.
-    """
+    """results.json as data: the score from 0 to 1, and tests with points and max_points, without which no points are
+    shown. A rejected submission is worth 0; where nothing was graded, it is not gradable, and no attempt is used up."""
     record, said = graded.record, summary(graded)
     if not graded.is_given:
         return {"gradable": False, "format_errors": [said], "message": said}
@@ -177,11 +173,9 @@ def _scores(graded: Grade) -> str:
 
 
 def vpl(graded: Grade, most: float = 100.0) -> str:
-    """A comment between `<|--` and `--|>`, and a line with the grade, of at most `most`.
-
-    In a comment, a line that begins with `-` is a heading, and one with `>` is shown as it is: every line from the
-    submission gets a `>`, so that none of them can be a grade.
-    """
+    """A comment between `<|--` and `--|>`, and a line with the grade, of at most `most`. In a comment, `-` begins a
+    heading and `>` a line that is shown as it is: those from the submission get one, so that none of them can be a
+    grade."""
     record, lines = graded.record, ["<|--", *(f">{line}" for line in summary(graded).splitlines())]
     for check, head in _headed(record):
         lines += [f"-{head}", *(f">{line}" for line in explanation(check, record["submission"]).splitlines())]
@@ -190,11 +184,8 @@ def vpl(graded: Grade, most: float = 100.0) -> str:
 
 
 def coderunner(graded: Grade) -> str:
-    """The answer of a template grader: a JSON object with the fraction and the feedback.
-
-    A fault of the grader is no such object: CodeRunner shows the text as an error, and counts 0 until somebody regrades
-    it.
-    """
+    """The answer of a template grader: a JSON object with the fraction and the feedback. A fault is none: CodeRunner
+    shows it as an error, and counts 0 until somebody regrades it."""
     record, said = graded.record, summary(graded)
     if not graded.is_given:
         return f"gradekit has no grade: {one_line(said)}\n"
@@ -241,11 +232,8 @@ _GITHUB = {"failed": "fail", "fault": "error"}
 
 
 def classroom(graded: Grade) -> dict[str, Any]:
-    """The results as data. `tests` is never missing: the reporter breaks without it.
-
-    The reporter sums tests up, and a test may be worth nothing: points that are left out are neither earned nor
-    possible here.
-    """
+    """The results as data; the reporter breaks without `tests`, and sums them up: what is left out is neither earned
+    nor possible here."""
     record, said = graded.record, summary(graded)
     if record["status"] == "fault":
         return _results("error", 0.0, [_entry(record, "submission", "error", 0.0, said)], said)

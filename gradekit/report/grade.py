@@ -15,9 +15,8 @@ LEFT_OUT = PendingPolicy.LEFT_OUT
 
 @dataclass(frozen=True)
 class Grade:
-    """A `record` under a course's decision: `points` of `possible`, of which `pending` were not measured; `share` is
-    what was earned of those that were. It `is_open` where nothing counts yet: then it is no zero, and no grade either.
-    """
+    """A `record` under a course's decision: `points` of `possible`, `pending` of them not measured; `share` is the
+    earned part of the others. It `is_open`, no zero and no grade, where nothing counts yet."""
 
     record: Mapping[str, Any]
     points: float
@@ -38,10 +37,7 @@ class Grade:
         return min(self.points / self.possible, 1.0) if self.possible else 0.0
 
     def of(self, check: Mapping[str, Any]) -> float:
-        """What one check counts: the points earned, and of those that were not measured what the course decides.
-
-        A fault of the grader's is left out whatever the course decides: it is nobody's zero.
-        """
+        """What a check counts: what is earned, and what the course decides is pending; a fault is left out."""
         if check["outcome"] not in ("pending", "fault") or check["bonus"]:
             return float(check["earned"])
         rule = self.policy if check["outcome"] == "pending" else LEFT_OUT

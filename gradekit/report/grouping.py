@@ -69,9 +69,9 @@ def blame(check: CheckRecord) -> tuple[Any, ...]:
 
 
 def untouched(record: Mapping[str, Any]) -> str:
-    """What there is to say of a starter that nobody has begun with: every check ended at one line that says, by raising
-    NotImplementedError, that nothing is written yet; but for those of which torch tells only that an exception was
-    raised, and not where. "" of any other submission."""
+    """What to say of a starter that nobody has begun with: every check ended at one line that raises
+    NotImplementedError, but for those of which torch tells only that an exception was raised, not where. "" of any
+    other submission."""
     told = [check for check in record["checks"] if check["source"] or check["cause"] != "exception"]
     raised = all(check["message"].startswith("NotImplementedError") for check in told)
     if not raised or len({blame(check) for check in told}) != 1:
@@ -88,10 +88,7 @@ def plain_title(check: CheckRecord) -> str:
 
 
 def _parametrized(checks: Iterable[CheckRecord]) -> Iterable[CheckRecord]:
-    """The checks, with those parametrizations of one test that ended alike, side by side, as one.
-
-    What was timed has figures of its own, and stands alone.
-    """
+    """The checks, with cases of one test that ended alike side by side as one; but none that was timed."""
 
     def kind(check: CheckRecord) -> tuple[Any, ...]:
         whole = check["id"] if "speed" in check["details"] else check["id"].partition("[")[0]

@@ -38,8 +38,7 @@ _NAMES = {"survived", "NotWalked", "ContextVar", "compile", "search", "Unexpecte
 
 @functools.cache
 def sentences(room: str) -> tuple[tuple[str, ...], ...]:
-    """Each sentence or part of one that a room has in code or in its tables, with what it has beside it, such as the
-    advice."""
+    """Each sentence or part of one in code or tables of a room, with the advice or such that it has beside it."""
     folder = Path(gradekit.__file__).parent / room
     every = [folder] if folder.suffix else sorted(folder.rglob("*.py"))
     files = [file for file in every if f"{room}/{file.name}" not in _LEFT_OUT]

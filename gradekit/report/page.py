@@ -77,8 +77,7 @@ def _changes(
 
 
 def _checks(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The checks by outcome, what failed first; those that failed for one reason stand side by side, and the first
-    of them tells it and what it costs."""
+    """By outcome, what failed first; of those that failed for one reason, the first tells it and what it costs."""
     shown: list[dict[str, Any]] = []
     submission, order = record["submission"], list(MARKS)
     for group in sorted(groups(record["checks"]), key=lambda group: order.index(group[0]["outcome"])):
@@ -157,9 +156,8 @@ _COMMENT = re.compile(r"Line (\d+): (.+)", re.DOTALL)
 def source_rows(
     source: str, notes: Iterable[str], blamed: Iterable[tuple[int, Mapping[str, Any]]]
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """Each line with its number, its `text` as HTML (whose classes are Pygments'), and what is `said` of it: by checks,
-    with the lines that they blame (`number` of the card, `text` to read, `hint`), and by people's comments in `notes`.
-    """
+    """Each line with its number, its `text` as HTML (with Pygments' classes), and what is `said` of it: by checks that
+    blame it (`number` of the card, `text`, `hint`), and by people in `notes`."""
     said: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
     for line, told in blamed:
         said[line].append(told)

@@ -25,9 +25,7 @@ NOBODY = -1
 
 def wrong(details: Mapping[str, Any]) -> dict[str, Any] | None:
     """Which part of the result is wrong, over its last two dimensions; None where the record does not say.
-
-    `details.along` has for each dimension its size and the first and last index at which an element is wrong.
-    """
+    `details.along` has each dimension's size, and the first and last wrong index."""
     along = details.get("along")
     if not isinstance(along, list) or not along or not details.get("wrong"):
         return None

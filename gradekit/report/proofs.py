@@ -59,8 +59,7 @@ def _claim(claim: Mapping[str, Any]) -> Iterator[str]:
 
 
 def row(claim: Mapping[str, Any]) -> dict[str, str]:
-    """A claim as a row of a table: its verdict with a sign, the line, what it says, why it is open or refuted, and what
-    to do where it is refuted."""
+    """A row for a claim: verdict, sign, line, what it says, why it is open or refuted, what to do if refuted."""
     is_refuted = claim["verdict"] == "refuted"
     why = f"for {sized(claim.get('sizes', {}))}: {claim.get('finding', '')}" if is_refuted else claim.get("why", "")
     said = _CLAIMS[claim["claim"]]

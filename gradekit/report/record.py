@@ -35,8 +35,7 @@ def to_dict(report: Report) -> dict[str, Any]:
 
 
 def _hint(check: Check) -> str:
-    """What to do about a failure: advice of this check's own, or else what holds for every submission with that
-    cause."""
+    """What to do about a failure: advice of this check alone, or else of its cause."""
     if check.outcome is not Outcome.FAILED:
         return ""
     return str(check.details.get("hint") or (check.cause.hint if check.cause else ""))
@@ -85,10 +84,8 @@ def awaits_gpu(found: Mapping[str, Any]) -> bool:
 
 
 def merged(found: Mapping[str, Any], on_card: Mapping[str, Any]) -> dict[str, Any]:
-    """The record `found`, with what was measured on a card in place of the speed checks that were pending in it.
-
-    What the card could not measure either stays pending, for the reason that was met there.
-    """
+    """The record `found`, with what was measured on a card in place of the speed checks that were pending; one that
+    could not be stays so, for the reason that was met there."""
     report, speed = from_dict(found), from_dict(on_card)
     if speed.status is not Status.GRADED:
         return dict(found)

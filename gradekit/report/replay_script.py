@@ -26,8 +26,7 @@ class NoReplay(ValueError):
 
 
 def chosen(record: Mapping[str, Any], name: str | None = None) -> Mapping[str, Any]:
-    """The first check that failed and has a call, or that called `name`, with its parameters or without. Raises
-    NoReplay where there is none."""
+    """The first check that failed with a call, of all or those called `name`. Raises NoReplay for none."""
     failed = [check for check in record["checks"] if check["outcome"] == "failed"]
     mine = [check for check in failed if name in (None, check["id"], check["id"].partition("[")[0])]
     found = next((check for check in mine if (check["counterexample"] or {}).get("call")), None)

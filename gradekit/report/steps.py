@@ -23,8 +23,7 @@ def render(record: Mapping[str, Any]) -> str:
 
 
 def framed(page: str) -> str:
-    """A rendered page inside of a frame, for a notebook's cell: the frame may run the
-    page's script and nothing else."""
+    """A page inside of a frame for a notebook's cell, which may run the page's script and nothing else."""
     inner = html.escape(page, quote=True)
     return (
         '<iframe title="gradekit step view" sandbox="allow-scripts" width="100%" height="720" '

@@ -37,8 +37,7 @@ _SAID = re.compile(r'\bsay\("([^"]+)"')
 
 @functools.cache
 def asset(name: str, language: str = "en") -> tuple[Markup, str]:
-    """A style sheet or script of the pages, what a script says in the `language`, and the hash by which a
-    Content-Security-Policy allows it."""
+    """A style sheet or script, speaking the `language`, and the hash by which a page's policy allows it."""
     loader = environment().loader
     assert loader is not None
     text = loader.get_source(environment(), name)[0]

@@ -193,8 +193,7 @@ def _worth(check: Mapping[str, Any]) -> str:
 def _evidence(
     group: CheckGroup, submission: Mapping[str, Any], look: Look, seen: set[Any], most: int
 ) -> list[str]:  # fmt: skip
-    """What a student needs to mend the checks of a group, with `most` lines of its message; what stands above already
-    (it is in `seen`) is not repeated."""
+    """What mends the checks of a group, with `most` lines of its message; what is in `seen` stands above."""
     check, counterexample = group[0], group[0]["counterexample"] or {}
     lines = _again(check, submission, look) if blame(check) in seen else _cause(group, submission, look, most)
     lines += _counterexample(counterexample, look)
@@ -292,11 +291,8 @@ def _footer(record: Mapping[str, Any], look: Look) -> list[str]:
 
 
 def filled(text: str, look: Look, indent: int, most: int = 30) -> list[str]:
-    """The lines of `text`, cleaned, indented and wrapped; its own line breaks and indentation are kept.
-
-    More than `most` lines are cut; where that is less than 30, so are lines that wrapping makes, after a sentence
-    where one ends before.
-    """
+    """The lines of `text`, cleaned, indented and wrapped, at most `most`, with their own breaks and indentation. Below
+    30, wrapping counts too, and the cut is after a sentence where one ends before."""
     lines = clean(say(text)).strip("\n").split("\n") if text.strip() else []
     if len(lines) > most:
         lines = [*lines[:most], f"... and {len(lines) - most} more lines"]

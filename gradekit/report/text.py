@@ -25,8 +25,7 @@ line ends, and half characters."""
 
 
 def clean(text: str) -> str:
-    """`text` with tabs as spaces and every control character shown as its escape: a
-    terminal cannot be commanded by it."""
+    """`text` with tabs as spaces and control characters as escapes, so that it commands no terminal."""
     lines = text.replace("\r\n", "\n").expandtabs(4)
     return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode(), lines)
 
@@ -90,8 +89,7 @@ _LINE = re.compile(r"(?<!, )\b(?P<word>[Ll]ine|Zeile) (?P<number>\d+)\b|第 (?P<
 
 
 def located(text: str, submission: Mapping[str, Any]) -> str:
-    """`text` in the reader's language, with the lines of a notebook's source named by their cells: "line 14 loads" ->
-    "cell 2, line 4 loads"."""
+    """`text` in the reader's language, with a notebook's cells: "line 14 loads" -> "cell 2, line 4 loads"."""
     if not submission.get("cells"):
         return say(text)
 
@@ -103,8 +101,7 @@ def located(text: str, submission: Mapping[str, Any]) -> str:
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """The lines of at most `width` columns that `text` makes, `first` before the first and `rest` before others;
-    between wide characters a line may end anywhere."""
+    """Lines of at most `width` columns, beginning with `first` and `rest`; they may end between wide characters."""
     if columns(text) == len(text):
         return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest)
     lines, line = [], first

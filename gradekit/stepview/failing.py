@@ -31,8 +31,7 @@ Run = Callable[[int, Conditions], RunResult]
 
 @dataclass(frozen=True)
 class Played:
-    """A call to be played; `check` made it (None: somebody asked for it), and `failure`
-    is what it showed, if anything."""
+    """A call to be played; `check` made it (None: somebody asked for it), and `failure` is what it showed."""
 
     check: Check | None
     call: Call
@@ -65,8 +64,7 @@ class Chooser:
 
     @property
     def candidates(self) -> list[Played]:
-        """The first call that failed; where none did, the smallest that is not dull, and then larger ones, each at
-        least twice as large as the one before."""
+        """The first call that failed; else the smallest that is not dull, then each twice as large at least."""
         found = [self.failing] if self.failing else sorted(filter(self.playable, self.passing), key=_dullness)
         kept = found[:1]
         for one in found:
@@ -86,8 +84,7 @@ def _dullness(played: Played) -> tuple[bool, int, int]:
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Under which option and conditions the call is played, what came of it, and what is wrong with that: `comparison`
-    of result number `result`, or the `findings` that made the check fail."""
+    """How the call is played, what came of it, and what is wrong: `comparison` of a `result`, or `findings`."""
 
     option: int
     conditions: Conditions
@@ -107,8 +104,7 @@ class Circumstances:
 
 
 def circumstances(failure: Failure | None, options: Sequence[int], run: Run) -> Circumstances:
-    """The first configuration and conditions under which the call fails as it did; the usual ones where it does not.
-    Raises OverBudget where the call takes too much to be played."""
+    """The first option and conditions under which the call fails so, or the usual ones. Raises OverBudget."""
     usual = Circumstances(options[0], USUAL, run(options[0], USUAL))
     if failure is None:
         return usual

@@ -43,10 +43,9 @@ def step_record(
     path: Path, id: str | None, options: GradingOptions, arguments: Sequence[Any] = (),
     program: tuple[int, ...] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The steps of the call of `arguments`; where there are none, of the call that fails first in the grading run with
-    these options, or of a small one. Program (x, y, z) comes first, where somebody asks for it by hand. Raises
-    NothingToPlay where the submission cannot be called, or what it calls has no kernel, and AssignmentError,
-    NoSuchSubmission and SubmissionError where there is nothing to be played."""
+    """The steps of the call of `arguments`, else of the one that fails first in this grading run, or a small one;
+    `program` (x, y, z) comes first. Raises NothingToPlay where none has a kernel, and AssignmentError, NoSuchSubmission
+    or SubmissionError."""
     assignment = of_path(path, id)
     if assignment.is_quiz:
         raise NothingToPlay(f"{assignment.id} asks questions: there is no kernel to be played.")

@@ -53,8 +53,7 @@ class PlayedProgram:
 
 @dataclass
 class PlayRecorder:
-    """An observer that records the programs in `chosen`: launches with linear ids. `wrong` has for a storage which of
-    its elements end up wrong: bool [elements]."""
+    """Records the programs in `chosen`: launches with linear ids; `wrong` marks a storage's wrong elements."""
 
     chosen: Sequence[tuple[int, int]]
     tensors: Tensors
@@ -218,8 +217,8 @@ class Tensors:
 
 
 def access_data(touched: TouchedElements, program: int, drawn: Drawn) -> dict[str, Any]:
-    """Which elements of a tensor the `program`-th program of the frame touches: runs of [first, how many] in row-major
-    order, how many lanes are masked, and how many are outside of the memory of the tensor."""
+    """Which elements of a tensor a program of the frame touches: runs of [first, how many] in row-major order, and how
+    many lanes are masked or outside of its memory."""
     assert touched.storage is not None
     index, active = touched.index[program], touched.active[program]
     chosen = index[active]
@@ -282,8 +281,7 @@ def tile_data(value: Tensor) -> dict[str, Any]:
 
 
 def chosen_cells(shape: torch.Size) -> tuple[Tensor, Tensor]:
-    """Which rows and which columns of a tile are drawn: all, or so many at even
-    distances, the first and last among them."""
+    """Which rows and columns of a tile are drawn: all, or some at even distances from first to last."""
     rows, columns = shape
     most = Limit.ROW if rows == 1 else MOST_COLUMNS
     return evenly(rows, MOST_ROWS), evenly(columns, most)
